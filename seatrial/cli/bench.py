@@ -189,8 +189,8 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
         prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
         lengths = lengths_of(request.workload)
-        asked = (lengths.of(row) for row in range(prompts))
-        write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
+        prompt_lengths = (lengths.of(row) for row in range(prompts))
+        write_prompts(path, token_count(tokenizer), prompt_lengths, seed=f"{request.plan_digest}:exact")
         yield replace(files, prompts=path)
 
 

@@ -102,8 +102,8 @@ def _measured(
     from seatrial_load.documents.result import TrialResult
 
     trial = TrialResult.from_json(text)
-    asked, workload = trial.request, trial.request.workload
-    measured = (asked.endpoint, asked.environment, workload.input_tokens, workload.output_tokens)
+    request, workload = trial.request, trial.request.workload
+    measured = (request.endpoint, request.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
     found = usable(points_of_trial(trial), file.as_posix())
     note = trial.engine_note
@@ -118,8 +118,8 @@ def _of_benchmarks(
     from seatrial_base.frozen_model import digest
 
     files = _files(benchmarks)
-    found, text = benchmark_points(files, loaded, plan)
-    return found, CalibrationSource(file=", ".join(each.path.name for each in files), digest=digest(text))
+    points, text = benchmark_points(files, loaded, plan)
+    return points, CalibrationSource(file=", ".join(each.path.name for each in files), digest=digest(text))
 
 
 def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:

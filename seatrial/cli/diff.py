@@ -89,7 +89,7 @@ def diff_command(
         options = _Options(None, base, output_format, check)
         where = environments_folder(environments, folder_of(given[0]) / "spec.yaml")
         with scratch_folder("seatrial-diff-") as scratch:
-            review = review_of(given, where, base, scratch, environments_asked=names)
+            review = review_of(given, where, base, scratch, only_environments=names)
         _show_review(review, base, options.output_format)
         _refuse(review.refused)
         if options.check and not review.is_empty:
@@ -121,11 +121,13 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
     with scratch_folder("seatrial-diff-") as scratch:
         old = _old(source, options.against, options.base, scratch)
         new = synthesize(source, scratch / "new", fix_forward_context() if options.fix_forward else None)
+    # A template or a revision is compared as text: no alarm of an account concerns it, and no credentials are
+    # needed.
     raised = _raised(deployment) if options.against is None and options.base is None else ()
-    found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
-    _show(found, source.stack_name, _name(options.against, options.base), options.output_format)
-    _refuse(found.refused)
-    if options.check and not found.diff.is_empty:
+    update = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
+    _show(update, source.stack_name, _name(options.against, options.base), options.output_format)
+    _refuse(update.refused)
+    if options.check and not update.diff.is_empty:
         raise typer.Exit(CHANGES)
 
 
@@ -174,18 +176,18 @@ def _name(against: Path | None, base: str | None) -> str:
     return f"revision {base}" if base is not None else "the deployed stack"
 
 
-def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
+def _show(update: Consequences, stack: str, old: str, output_format: Format) -> None:
     from seatrial.operations.review.document import consequences_document
     from seatrial.operations.review.markdown import consequences_markdown
     from seatrial.operations.review.text import consequences_text
 
     title = f"{stack}: {old} → this checkout"
     writers: dict[Format, Callable[[], str]] = {
-        "text": lambda: consequences_text(found, title=title),
-        "markdown": lambda: consequences_markdown(found, title=title),
-        "json": lambda: _json(consequences_document(found, stack=stack, old=old, new="this checkout")),
+        "text": lambda: consequences_text(update, title=title),
+        "markdown": lambda: consequences_markdown(update, title=title),
+        "json": lambda: _json(consequences_document(update, stack=stack, old=old, new="this checkout")),
     }
-    show_judgement(_judgement([*found.warned, *found.refused]), output_format, writers)
+    show_judgement(_judgement([*update.warned, *update.refused]), output_format, writers)
 
 
 def _judgement(findings: Sequence[Finding]) -> Judgement:

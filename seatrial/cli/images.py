@@ -133,12 +133,12 @@ def outdated(
     from seatrial.specs.load import load_spec
 
     loaded = [load_spec(spec, environment, environments=environments_folder(environments, spec)) for spec in specs]
-    found = [(each, *_update(each)) for each in loaded]
+    updates = [(each, *_update(each)) for each in loaded]
     if output_format == "json":
-        show_json({"endpoints": [outdated_row(each, plan, update) for each, plan, update in found]})
+        show_json({"endpoints": [outdated_row(each, plan, update) for each, plan, update in updates]})
     else:
-        show_text("".join(outdated_text(each, plan, update) for each, plan, update in found))
-    if check and any(update is not None and update.newer for _, _, update in found):
+        show_text("".join(outdated_text(each, plan, update) for each, plan, update in updates))
+    if check and any(update is not None and update.newer for _, _, update in updates):
         raise typer.Exit(OUTDATED)
 
 

@@ -83,7 +83,7 @@ def _files(paths: list[Path]) -> Iterator[Path]:
         SpecError: SEA404 when there is none.
     """
     # The files of a folder; locks also of the folders in it, as those of products' sizes.
-    found = [
+    files = [
         file
         for path in paths
         for file in (
@@ -92,7 +92,7 @@ def _files(paths: list[Path]) -> Iterator[Path]:
             else [path]
         )
     ]
-    if not found:
+    if not files:
         where = ", ".join(path.as_posix() for path in paths)
         raise SpecError.of("SEA404", "no spec, environment or lock", where=where, hint="name files or folders")
-    yield from dict.fromkeys(found)
+    yield from dict.fromkeys(files)

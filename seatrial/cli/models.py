@@ -27,9 +27,9 @@ def list_models(
     """List every known model with its parameters, precision and context; `--wide` shows what else is known."""
     from seatrial_base.catalog.models import MODELS
 
-    found = [model for model in MODELS.rows if name.lower() in model.id.lower()]
+    matches = [model for model in MODELS.rows if name.lower() in model.id.lower()]
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in matches], indent=2))
         return
     columns = (
         name_column("model"),
@@ -38,7 +38,7 @@ def list_models(
         *number_columns("context"),
         *(text_columns("experts", "attention", "licence", "") if wide else ()),
     )
-    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in found))):
+    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in matches))):
         typer.echo(line)
     if not wide:
         typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)

@@ -29,7 +29,7 @@ def preflight_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
     *,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
 
@@ -40,8 +40,9 @@ def preflight_command(
     from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
-    loaded = load_specs_or_model(specs, environment, environments, asked)
+    loaded = load_specs_or_model(specs, environment, environments, model_options)
     deployments = of_every(loaded, _deployment)
+    # Specs of two folders may each have a `dev` of its own: quotas are asked once, of one account and region.
     if any(one.environment != deployments[0].environment for one in deployments):
         message = f"the specs have different environments named {deployments[0].environment.name}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")

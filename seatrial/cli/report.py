@@ -36,8 +36,8 @@ def report_command(
     from seatrial.report.document.jumpstart import is_jumpstart
     from seatrial.report.write import write_trial_report
 
-    told = environments_folder(environments, spec) if spec is not None else None
-    given = {"--against": local_file(against), **spec_inputs(spec, told, environment)}
+    place = environments_folder(environments, spec) if spec is not None else None
+    given = {"--against": local_file(against), **spec_inputs(spec, place, environment)}
     check_outputs(report_outputs(output), given)
     pages = {name: path for name, path in report_outputs(output).items() if path and path.suffix != ".json"}
     check_outputs(pages, {"RESULT": local_file(result)})  # the JSON is the result itself

@@ -61,28 +61,30 @@ def stage_command(
             options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
             typer.echo(f"the weights are here as safetensors and in another format; exclude one: {options}", err=True)
         with _progress("looking", len(source.files), unit="files"):
-            found = survey(source, destination, stop)
+            copied_files = survey(source, destination, stop)
         if dry_run:
-            for look in found.looks:
+            for look in copied_files.looks:
                 typer.echo(
                     f"{'copy' if look.there is None else 'there'}  {look.file.size_bytes:>16,}  {look.file.name}"
                 )
-            size_bytes = sum(look.file.size_bytes for look in found.missing)
-            typer.echo(f"{len(found.missing)} of {len(found.looks)} files would be copied, {size_bytes:,} bytes")
+            size_bytes = sum(look.file.size_bytes for look in copied_files.missing)
+            typer.echo(
+                f"{len(copied_files.missing)} of {len(copied_files.looks)} files would be copied, {size_bytes:,} bytes"
+            )
             return
         with _progress("staging", source.size_bytes, unit="bytes") as on_bytes:
-            manifest = copy_model(source, destination, found, replace=replace, stop=stop, on_bytes=on_bytes)
+            manifest = copy_model(source, destination, copied_files, replace=replace, stop=stop, on_bytes=on_bytes)
     from seatrial.stage.destination import MANIFEST
     from seatrial_base.units import gib
 
-    copied = len(found.missing)
+    copied = len(copied_files.missing)
     there = len(source.files) - copied
     typer.echo(
         f"{len(source.files)} files, {gib(source.size_bytes)}: {copied} copied, {there} there already, all checked"
     )
     typer.echo(f"manifest: {destination.uri}{MANIFEST}")
     listed = {file.name for file in manifest.files}
-    if others := [name for name in found.others if name not in listed]:
+    if others := [name for name in copied_files.others if name not in listed]:
         shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")  # noqa: PLR2004 (five show the kind)
         typer.echo(f"other files in this prefix, mounted with the model: {shown}", err=True)
     typer.echo(f"in the spec:\n  model:\n    s3_uri: {destination.uri}")

@@ -245,6 +245,8 @@ def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
 def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
     rule = find_replacement_rule(change.resource_type)
+    # CloudFormation creates the new resource before it deletes the old one: under one fixed name the creation
+    # fails.
     if change.action != "replaced" or change.replaced_by == ("Type",) or rule is None or not rule.named_by:
         return
     properties = diff.new.resources[change.logical_id].properties
@@ -291,6 +293,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     if queues[0] != queues[1]:
         message = f"AsyncInferenceConfig can't be {'removed from' if queues[0] else 'added to'} an endpoint that serves"
         yield Finding("SEA453", Place(resource=change.logical_id, field="AsyncInferenceConfig"), message, KIND)
+    # A variant that comes or goes is another change: only what stays under its name serves meanwhile.
     for variant in sorted(old.keys() & new.keys()):
         types = [_instance_type(each[variant]) for each in (old, new)]
         yield from _in_place(change, "InstanceType", *types)

@@ -175,16 +175,16 @@ def of_type(template: Template, resource_type: str) -> dict[str, TemplateResourc
 def config_of(template: Template, endpoint: TemplateResource) -> TemplateResource | None:
     """Return the configuration of an endpoint; `None` when the template does not hold it."""
     for reference in references(endpoint.properties.get("EndpointConfigName")):
-        found = template.resources.get(reference.logical_id)
-        if found is not None and found.resource_type == CONFIG:
-            return found
+        resource = template.resources.get(reference.logical_id)
+        if resource is not None and resource.resource_type == CONFIG:
+            return resource
     return None
 
 
 def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
     """Return the production variants of a configuration by name."""
-    found = config.properties.get("ProductionVariants")
-    rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    variants = config.properties.get("ProductionVariants")
+    rows = [one for one in variants if isinstance(one, dict)] if isinstance(variants, list) else []
     return {f"{one.get('VariantName', '')}": one for one in rows}
 
 
@@ -241,6 +241,7 @@ def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]
     old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
     models = [*users_of(diff.old, change.logical_id, MODEL)]
     lost = _statements(old) - _statements(new) if old and new else frozenset()
+    # Only a lost right can hurt, and only copies that start with the old model before it is replaced.
     if not models or not (lost or change.changes("AssumeRolePolicyDocument")):
         yield Effect(kind="none", because="No model that serves loses a right.")
         return
@@ -252,12 +253,12 @@ def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]
 
 
 def _statements(role: TemplateResource | None) -> frozenset[str]:
-    found: set[str] = set()
+    statements: set[str] = set()
 
     def collect(value: JsonValue) -> None:
         if isinstance(value, dict):
             rows = value.get("Statement")
-            found.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
+            statements.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
             for one in value.values():
                 collect(one)
         elif isinstance(value, list):
@@ -266,7 +267,7 @@ def _statements(role: TemplateResource | None) -> frozenset[str]:
 
     if role is not None:
         collect(role.properties.get("Policies"))
-    return frozenset(found)
+    return frozenset(statements)
 
 
 def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
@@ -324,6 +325,7 @@ def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Ef
         return Effect(kind="none", because="Nothing serves under this name yet, so the component itself is tried.")
     if not change.changes(*_TRIED):
         return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    # The trial service decides by this property whether it makes a candidate at all.
     if (update := _update(change, diff)) != "candidate":
         return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
     what = "One copy of the new model" if moves else "One more copy"
@@ -439,9 +441,9 @@ def _reason(change: PropertyChange) -> str:
 
 
 def _recounted(change: ResourceChange) -> Iterator[Effect]:
-    found = next(each for each in change.properties if each.name == "RuntimeConfig")
-    if found.follows or not isinstance(found.new, int):
+    config = next(each for each in change.properties if each.name == "RuntimeConfig")
+    if config.follows or not isinstance(config.new, int):
         yield Effect(kind="none", because="The update carries the number of copies that run.")
         return
-    because = f"The component is set to {counted(found.new, 'copy', 'copies')}, whatever autoscaling has started."
+    because = f"The component is set to {counted(config.new, 'copy', 'copies')}, whatever autoscaling has started."
     yield Effect(kind="copies", because=because)

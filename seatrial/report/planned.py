@@ -172,6 +172,8 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             latency_share=band.latency,
             ttft_share=band.latency_of("ttft_ms"),
         )
+    # Without the plan's file the request still holds what was predicted when it was made, fewer quantities and no
+    # band.
     prior = result.request.prior.levels
     if result.engine_note or not prior:
         return None

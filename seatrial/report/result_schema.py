@@ -36,9 +36,11 @@ def result_schema_text() -> str:
 
 def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     """Return an object's schema: every key known, those without a default required."""
-    hints, told = get_type_hints(kind), _attributes(kind)
+    hints, descriptions = get_type_hints(kind), _attributes(kind)
     fields = dataclasses.fields(kind)
-    properties = {field.name: _described(_of(hints[field.name], definitions), told.get(field.name)) for field in fields}
+    properties = {
+        field.name: _described(_of(hints[field.name], definitions), descriptions.get(field.name)) for field in fields
+    }
     required = [
         field.name
         for field in fields
@@ -73,6 +75,7 @@ def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
 
 
 def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
+    # The empty entry comes first: a dataclass that holds itself would be described without end.
     if kind.__name__ not in definitions:
         definitions[kind.__name__] = {}
         definitions[kind.__name__] = _of_dataclass(kind, definitions)
@@ -86,5 +89,5 @@ def _described(schema: Schema, description: str | None) -> Schema:
 def _attributes(kind: type) -> dict[str, str]:
     """Return what each field says of itself (`Facts.help`), else the docstring's section `Attributes`."""
     _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    told = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
-    return told | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}
+    descriptions = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+    return descriptions | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}

@@ -132,8 +132,8 @@ def sentence(clause: str) -> str:
 
     Of nothing it makes nothing.
     """
-    told = plain(clause)
-    return f"{told[:1].upper()}{told[1:].rstrip('.')}." if told else ""
+    text = plain(clause)
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 METRICS: Mapping[Metric, str] = {
@@ -154,7 +154,7 @@ _FIELD = re.compile(rf"\b({'|'.join(_FIELDS)})\b")
 
 def plain(text: str) -> str:
     """Write a text of a result with the names of metrics instead of those of its fields."""
-    return _FIELD.sub(lambda found: _FIELDS[found[1]], text)
+    return _FIELD.sub(lambda match: _FIELDS[match[1]], text)
 
 
 def objective_name(objective: Objective) -> str:

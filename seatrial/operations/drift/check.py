@@ -71,6 +71,7 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
         name = own_variant(deployment)
         variant = endpoint.variant(name) or LiveVariant(name=name)
         compared = _endpoint(stack, endpoint)
+        # With pools SageMaker chooses among the types of the plan: none of them is drift.
         if not deployment.endpoint.hosting.instance_pools:
             compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
         if not variant.model:
@@ -149,6 +150,8 @@ def _component(deployment: Deployment, stack: LiveStack, component: LiveComponen
         "download timeout (s)": (f"{plan.download_timeout_s.value}", _number(component.download_timeout_s)),
     }
     resolved, pinned = image_digest(component.resolved_image), image_digest(plan.image.value.uri)
+    # A tag may be pushed again: only digests tell whether the image is the same, and an image without one can't
+    # drift.
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
     return compared
@@ -169,8 +172,8 @@ def _container(deployment: Deployment, endpoint: LiveEndpoint, model_name: str, 
     yield from _differences({"container configuration": (deployment.serving.container_digest, live)})
 
 
-def _statuses(found: Mapping[str, str]) -> Iterator[Finding]:
-    for what, status in found.items():
+def _statuses(statuses: Mapping[str, str]) -> Iterator[Finding]:
+    for what, status in statuses.items():
         if status != "InService":
             hint = "read its failure reason in the SageMaker console; deploy again"
             severity: Severity = "error" if status in {"Failed", "OutOfService"} else "note"
@@ -183,6 +186,7 @@ def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
     """Yield copies or instances outside of what scaling, or without scaling the plan, allows."""
     scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
     fixed = scaling.is_fixed
+    # What autoscaling may do is no drift, and neither is the planned number.
     least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
     if not least <= live <= most:
         expected = f"{least}" if fixed else f"{least} to {most}"
@@ -264,6 +268,8 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     deployments, unreadable = [], {}
     hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
     for file in files:
+        # A model that another endpoint hosts has no stack: its host is compared, and this one would be told
+        # as missing.
         if file.stem in hosted[file.parent]:
             continue
         try:
@@ -271,7 +277,9 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
                 folder = environments or environments_of(file)
                 deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
         except SeatrialError as error:
+            # One broken lock must not hide the drift of all others: it is told with its endpoint.
             unreadable[_name_of(file)] = error.problems
+    # Specs that are not compared are still known: their endpoints must not be told as "without a spec".
     siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
     own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
     return Locked(
@@ -300,18 +308,19 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
+    # Of every later question a refusal is no finding; without this one, no credentials would read as no drift.
     with aws_failures(locked.environment.name):
         clients.account.identity.get_caller_identity()
-    found = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
-    found += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
+    drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
+    drifts += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
     checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
     findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
     quotas = tuple(findings)
     unasked = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
-    unknown, because = _asked(lambda: tuple(_unknown(locked, clients)))
+    unknown, because = _findings_of(lambda: tuple(_unknown(locked, clients)))
     return DriftReport(
         environment=locked.environment.name,
-        endpoints=tuple(sorted(found, key=lambda each: each.endpoint)),
+        endpoints=tuple(sorted(drifts, key=lambda each: each.endpoint)),
         findings=(*quotas, *(unknown or ())),
         not_asked=(*unasked, *([f"endpoints without a spec: {because}"] if because else ())),
     )
@@ -348,7 +357,7 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
     if deployed == deployment.plan.digest and not _in_progress(stack):
-        drift = _with_asked(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
+        drift = _with_findings_of(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
@@ -360,28 +369,28 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     except BenchError as error:
         return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
     findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
-    told = replace(
+    with_trials = replace(
         drift,
-        trial=last.told(now),
+        trial=last.words(now),
         trial_verdict=last.verdict,
         trial_date=last.date,
-        scheduled_trial=scheduled.told(now),
+        scheduled_trial=scheduled.words(now),
     )
-    return _with(told, (*findings, *_never_tried(last)))
+    return _with(with_trials, (*findings, *_never_tried(last)))
 
 
 def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
-    found, because = _asked(lambda: tuple(ask()))
-    if found is None:
+def _with_findings_of(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
+    findings, because = _findings_of(lambda: tuple(ask()))
+    if findings is None:
         return replace(drift, not_asked=(*drift.not_asked, f"{what}: {because}"))
-    return _with(drift, found)
+    return _with(drift, findings)
 
 
-def _asked(
+def _findings_of(
     ask: Callable[[], tuple[Finding, ...]],
 ) -> tuple[tuple[Finding, ...] | None, str]:
     """Return the findings of a question, or `None` and why it could not be asked."""

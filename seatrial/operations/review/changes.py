@@ -71,11 +71,13 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
+    # Thousands of lengths would fill the comment: their distribution and a digest tell that, and how, they
+    # differ.
     if pairs := loaded.dataset.pairs:
         others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
         content = json.dumps([pairs, *others] if others else pairs)
-        told = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
-        yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
+        summary = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
+        yield "content of workload.dataset", json.dumps(summary, ensure_ascii=False)
     if loaded.calibration is not None:
         yield from flat_fields("calibration", loaded.calibration)
     if loaded.prices is not None:
@@ -114,11 +116,13 @@ def _files(state: EndpointState | None) -> Mapping[str, str] | None:
 
 def _lines(old: str, new: str) -> Iterator[str]:
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=CONTEXT_LINES)
+    # The names of the files are the title of the part, and the same on both sides.
     yield from (line for line in lines if not line.startswith(("--- ", "+++ ", "---\n")))
 
 
 def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return what is to be said of the new side alone, and what the old side has too."""
+    # By rule and message, not by place: a line that moves is no new problem.
     before = {(one.rule, one.message) for one in _findings(old)}
     after = tuple(_findings(new))
     known = tuple(one for one in after if (one.rule, one.message) in before)

@@ -108,6 +108,7 @@ def _review(
 ) -> ProductReview:
     old, new = ({} if state is None else state.fields for state in (before, after))
     former, sizes = ({} if state is None else state.sizes for state in (before, after))
+    # Of a product that can't be read no size is known: to call all of them new or removed would be wrong.
     wrong = any(state is not None and state.loaded is None for state in (before, after))
     places = [] if wrong else sorted({*former, *sizes}, key=lambda one: (one.environment, one.endpoint))
     reviews = (review_size(place, former.get(place), sizes.get(place)) for place in places if holds(place))
@@ -174,6 +175,7 @@ def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
         try:
             state = publication_state(loaded, environment)
         except SeatrialError as error:
+            # Every other problem here is a lock's, which its size tells already.
             yield from (one for one in error.problems if one.rule == "SEA498")
             continue
         if state == "not published":

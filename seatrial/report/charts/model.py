@@ -170,7 +170,8 @@ class Chart:
     @property
     def data(self) -> Markup:
         """The chart as JSON without what says nothing; it can stand in a `<script>`: no text in it ends the element."""
-        text = json.dumps(asdict(self, dict_factory=_told), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(asdict(self, dict_factory=_without_empty), separators=(",", ":"), allow_nan=False)
+        # Within a script element only `<` can end it; as an escape it is the same JSON.
         return Markup(text.replace("<", "\\u003c"))  # noqa: S704 (no "<" is left)
 
     @property
@@ -190,7 +191,7 @@ class Chart:
             yield "region", "0%", region.name
 
 
-def _told(items: list[tuple[str, object]]) -> dict[str, object]:
+def _without_empty(items: list[tuple[str, object]]) -> dict[str, object]:
     """Return a chart's fields without None, False and empty texts, which say nothing."""
     return {name: value for name, value in items if value is not None and value is not False and value != ""}
 

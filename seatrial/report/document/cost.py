@@ -33,8 +33,8 @@ def cost_section(result: TrialResult, plan: Plan | None) -> Section:
     """
     if plan is None:
         tables = _measured_tables(result)
-        said = tuple(_paragraphs(result, plan)) if tables else ()
-        return Section(anchor="cost", heading="Cost", paragraphs=said, tables=tables)
+        paragraphs = tuple(_paragraphs(result, plan)) if tables else ()
+        return Section(anchor="cost", heading="Cost", paragraphs=paragraphs, tables=tables)
     cost = plan.cost
     off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
     return Section(
@@ -122,6 +122,7 @@ def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
 
 
 def _measured_tables(result: TrialResult) -> tuple[Table, ...]:
+    # Tokens of a CPU at the price of a GPU would be a number of nothing.
     priced = result.request.usd_per_hour_per_copy is not None and not result.engine_note
     return (level_cost_table(result),) if priced and any(level.valid for level in result.levels) else ()
 

@@ -312,9 +312,13 @@ def curves_section(result: TrialResult, plan: Plan | None) -> Section:
     """
     charts = load_charts(result, plan)
     nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
-    said = " ".join(_curves_reading(result)) if charts else nothing
+    reading = " ".join(_curves_reading(result)) if charts else nothing
     return Section(
-        anchor="curve", heading="Latency and throughput under load", short="Charts", paragraphs=(said,), charts=charts
+        anchor="curve",
+        heading="Latency and throughput under load",
+        short="Charts",
+        paragraphs=(reading,),
+        charts=charts,
     )
 
 
@@ -345,8 +349,8 @@ class Latency:
 
     def of(self, level: LevelResult) -> Distribution | None:
         """Return its distribution; None when it wasn't measured."""
-        found: Distribution | None = getattr(level, self.field)
-        return found
+        values: Distribution | None = getattr(level, self.field)
+        return values
 
 
 LATENCIES = (

@@ -146,6 +146,8 @@ def _points(result: TrialResult, plan: Plan) -> Sequence[CurvePoint | RatePoint 
     load, planned = result.request.load, plan.rates[-1].requests_per_second if plan.rates else 0.0
     by_share = {round(point.requests_per_second / planned, _DIGITS): point for point in plan.rates}
     gate = load.gate_rate_per_s or math.inf
+    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last
+    # digits.
     shares = [round(rate / gate, _DIGITS) for rate in load.rates_per_s]
     return [by_share.get(shares[number]) if number < len(shares) else None for number in range(len(result.levels))]
 
@@ -250,6 +252,7 @@ def ratio_sentence(result: TrialResult, plan: Plan) -> str:
     ]
     if not ratios:
         return ""
+    # Geometric, so that twice as fast and half as fast cancel out.
     ratio = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
     levels = "level" if len(ratios) == 1 else "levels"
     return (

@@ -27,7 +27,7 @@ REPRODUCTION = "Plan digest and start time seed the prompts. The request contain
 
 def live_section(result: TrialResult) -> Section:
     """Return what the control plane said the live endpoint was."""
-    live, not_asked = result.live, "not checked"
+    live, not_checked = result.live, "not checked"
     proven = Cell("✓ yes", tone="good") if live.proven else Cell("? no", tone="unknown")
     return Section(
         anchor="live",
@@ -35,9 +35,11 @@ def live_section(result: TrialResult) -> Section:
         paragraphs=(sentence(live.because),),
         facts=(
             Fact("Matches the deployment", proven),
-            Fact("Endpoint config", _named(live.endpoint_config_name, not_asked)),
-            Fact("Model", _named(live.model_name, not_asked)),
-            Fact("Running copies", missing_cell(not_asked) if live.copy_count is None else count_cell(live.copy_count)),
+            Fact("Endpoint config", _named(live.endpoint_config_name, not_checked)),
+            Fact("Model", _named(live.model_name, not_checked)),
+            Fact(
+                "Running copies", missing_cell(not_checked) if live.copy_count is None else count_cell(live.copy_count)
+            ),
         ),
         detail=True,
     )
@@ -183,10 +185,10 @@ def _length_options(work: Workload) -> Iterator[str]:
 
 def _limit_options(load: Load) -> Iterator[str]:
     """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
-    said = () if load.protocol == "seatrial" else ("--timeout",)
-    said = (*said, "--connections") if load.arrival == "closed" else said
+    options = () if load.protocol == "seatrial" else ("--timeout",)
+    options = (*options, "--connections") if load.arrival == "closed" else options
     for row in OPTIONS.values():
-        if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in said:
+        if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in options:
             value = getattr(load, row.name)
             if value is not None and value / row.option.unit != row.usual:
                 yield from (row.flag, _exact(value / row.option.unit))

@@ -32,6 +32,7 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
         ),
         _levels(outlook.before, outlook.after, probes),
     ]
+    # The probes are what was fitted: only the levels between them show how good the fit is.
     between = [one for one in outlook.after if one.measured.concurrency not in probes]
     if between:
         throughput = sum(one.throughput_error for one in between) / len(between)

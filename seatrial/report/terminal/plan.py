@@ -16,7 +16,7 @@ from seatrial_base.table import Column, name_column, number_columns, table_of, t
 from seatrial_base.units import MS_PER_S, digits, gib, short, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -137,6 +137,8 @@ def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
 
 
 def _why(fit: MemoryFit, theirs: int) -> str:
+    # The rule of thumb may be off to both sides: what it leaves out takes memory, and what it does not know saves
+    # some.
     if theirs > fit.kv_limited_batch:
         return "it ignores activations and the engine's reserve"
     return "it ignores a sliding window, or attention by groups, which keep fewer tokens in each cache"
@@ -356,37 +358,17 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     )
 
 
-def _decision_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield decisions_view(plan)
-
-
 def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     typical = round(loaded.lengths.input.mean) + loaded.endpoint.workload.output_tokens
     yield memory_view(plan.memory, typical)
-
-
-def _regime_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield regime_view(plan.regime)
-
-
-def _curve_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield curve_view(plan)
-
-
-def _cost_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield cost_view(plan.cost)
 
 
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
-    if told := "\n".join(side_lines(plan)):
-        yield Text(f"\n{told}")
+    if sides := "\n".join(side_lines(plan)):
+        yield Text(f"\n{sides}")
     if plan.probe is not None:
         yield Text(f"\nWorth a probe: {plan.probe.because}")
     for proposal in plan.proposals:
@@ -397,17 +379,12 @@ def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableTyp
         yield rejected_view(plan)
 
 
-def _warning_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield from (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan))
-
-
-SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterator[RenderableType]]] = {
-    "decisions": _decision_parts,
+SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterable[RenderableType]]] = {
+    "decisions": lambda plan, _: (decisions_view(plan),),
     "memory": _memory_parts,
-    "regime": _regime_parts,
-    "curve": _curve_parts,
-    "cost": _cost_parts,
+    "regime": lambda plan, _: (regime_view(plan.regime),),
+    "curve": lambda plan, _: (curve_view(plan),),
+    "cost": lambda plan, _: (cost_view(plan.cost),),
     "alternatives": _alternative_parts,
-    "warnings": _warning_parts,
+    "warnings": lambda plan, _: (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan)),
 }

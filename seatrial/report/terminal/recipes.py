@@ -49,13 +49,13 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if not running:
         return Group(*parts, Text("No recipe has a deployment that meets the requirements."), *_refused(rows))
-    told = [
+    listed = [
         row
         for row in running
         if not any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in running)
     ]
-    plain = [row for row in told if not row.names]
-    shown = [row for row in told if row in plain or told.index(row) < MOST_ROWS - len(plain)]
+    plain = [row for row in listed if not row.names]
+    shown = [row for row in listed if row in plain or listed.index(row) < MOST_ROWS - len(plain)]
     columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_NUMBERS))
     cells = (_first_cells(row, row.predicted) for row in shown if row.predicted is not None)
     parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown, has_slo=has_slo)}")]
@@ -94,8 +94,8 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if running:
-        found = dict.fromkeys(_deployment(row.predicted) for row in running if row.predicted is not None)
-        places = {place: str(index + 1) for index, place in enumerate(found)}
+        deployments = dict.fromkeys(_deployment(row.predicted) for row in running if row.predicted is not None)
+        places = {place: str(index + 1) for index, place in enumerate(deployments)}
         columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
         cells = (_recipe_cells(row, row.predicted, places) for row in running if row.predicted is not None)
         parts += [table_view(table_of(columns, cells), gap=1), Text(f"\n{READING}")]
@@ -133,8 +133,8 @@ def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
 def _prediction(predicted: PredictedRecipe | None) -> dict[str, object]:
     if predicted is None:
         return dict.fromkeys(PredictedRecipe.model_fields)
-    found: dict[str, object] = predicted.model_dump(mode="json")
-    return found
+    document: dict[str, object] = predicted.model_dump(mode="json")
+    return document
 
 
 def _scalar(value: object) -> Scalar:
