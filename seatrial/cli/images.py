@@ -28,6 +28,7 @@ SpecFiles = Annotated[
     list[Path], typer.Argument(metavar="SPEC…", help="The endpoints' YAML files.", show_default=False)
 ]
 OUTDATED = 1
+_NO_ACCOUNT = ("SEA503", "SEA504")
 
 
 @images.command("list")
@@ -99,9 +100,6 @@ def lock(
         typer.echo(line, err=True)
     typer.echo(f"{name} is pinned to {digest}")
     typer.echo(f"locked in {file.as_posix()}", err=True)
-
-
-_NO_ACCOUNT = ("SEA503", "SEA504")
 
 
 def _digest(plan: Plan) -> str:

@@ -34,6 +34,22 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Format
 
+_ALONE = {
+    "--check": (
+        "--why",
+        "--adopt",
+        "--write",
+        "--accept-slo-miss",
+        "--allow-unknown-price",
+        "--explain",
+        "--section",
+    ),
+    "--why": ("--adopt", "--write", "--explain", "--section"),
+    "--adopt": ("--write", "--accept-slo-miss", "--allow-unknown-price"),
+    "--explain": ("--section",),
+}
+"""Options that can't be given together."""
+
 
 @takes_model
 def plan_command(
@@ -139,23 +155,6 @@ class _Made:
 
     plan: Plan
     loaded: LoadedSpec
-
-
-_ALONE = {
-    "--check": (
-        "--why",
-        "--adopt",
-        "--write",
-        "--accept-slo-miss",
-        "--allow-unknown-price",
-        "--explain",
-        "--section",
-    ),
-    "--why": ("--adopt", "--write", "--explain", "--section"),
-    "--adopt": ("--write", "--accept-slo-miss", "--allow-unknown-price"),
-    "--explain": ("--section",),
-}
-"""Options that can't be given together."""
 
 
 def _check_options(output_format: Format, given: dict[str, bool], *, many: bool) -> None:

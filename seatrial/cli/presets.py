@@ -20,6 +20,7 @@ presets = typer.Typer(
 )
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 OF_CWD = Path("environments")
+_MORE: Final = ("tokens", "in flight", "SLO", "provenance", "band")
 
 
 @presets.command("list")
@@ -54,9 +55,6 @@ def list_presets(
         typer.echo(line)
     if not wide:
         typer.echo("$/1M: per million output tokens. --wide shows workload, SLO and provenance.", err=True)
-
-
-_MORE: Final = ("tokens", "in flight", "SLO", "provenance", "band")
 
 
 def _is_of(instance_type: str, wanted: str) -> bool:

@@ -48,6 +48,22 @@ if TYPE_CHECKING:
 
 CDK_METADATA = "AWS::CDK::Metadata"
 """Names the CDK's version; it is no resource of the account."""
+_OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] = {
+    "AWS::SageMaker::Model": model_effects,
+    "AWS::SageMaker::EndpointConfig": model_effects,
+    "AWS::IAM::Role": role_effects,
+    "AWS::ApplicationAutoScaling::ScalableTarget": scaling_effects,
+    "AWS::ApplicationAutoScaling::ScalingPolicy": policy_effects,
+    "AWS::SSM::Parameter": alias_effects,
+}
+_OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
+"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
+(API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
+you must create a new EndpointConfig")."""
+SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
+KIND = "plan again with `seatrial plan SPEC -e ENV --write`: another kind becomes an endpoint of another name"
+VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
+ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +178,6 @@ def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, m
         yield Effect(kind="none", because="No copy depends on it.")
 
 
-_OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] = {
-    "AWS::SageMaker::Model": model_effects,
-    "AWS::SageMaker::EndpointConfig": model_effects,
-    "AWS::IAM::Role": role_effects,
-    "AWS::ApplicationAutoScaling::ScalableTarget": scaling_effects,
-    "AWS::ApplicationAutoScaling::ScalingPolicy": policy_effects,
-    "AWS::SSM::Parameter": alias_effects,
-}
-
-
 def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
     """Yield what becomes of the instances of one endpoint."""
     is_second = change.action == "replaced" or (change.action == "created" and bool(others(diff, ENDPOINT, "deleted")))
@@ -205,12 +211,6 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
         yield Effect(kind="none", because="The instances stay as they are.")
 
 
-_OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
-"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
-(API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
-you must create a new EndpointConfig")."""
-
-
 def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, reason: str) -> Iterator[Effect]:
     deployment = diff.new.resources[change.logical_id].properties.get("DeploymentConfig")
     rolling = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
@@ -223,12 +223,6 @@ def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize,
         because = f"{reason}: {planned} of {counted(size.instance_count, 'instance')} at a time."
         yield Effect(kind="rolling_update", because=because, instances=planned, most_instances=most)
     yield download(size)
-
-
-SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
-KIND = "plan again with `seatrial plan SPEC -e ENV --write`: another kind becomes an endpoint of another name"
-VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
-ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
 def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 STOP_S: Final = 5.0
 """After which a CDK CLI that was asked to end is killed."""
+APPROVAL: Final = "--require-approval"
+_OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
 
 def deploy_command_of(
@@ -64,10 +66,6 @@ def deploy_command_of(
     # What the user gives replaces ours: no option is given twice.
     ours = [word for option in _OURS if option[0] not in cdk_options for word in option]
     return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *ours, *cdk_options]
-
-
-APPROVAL: Final = "--require-approval"
-_OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:

@@ -55,6 +55,20 @@ EnvironmentOrDefault = Annotated[
         show_default=False,
     ),
 ]
+_BESIDE_OUTPUT: Final = Annotated[
+    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
+]
+"""Of a command that has an option `--output` of its own."""
+_SPELLINGS: Final = {
+    "input_tokens": "--input",
+    "output_tokens": "--output",
+    "concurrency": "--concurrency",
+    "requests_per_second": "--requests-per-second",
+    "ttft_p95_ms": "--ttft-p95",
+    "tpot_p95_ms": "--tpot-p95",
+    "usd_per_hour": "--budget",
+    "save": "--save",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,22 +119,8 @@ class ModelOptions:
     texts: list[str] = field(default_factory=list)
 
 
-_BESIDE_OUTPUT: Final = Annotated[
-    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
-]
-"""Of a command that has an option `--output` of its own."""
 _OPTIONS: Final = tuple(each.name for each in fields(ModelOptions) if each.name != "texts")
 _OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
-_SPELLINGS: Final = {
-    "input_tokens": "--input",
-    "output_tokens": "--output",
-    "concurrency": "--concurrency",
-    "requests_per_second": "--requests-per-second",
-    "ttft_p95_ms": "--ttft-p95",
-    "tpot_p95_ms": "--tpot-p95",
-    "usd_per_hour": "--budget",
-    "save": "--save",
-}
 
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:

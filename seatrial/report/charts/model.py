@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 
 Style: TypeAlias = Literal["first", "second", "third", "predicted"]
+ABSENT = (
+    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
+    "The tables have every number."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +203,6 @@ def _without_empty(items: list[tuple[str, object]]) -> dict[str, object]:
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "plot.min.js"
 SCRIPT = FOLDER / "draw.js"
-ABSENT = (
-    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
-    "The tables have every number."
-)
 
 
 @cache

@@ -54,6 +54,14 @@ if TYPE_CHECKING:
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 _PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+CSV_FIELDS = (
+    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
+    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
+    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
+    "output_tokens_p95", "meets_slo",
+)  # fmt: skip
+CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
+CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,16 +195,6 @@ def _templates() -> Environment:
         "table_html": lambda table: Markup(html_table(table)),  # noqa: S704 (likewise)
     }
     return environment
-
-
-CSV_FIELDS = (
-    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
-    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
-    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
-    "output_tokens_p95", "meets_slo",
-)  # fmt: skip
-CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
-CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 
 REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."
+SCALED = (
+    "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
+    "the spec says for the laptop itself is kept."
+)
 
 
 def live_section(result: TrialResult) -> Section:
@@ -43,12 +47,6 @@ def live_section(result: TrialResult) -> Section:
         ),
         detail=True,
     )
-
-
-SCALED = (
-    "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
-    "the spec says for the laptop itself is kept."
-)
 
 
 def scaled_section(result: TrialResult) -> Section:

@@ -42,6 +42,14 @@ NAMES: Mapping[str, str] = {
     "trial_update": "trial of an update",
 }
 _WIDEST_VALUE = 22  # leaves the reasons most of a narrow terminal
+_KIB = 1024
+_LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
+RATES = "At a rate, queueing included; the last row is the planned one:"
+FRONT = (
+    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
+)
+UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
 
 
 def decisions_view(plan: Plan) -> RenderableType:
@@ -97,9 +105,6 @@ def _price(cost: Cost) -> str:
     off = f" less the spec's discount of {whole_percent(cost.discount)}" if cost.discount else ""
     kind = "List price" if cost.purchase == "on_demand" else "Price"
     return f"{kind} of {cost.price_date}{off}, {cost.price_source}"
-
-
-_KIB = 1024
 
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
@@ -172,9 +177,6 @@ def _shares(regime: Regime) -> RenderableType:
     return table_view(table_of((*number_columns("concurrency", *parts), *text_columns("limited by")), rows))
 
 
-_LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
-
-
 def curve_view(plan: Plan) -> RenderableType:
     """Return the predicted curve as a table, with how far it may be off."""
     title = heading("Predicted for one copy; simulated, not measured")
@@ -201,9 +203,6 @@ def curve_view(plan: Plan) -> RenderableType:
         table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve))),
         *rates,
     )
-
-
-RATES = "At a rate, queueing included; the last row is the planned one:"
 
 
 def _rate_points(plan: Plan) -> RenderableType:
@@ -253,12 +252,6 @@ def _point_row(point: CurvePoint, signs: Mapping[int, str], *, late: bool) -> It
     if late:
         yield whole_percent(point.late)
     yield point.limit
-
-
-FRONT = (
-    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
-)
-UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
 
 
 def pareto_view(plan: Plan) -> RenderableType:
@@ -336,9 +329,6 @@ def verdict_words(verdict: DegreeVerdict) -> str:
     if verdict.won:
         return "chosen"
     return {"ranking": "outdone", "allowed": "not allowed"}.get(verdict.stage, f"fails: {verdict.stage}")
-
-
-Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
 
 
 def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
