@@ -18,17 +18,17 @@ from seatrial.planner.inputs import (
 from seatrial.planner.neuron_limits import refuse_on_neuron
 from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
-from seatrial_base.catalog.engine_choice import (
+from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     EngineCandidate,
     EngineCase,
     Fact,
     best_candidate,
     choice_warnings,
+    find_engine,
     rule_reasons,
     why_chosen,
 )
-from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.images import resolve_image
 from seatrial_base.errors import PlanError
 

@@ -15,8 +15,7 @@ from seatrial.operations.app import app_root, app_variables
 from seatrial.probe.answer import probe_answer
 from seatrial.probe.deploy import AwsStacks, ProbeRun
 from seatrial_base.errors import BenchError, SpecError
-from seatrial_base.file_lock import hold_file_lock
-from seatrial_base.files import follow_links
+from seatrial_base.files import follow_links, hold_file_lock
 from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_laptop.demo.runner import NO_TEMPLATE_VALIDATION
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_laptop.demo.progress import Steps
+    from seatrial_load.documents.progress import Watch
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.trial.events import Watch
 
 _FOLDER = ".seatrial/probe"
 

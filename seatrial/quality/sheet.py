@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.prediction import EXTRAPOLATED
-from seatrial_base.catalog.config_families import unplanned_feature
+from seatrial_base.catalog.config_json import unplanned_feature
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
