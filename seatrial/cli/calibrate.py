@@ -92,7 +92,12 @@ def _measured(
     if [result is None, points is None, not benchmarks].count(False) != 1:
         raise typer.BadParameter("give one of --result, --points and --benchmark", param_hint="--result")
     if benchmarks:
-        return _of_benchmarks(benchmarks, loaded, plan)
+        from seatrial.planner.benchmark_jobs import benchmark_points
+
+        results = _files(benchmarks)
+        measured_points, text = benchmark_points(results, loaded, plan)
+        name = ", ".join(each.path.name for each in results)
+        return measured_points, CalibrationSource(file=name, digest=digest(text))
     file = result or points or Path()
     text = _text(file)
     if points is not None:
@@ -108,18 +113,6 @@ def _measured(
     found = usable(points_of_trial(trial), file.as_posix())
     note = trial.engine_note
     return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
-
-
-def _of_benchmarks(
-    benchmarks: list[str], loaded: LoadedSpec, plan: Plan
-) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
-    from seatrial.documents.calibration import CalibrationSource
-    from seatrial.planner.benchmark_jobs import benchmark_points
-    from seatrial_base.frozen_model import digest
-
-    files = _files(benchmarks)
-    points, text = benchmark_points(files, loaded, plan)
-    return points, CalibrationSource(file=", ".join(each.path.name for each in files), digest=digest(text))
 
 
 def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:

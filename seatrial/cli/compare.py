@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -131,7 +131,13 @@ def compare_command(
     else:
         _check_output(output, {**inputs, "SPEC": Path(what[0])})
         comparison = _comparison(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
-        comparison = _with_files(comparison, evaluation_set, results, again=again, err=output_format != "text")
+        comparison = replace(
+            comparison,
+            evaluation_file=evaluation_set or comparison.evaluation_file,
+            results=results or comparison.results,
+            again=again,
+            err=output_format != "text",
+        )
         a, b = _measured(comparison, yes=yes, verbose=verbose)
     compared = compare_recipes(a, b)
     _tell(compared, output_format, output)
@@ -201,20 +207,6 @@ def _comparison(
         results=results_folder(loaded),
         again=False,
         err=False,
-    )
-
-
-def _with_files(
-    comparison: _Compared, evaluation_set: Path | None, results: Path | None, *, again: bool, err: bool
-) -> _Compared:
-    from dataclasses import replace
-
-    return replace(
-        comparison,
-        evaluation_file=evaluation_set or comparison.evaluation_file,
-        results=results or comparison.results,
-        again=again,
-        err=err,
     )
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.review.review import Review
     from seatrial.operations.synthesis import StackSource, Templates
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
@@ -90,7 +89,19 @@ def diff_command(
         where = environments_folder(environments, folder_of(given[0]) / "spec.yaml")
         with scratch_folder("seatrial-diff-") as scratch:
             review = review_of(given, where, base, scratch, only_environments=names)
-        _show_review(review, base, options.output_format)
+        from seatrial.operations.review.document import review_document
+        from seatrial.operations.review.markdown import review_markdown
+        from seatrial.operations.review.text import review_text
+
+        sizes = [size for product in review.products for size in product.sizes]
+        findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
+        findings += [one for each in review.products for one in each.findings]
+        writers: dict[Format, Callable[[], str]] = {
+            "text": lambda: review_text(review, base=base),
+            "markdown": lambda: review_markdown(review, base=base),
+            "json": lambda: _json(review_document(review, base=base)),
+        }
+        show_judgement(_judgement([*findings, *review.refused]), options.output_format, writers)
         _refuse(review.refused)
         if options.check and not review.is_empty:
             raise typer.Exit(CHANGES)
@@ -207,19 +218,3 @@ def _refuse(refused: Sequence[Finding]) -> None:
 
     if refused:
         raise SeatrialError(refused)
-
-
-def _show_review(review: Review, base: str, output_format: Format) -> None:
-    from seatrial.operations.review.document import review_document
-    from seatrial.operations.review.markdown import review_markdown
-    from seatrial.operations.review.text import review_text
-
-    sizes = [size for product in review.products for size in product.sizes]
-    findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
-    findings += [one for each in review.products for one in each.findings]
-    writers: dict[Format, Callable[[], str]] = {
-        "text": lambda: review_text(review, base=base),
-        "markdown": lambda: review_markdown(review, base=base),
-        "json": lambda: _json(review_document(review, base=base)),
-    }
-    show_judgement(_judgement([*findings, *review.refused]), output_format, writers)

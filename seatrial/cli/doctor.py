@@ -100,7 +100,25 @@ def _query(endpoint: str, environment: str | None, environments: Path | None, re
         if region is not None:
             message = "--region contradicts --environment, which has a region"
             raise SpecError.of("SEA108", message, where="command line", field="--region", hint="leave one of them out")
-        return _of_environment(endpoint, environment, environments)
+        from seatrial.account.clients import account_clients, check_account
+        from seatrial.deployment.document import endpoint_name, stack_name
+        from seatrial.specs.load import load_environment
+
+        name, generation, region = live_name(endpoint, environment, environments)
+        file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
+        folder = environments_folder(environments, file)
+        spec = load_environment(folder, environment)
+        account = account_clients(spec)
+        check_account(spec, account.identity)
+        return EndpointQuery(
+            name=endpoint_name(environment, name, generation),
+            region=region,
+            calls=Boto3Calls(region),
+            account=account,
+            stack=stack_name(environment, name),
+            deployment=_deployment(file, folder, environment),
+            promql=cloudwatch_promql(region),
+        )
     if not re.fullmatch(_NAME, endpoint):
         hint = "with the YAML file or the name of a spec, give its environment: -e ENV"
         raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
@@ -111,31 +129,6 @@ def _query(endpoint: str, environment: str | None, environments: Path | None, re
         calls=Boto3Calls(place),
         account=clients_of_region(place, where=endpoint),
         promql=cloudwatch_promql(place),
-    )
-
-
-def _of_environment(endpoint: str, environment: str, environments: Path | None) -> EndpointQuery:
-    from seatrial.account.clients import account_clients, check_account
-    from seatrial.account.reader import Boto3Calls
-    from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.operations.doctor.gather import EndpointQuery
-    from seatrial.specs.load import load_environment
-    from seatrial_load.aws.container_metrics import cloudwatch_promql
-
-    name, generation, region = live_name(endpoint, environment, environments)
-    file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
-    folder = environments_folder(environments, file)
-    place = load_environment(folder, environment)
-    account = account_clients(place)
-    check_account(place, account.identity)
-    return EndpointQuery(
-        name=endpoint_name(environment, name, generation),
-        region=region,
-        calls=Boto3Calls(region),
-        account=account,
-        stack=stack_name(environment, name),
-        deployment=_deployment(file, folder, environment),
-        promql=cloudwatch_promql(region),
     )
 
 

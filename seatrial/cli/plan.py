@@ -113,7 +113,11 @@ def plan_command(
     loaded = load_specs_or_model(specs, environment, environments, model_options, needs_file=write or adopt or check)
     allowed = _Allowed(accept_slo_miss, allow_unknown_price)
     if write or adopt:
-        _refuse_unpromoted(loaded)
+        from seatrial.locks.provenance import unpromoted_problem
+
+        problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
+        if problems:
+            raise SpecError(problems)
     if check:
         check_freshness(loaded, output_format, "plan --check")
     elif why is not None:
@@ -261,14 +265,6 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
         packing = packing_of(one.loaded, one.plan, guests)
         for line in packing_lines(packing):
             typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
-
-
-def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
-    from seatrial.locks.provenance import unpromoted_problem
-
-    problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
-    if problems:
-        raise SpecError(problems)
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:

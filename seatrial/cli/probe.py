@@ -113,7 +113,18 @@ def probe_command(
         return
     _tell(request.plan, answers)
     if write:
-        _write(request.loaded, answers[-1])
+        from seatrial.planner.calibration import write_calibration
+        from seatrial.probe.keep import calibration_of, replaced
+
+        loaded = request.loaded
+        answer = answers[-1]
+        entry, environment = calibration_of(loaded, answer), loaded.environment.name
+        if old := replaced(loaded, entry):
+            typer.echo(f"the calibration of {old} is replaced", err=True)
+        path = write_calibration(entry, loaded.path, environment)
+        typer.echo(f"calibration of {answer.pinned.probed.hardware} written to {path.as_posix()}", err=True)
+        again = f"seatrial plan {loaded.path.as_posix()} --environment {environment} --write"
+        typer.echo(f"the lock is now stale; plan again: {again}", err=True)
 
 
 def _probe_request(
@@ -188,16 +199,3 @@ def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
 
     if answers:
         show(probe_view(plan, answers, conclusion(plan, answers)))
-
-
-def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:
-    from seatrial.planner.calibration import write_calibration
-    from seatrial.probe.keep import calibration_of, replaced
-
-    entry, environment = calibration_of(loaded, answer), loaded.environment.name
-    if old := replaced(loaded, entry):
-        typer.echo(f"the calibration of {old} is replaced", err=True)
-    path = write_calibration(entry, loaded.path, environment)
-    typer.echo(f"calibration of {answer.pinned.probed.hardware} written to {path.as_posix()}", err=True)
-    again = f"seatrial plan {loaded.path.as_posix()} --environment {environment} --write"
-    typer.echo(f"the lock is now stale; plan again: {again}", err=True)

@@ -283,18 +283,16 @@ def _load_model(
 
 def _model_load(model: Path, spec: Path, model_options: ModelOptions) -> ModelLoad:
     from seatrial.specs.model_spec import ModelLoad
+    from seatrial_base.field_facts import made_of
 
     is_folder = is_weights_folder(model)
-    return ModelLoad(
+    return made_of(
+        ModelLoad,
+        model_options,
         hub_id=None if is_folder else model.as_posix(),
         config_file=_beside(spec, model / CONFIG) if is_folder else None,
         input_tokens=model_options.input_tokens or 0,
         output_tokens=model_options.output_tokens or 0,
-        concurrency=model_options.concurrency,
-        requests_per_second=model_options.requests_per_second,
-        ttft_p95_ms=model_options.ttft_p95_ms,
-        tpot_p95_ms=model_options.tpot_p95_ms,
-        usd_per_hour=model_options.usd_per_hour,
     )
 
 

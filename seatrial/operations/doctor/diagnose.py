@@ -68,9 +68,8 @@ def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the cause that lines tell, if they tell one that the catalog knows."""
     if (match := find_symptom(lines)) is not None:
         known = match.symptom
-        yield diagnosis(
-            rule=known.rule, part=part, cause=known.cause, mend=known.mend, seen=match.line, source=known.source
-        )
+        place = Place(resource=part)
+        yield Finding(known.rule, place, known.cause, known.mend, source=known.source, evidence=match.line)
 
 
 def diagnose(examination: Examination) -> tuple[Finding, ...]:

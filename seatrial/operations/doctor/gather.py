@@ -379,10 +379,6 @@ def account_checks(
         yield weights_check(uri, account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
         yield secret_check(secret, account.secrets)
-    yield from _quotas(query, endpoint)
-
-
-def _quotas(query: EndpointQuery, endpoint: LiveEndpoint) -> Iterator[AccountCheck]:
     most: Counter[str] = Counter()
     for each in endpoint.variants:
         if each.instance_type:

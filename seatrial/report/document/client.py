@@ -36,7 +36,15 @@ def validity_section(result: TrialResult) -> Section:
     return Section(
         anchor="client",
         heading="Client health",
-        paragraphs=(validity_sentence(result), *_calibrated(result.client), *((READING,) if watched else ())),
+        paragraphs=(
+            validity_sentence(result),
+            *(
+                ("The client was not calibrated.",)
+                if result.client is None
+                else (f"Self-calibration: {sentence(result.client.because)}",)
+            ),
+            *((READING,) if watched else ()),
+        ),
         facts=() if result.client is None else tuple(_calibration_facts(result.client)),
         tables=(validity_table(result),) if watched else (),
         detail=True,
@@ -130,12 +138,6 @@ MEASURES = (
     Measure("cpu_share", Column("busy"), share_cell),
     Measure("run_delay_share", Column("delayed"), share_cell),
 )
-
-
-def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
-    if client is None:
-        return ("The client was not calibrated.",)
-    return (f"Self-calibration: {sentence(client.because)}",)
 
 
 def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:

@@ -432,7 +432,12 @@ def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distrib
     for index, level in enumerate(result.levels):
         values: Distribution | None = getattr(level, field)
         if values is not None and values.histogram:
-            yield _name(level), index / last, values
+            void = "" if level.valid else " (void)"
+            yield (
+                (f"{level.offered_load:g}/s{void}" if level.is_open else f"concurrency {level.concurrency}{void}"),
+                index / last,
+                values,
+            )
 
 
 def _series(kept: Sequence[tuple[str, float, Distribution]]) -> Iterator[Series]:
@@ -445,13 +450,6 @@ def _series(kept: Sequence[tuple[str, float, Distribution]]) -> Iterator[Series]
                 hover = f"{name}\n{rank:g} % of requests ≤ {digits(latency_ms)} ms"
                 points.append(ChartPoint(x=latency_ms, y=rank / 100, hover=hover))
         yield Series(name=name, points=tuple(points), shade=shade, marked=False)
-
-
-def _name(level: LevelResult) -> str:
-    void = "" if level.valid else " (void)"
-    if level.is_open:
-        return f"{level.offered_load:g}/s{void}"
-    return f"concurrency {level.concurrency}{void}"
 
 
 def failures_section(result: TrialResult) -> Section:
