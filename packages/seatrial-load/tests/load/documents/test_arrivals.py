@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.measure.due_times import constant, gamma, poisson, ramp, recorded, replay
+from seatrial.specs.endpoint import WorkloadSpec
+from seatrial_load.documents.arrivals import ARRIVALS, Arrivals, constant, gamma, poisson, ramp, recorded, replay
+from seatrial_load.documents.request import Arrival
 
 RATES = st.floats(min_value=0.01, max_value=200)
 SECONDS = st.floats(min_value=0.1, max_value=30)
@@ -137,3 +140,10 @@ def test_impossible_schedules(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=r"must be above 0|below 0") as caught:
         make()
     assert str(caught.value) == message
+
+
+def test_each_name_of_a_request_and_of_a_spec_is_a_kind() -> None:
+    of_spec = set(get_args(WorkloadSpec.model_fields["arrivals"].annotation))
+
+    assert set(ARRIVALS) == set(get_args(Arrival))
+    assert {name for name, kind in ARRIVALS.items() if kind.levels is Arrivals.levels} == of_spec
