@@ -47,8 +47,7 @@ def stage_command(
     Run it again after an interruption: it goes on from there. The manifest is missing while a file is.
     """
     from seatrial.stage.source import select
-    from seatrial.stage.staging import copy_model
-    from seatrial.stage.survey import survey
+    from seatrial.stage.staging import copy_model, survey
 
     end_when_interrupted()
     stop = threading.Event()
@@ -99,8 +98,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
     from botocore.config import Config
 
     from seatrial.account.reader import aws_failures
-    from seatrial.stage.destination import Destination, split_uri
-    from seatrial.stage.parallel import WORKERS
+    from seatrial.stage.destination import WORKERS, Destination, split_uri
 
     bucket, prefix = split_uri(to)
     config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})

@@ -6,6 +6,9 @@ is a closed loop of many. Rows that ask the same of one copy share its simulatio
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
@@ -13,35 +16,39 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.prediction import Band, Limit
-from seatrial.planner.predict.band import ASSUMED, band_of
+from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, doubted
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
-from seatrial.planner.predict.doubts import DATA_PARALLEL, doubted
 from seatrial.planner.predict.memory import fit_memory, held_tokens
-from seatrial.planner.predict.multi_instance import (
+from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
+from seatrial.planner.tables import options
+from seatrial.planner.tables.rows import COUNTS, as_number
+from seatrial.planner.tables.steady import (
     InstanceLevel,
+    SteadyLevel,
     even_split,
     fleet,
     met_by_a_request,
     product_form,
     rising,
+    round_trip_s,
+    steady,
+    steady_mean,
 )
-from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
-from seatrial.planner.predict.steady import SteadyLevel, round_trip_s, steady, steady_mean
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import shards_evenly
+from seatrial_base.table import without_formula
 from seatrial_base.units import GIB, MS_PER_S
 from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.csv_rows import Asked, Load
-
+    from seatrial.planner.tables.rows import Asked, CsvRow, Load
+    from seatrial_base.findings import Finding
 
 Form = Literal["simulation", "closed"]
-
 TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
 # Sequences of a batch at most. TGI batches what its token budget holds, SGLang what its KV pool holds; 256 for LMI is
 # an assumption, the batch limit that the planner takes; 2,048 is TensorRT-LLM's default of max_batch_size.
@@ -52,6 +59,28 @@ _MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed for
 _HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
 # The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
 _ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
+Cell = str | float | int | None
+PREDICTED = (
+    "predicted_throughput_tok_s",
+    "predicted_latency_ms_per_token",
+    "predicted_limit",
+    "predicted_throughput_low_tok_s",
+    "predicted_throughput_high_tok_s",
+    "predicted_latency_low_ms_per_token",
+    "predicted_latency_high_ms_per_token",
+    "uncertainty",
+)
+STEADY = (
+    "predicted_ttft_mean_ms",
+    "predicted_tpot_mean_ms",
+    "predicted_e2e_mean_ms",
+    "predicted_e2e_p50_ms",
+    "predicted_e2e_p90_ms",
+)
+OPTIMIZATION = "predicted_optimization"
+NOTE = "predicted_note"
+ERROR = "predicted_error"
+_DIGITS = 6  # significant ones; the band says how many mean something
 
 
 @unique
@@ -108,7 +137,7 @@ def predict_csv_row(asked: Asked, form: Form = "simulation", load: Load = "publi
         return RowPrediction(found.output_tok_s, found.ms_per_token, limit, band)
     if load == "saturated":
         return _saturated(copy, asked, form, band)
-    level = _steady(copy, asked, form)
+    level = _steady_level(copy, asked, form)
     limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
     return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
 
@@ -119,7 +148,7 @@ def _shards(asked: Asked) -> bool:
     return shards_evenly(asked.architecture, asked.degree // asked.attention_data_parallel_degree)
 
 
-def _steady(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
+def _steady_level(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
     """Return the steady state of all instances."""
     batches, each = _batches(asked), steady if form == "simulation" else steady_mean
     return steady_fleet(
@@ -343,3 +372,103 @@ def _mixed(low: SteadyLevel, high: SteadyLevel, share: float) -> SteadyLevel:
 
 def _at(low: float, high: float, share: float) -> float:
     return low + share * (high - low)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """Columns in their order, and the cells of each row; a number that is not there is `None`.
+
+    Attributes:
+        columns: Those that came, then those of the prediction.
+        rows: Cells by column.
+        unanswered: Rows that could not be predicted; their `predicted_error` says why.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+    unanswered: int
+
+
+def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
+    """Predict every row that can be read; columns of an earlier prediction are written anew."""
+    optimized = (OPTIMIZATION,) if any(name in columns for name in options.COLUMNS) else ()
+    noted = (NOTE,) if any(row.asked and row.asked.guessed for row in rows) else ()
+    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)
+    kept = (*columns, *(name for name in predicted if name not in columns))
+    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, NOTE, ERROR) if name in kept)
+    written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
+    return CsvTable(kept, written, sum(row.asked is None for row in rows))
+
+
+def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
+    if row.asked is None:
+        return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
+    found = predict_csv_row(row.asked, form, load)
+    cells = _predicted(found) | (_steady_cells(found.steady) if found.steady else {})
+    told = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.asked.guessed)}
+    return cells | {name: text for name, text in told.items() if text}
+
+
+def _told(problem: Finding) -> str:
+    field = f"{problem.field}: " if problem.field else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.rule}: {field}{problem.message}{hint}"
+
+
+def predictions_csv(table: CsvTable) -> str:
+    """Write a table as CSV with a head; a number that is not there is an empty cell, and no cell is a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(without_formula, table.columns))
+    writer.writerows([_guarded(row[name]) for name in table.columns] for row in table.rows)
+    return text.getvalue()
+
+
+def _guarded(cell: Cell) -> Cell:
+    """Return a cell as it came; one that a spreadsheet would compute begins with a quote, a number stays one."""
+    return without_formula(cell) if isinstance(cell, str) and as_number(cell) is None else cell
+
+
+def as_json(table: CsvTable) -> str:
+    """Write a table as a JSON array of objects; counts and predictions are numbers, all else text as it came."""
+    rows = [{name: _typed(name, row[name]) for name in table.columns} for row in table.rows]
+    return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
+
+
+def _typed(name: str, cell: Cell) -> Cell:
+    """Return a count as a number, an empty one as `None`, and what is no number as it was written."""
+    if name not in COUNTS or not isinstance(cell, str):
+        return cell
+    try:
+        number = float(cell) if cell.strip() else None
+    except ValueError:
+        return cell
+    if number is None or not math.isfinite(number):
+        return None if number is None else cell
+    return int(number) if number.is_integer() else number
+
+
+def _predicted(found: RowPrediction) -> dict[str, Cell]:
+    throughput, latency = found.output_tok_s, found.ms_per_token
+    low, high = 1 / (1 + found.band.throughput), 1 + found.band.throughput
+    quick, slow = 1 / (1 + found.band.latency), 1 + found.band.latency
+    values = (
+        _rounded(throughput),
+        _rounded(latency),
+        found.limit,
+        _rounded(throughput, low),
+        _rounded(throughput, high),
+        _rounded(latency, quick),
+        _rounded(latency, slow),
+        found.band.kind,
+    )
+    return dict(zip(PREDICTED, values, strict=True))
+
+
+def _steady_cells(level: SteadyLevel) -> dict[str, Cell]:
+    values = (level.ttft_ms, level.tpot_ms, level.e2e_ms, level.e2e_p50_ms, level.e2e_p90_ms)
+    return dict(zip(STEADY, map(_rounded, values), strict=True))
+
+
+def _rounded(value: float | None, factor: float = 1.0) -> float | None:
+    return None if value is None else float(f"{value * factor:.{_DIGITS}g}")

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
-from seatrial.planner.predict import csv_optimization, csv_parallelism, published_names
+from seatrial.planner.tables import options, published_names
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model, unsupported_format
 from seatrial_base.errors import SpecError
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.planner.predict.copy_model import Speculation
-    from seatrial.planner.predict.csv_optimization import ReadOptimization
-    from seatrial.planner.predict.published_names import KvPrecision, NamedEngine, PublishedInstance
+    from seatrial.planner.tables.options import ReadOptimization
+    from seatrial.planner.tables.published_names import KvPrecision, NamedEngine, PublishedInstance
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
-
 
 # Column, default, least, most: what is absurd is refused, so that a row takes milliseconds and a typing error is told.
 COUNTS: dict[str, tuple[int | None, int, int]] = {
@@ -47,6 +46,13 @@ COUNTS: dict[str, tuple[int | None, int, int]] = {
 _MEANS = ("input_tokens", "output_tokens")  # a published length is often the mean of many requests: 1581.3
 _BATCHING = ("continuous", "dynamic")
 Load = Literal["published", "steady", "saturated"]
+_NO_CONCURRENCY = ("", "inf", "infinity", "unlimited", "max")
+MOST_COLUMNS = 1_000
+MOST_CHARACTERS = 1_000
+"""Of a cell: the longest name of a model has 193."""
+REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurrency")
+DEFAULT_ENGINE = "tgi-1.1"
+_READ_APART = {"tp_degree", "concurrency", *options.SPELLINGS}
 
 
 class Cells:
@@ -203,14 +209,14 @@ class Cells:
             self._wrong("tp_degree", "SEA222", f"the cell is empty, and there are {has} accelerators", hint)
         return 1
 
-    def groups(self, name: csv_parallelism.Column) -> int:
+    def groups(self, name: options.Column) -> int:
         """Return how many groups of accelerators share experts, or attend each to sequences of its own."""
-        written = {each: text for each in csv_parallelism.SPELLINGS[name] if (text := self._text(each))}
-        found = {each: csv_parallelism.read_groups(text) for each, text in written.items()}
+        written = {each: text for each in options.SPELLINGS[name] if (text := self._text(each))}
+        found = {each: options.read_groups(text) for each, text in written.items()}
         for each, number in found.items():
             if number is None:
                 self._wrong(each, "SEA222", f"{_quoted(written[each])} is neither a whole number nor true or false")
-        if len({*found.values()} - {None, csv_parallelism.EVERY}) > 1:
+        if len({*found.values()} - {None, options.EVERY}) > 1:
             told = " and ".join(f"{each} {text}" for each, text in written.items())
             self._wrong(name, "SEA222", f"{told} contradict each other")
         return max((number for number in found.values() if number is not None), default=1)
@@ -222,17 +228,17 @@ class Cells:
         degree: int,
         copies: int,
         accelerators: int,
-    ) -> csv_parallelism.Parallelism:
+    ) -> options.Parallelism:
         """Return how a copy is spread over its accelerators; what the row names otherwise is noted."""
         moe_ep, attention_dp = self.groups("moe_ep"), self.groups("attention_dp")
         if place is None or architecture is None:
-            return csv_parallelism.Parallelism(degree)
+            return options.Parallelism(degree)
         if place.on_neuron:
             if (moe_ep, attention_dp) != (1, 1):
                 self.notes.append("moe_ep and attention_dp are left out: on AWS Neuron they are not modelled")
-            return csv_parallelism.Parallelism(degree)
+            return options.Parallelism(degree)
         largest = max(each.accelerator_count for each in place.candidates)
-        found = csv_parallelism.arrange(
+        found = options.arrange(
             architecture,
             degree,
             moe_ep=moe_ep,
@@ -281,9 +287,6 @@ class Cells:
         return 0
 
 
-_NO_CONCURRENCY = ("", "inf", "infinity", "unlimited", "max")
-
-
 @cache
 def _model(name: str) -> tuple[Architecture, str | None] | None:
     return resolve_model(name)
@@ -317,13 +320,6 @@ def as_number(text: str) -> float | None:
 def _quoted(text: str) -> str:
     shown = text if len(text) <= 40 else f"{text[:39]}…"  # noqa: PLR2004 (a message stays on its line)
     return f"{shown!r}"
-
-
-MOST_COLUMNS = 1_000
-MOST_CHARACTERS = 1_000
-"""Of a cell: the longest name of a model has 193."""
-REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurrency")
-DEFAULT_ENGINE = "tgi-1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,9 +496,6 @@ def _size_problems(cells: Mapping[str, str], columns: int, fields: int, where: s
     return tuple(Finding("SEA222", Place.at(where, name), message, hint) for name in long)
 
 
-_READ_APART = {"tp_degree", "concurrency", *csv_parallelism.SPELLINGS}
-
-
 def _read(  # noqa: PLR0917 (of one row, and of the table)
     columns: tuple[str, ...], values: list[str], where: str, default: NamedEngine, load: Load, models: _NearestModels
 ) -> CsvRow:
@@ -554,16 +547,16 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
 def _speculation(read: ReadOptimization, asked: Asked) -> Speculation | None:
     if read.method is None:
         return None
-    return csv_optimization.usual_speculation(read.method, asked.architecture, read.draft)
+    return options.usual_speculation(read.method, asked.architecture, read.draft)
 
 
 def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
     """Return a row with what its column `optimization` changes; without the column, as it is."""
-    text = csv_optimization.cell_of(cells)
+    text = options.cell_of(cells)
     if text is None:
         return CsvRow(cells, asked)
     precision = "".join(cells.get(name, "").strip() for name in ("precision", "quantization"))
-    read = csv_optimization.read_optimization(text, precision=precision, compiled_shapes=asked.engine.compiled_shapes)
+    read = options.read_optimization(text, precision=precision, compiled_shapes=asked.engine.compiled_shapes)
     if read.weights is not None:
         shape = replace(asked.architecture, checkpoint_quantization=read.weights)
         asked = replace(asked, architecture=shape, quantization=read.weights)
@@ -571,11 +564,9 @@ def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
     changed = replace(
         asked,
         speculation=_speculation(read, asked),
-        prefix_hit_rate=csv_optimization.USUAL_HIT_RATE if assumed else asked.prefix_hit_rate,
+        prefix_hit_rate=options.USUAL_HIT_RATE if assumed else asked.prefix_hit_rate,
         assumed_hits=assumed,
         kv_precision="fp8" if read.kv_fp8 else asked.kv_precision,
     )
-    told = csv_optimization.describe_assumptions(
-        read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed
-    )
+    told = options.describe_assumptions(read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed)
     return CsvRow(cells, changed, (), told)

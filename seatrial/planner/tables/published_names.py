@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine, Family
     from seatrial_base.catalog.instances import Instance
 
-
 NEWEST = ""  # the version of which nothing is said: the newest that the catalog knows
-
 _FAMILIES: dict[str, Family] = {
     "tgi": "tgi",
     "hftgi": "tgi",
@@ -56,6 +54,36 @@ _NOTHING = frozenset({"", "-", "?", "n/a", "na", "none", "null", "tbd", "unknown
 _UNRELEASED = re.compile(r"(nightly|main|master|dev|latest|newest)\b.*")
 _TAG = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)+")
 _ARCHITECTURES_OF_VLLM = ("v0", "v1")  # vLLM V1 is the name of its core, not a version
+_PRECISIONS = {
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "f16", "half", "16bit", "w16a16", "unquantized"), None),
+    **dict.fromkeys(("fp8", "float8", "fp8dynamic", "fp8static", "fp8block", "fp8blockwise", "fp8e4m3"), "fp8"),
+    **dict.fromkeys(("e4m3", "fp8w8a8", "w8a8fp8", "compressedtensorsfp8"), "fp8"),
+    **dict.fromkeys(("int8", "w8a8", "int8w8a8", "w8a8int8", "smoothquant"), "int8"),
+    **dict.fromkeys(("int4", "w4a16", "4bit", "int4w4a16", "w4a16int4"), "int4"),
+    **dict.fromkeys(("awq", "awqint4", "int4awq", "awqmarlin", "awq4bit"), "awq"),
+    **dict.fromkeys(("gptq", "gptqint4", "int4gptq", "gptqmarlin", "gptq4bit"), "gptq"),
+    "mxfp4": "mxfp4",
+    "nvfp4": "nvfp4",
+    "fp4": "fp4",
+}
+_NEAR = {"w4a8": "int4", "w4afp8": "int4", "w4afp": "int4", "mxfp8": "fp8"}
+PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
+_CHECKPOINT = ("", "auto", "default", "na", "native", "none", "unknown")
+KvPrecision = Literal["16bit", "fp8"]
+_KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
+_KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
+# TensorRT-LLM takes the KV cache of the checkpoint, and the quantized ones of its Model Optimizer have FP8 (the note of
+# its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits unless told.
+_BITS_8 = 8
+_COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")
+_IGNORED = frozenset(
+    {"nvidia", "tensor", "core", "gpu", "gpus", "hgx", "dgx", "ac", "edition"}
+    | {"hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
+)
+_EXTRA = frozenset({"sxm", "blackwell", "server"})
+_MEMORY = re.compile(r"(\d+)g(?:i?b)?")
+_MEMORY_NEAR = 0.1  # EC2 counts the B200's 180 GB and the H200's 141 GB a little differently from the data sheets
+_GB = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +168,6 @@ def _release(text: str) -> str | None:
     return f"{release}.0" if release.isdigit() else release
 
 
-_PRECISIONS = {
-    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "f16", "half", "16bit", "w16a16", "unquantized"), None),
-    **dict.fromkeys(("fp8", "float8", "fp8dynamic", "fp8static", "fp8block", "fp8blockwise", "fp8e4m3"), "fp8"),
-    **dict.fromkeys(("e4m3", "fp8w8a8", "w8a8fp8", "compressedtensorsfp8"), "fp8"),
-    **dict.fromkeys(("int8", "w8a8", "int8w8a8", "w8a8int8", "smoothquant"), "int8"),
-    **dict.fromkeys(("int4", "w4a16", "4bit", "int4w4a16", "w4a16int4"), "int4"),
-    **dict.fromkeys(("awq", "awqint4", "int4awq", "awqmarlin", "awq4bit"), "awq"),
-    **dict.fromkeys(("gptq", "gptqint4", "int4gptq", "gptqmarlin", "gptq4bit"), "gptq"),
-    "mxfp4": "mxfp4",
-    "nvfp4": "nvfp4",
-    "fp4": "fp4",
-}
-_NEAR = {"w4a8": "int4", "w4afp8": "int4", "w4afp": "int4", "mxfp8": "fp8"}
-PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
-_CHECKPOINT = ("", "auto", "default", "na", "native", "none", "unknown")
-KvPrecision = Literal["16bit", "fp8"]
-_KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
-_KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
-# TensorRT-LLM takes the KV cache of the checkpoint, and the quantized ones of its Model Optimizer have FP8 (the note of
-# its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits unless told.
-_BITS_8 = 8
-
-
 def is_precision(text: str) -> bool:
     """Tell whether a text is a precision of weights, or leaves it to the checkpoint."""
     return _compact(text) in _CHECKPOINT or _compact(text) in _PRECISIONS
@@ -230,17 +235,6 @@ def read_kv_precision(text: str, family: Family, quantization: str | None) -> Kv
     if written in _KV_8BIT:
         return "fp8"
     return "16bit" if written in _KV_16BIT else None
-
-
-_COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")
-_IGNORED = frozenset(
-    {"nvidia", "tensor", "core", "gpu", "gpus", "hgx", "dgx", "ac", "edition"}
-    | {"hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
-)
-_EXTRA = frozenset({"sxm", "blackwell", "server"})
-_MEMORY = re.compile(r"(\d+)g(?:i?b)?")
-_MEMORY_NEAR = 0.1  # EC2 counts the B200's 180 GB and the H200's 141 GB a little differently from the data sheets
-_GB = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
