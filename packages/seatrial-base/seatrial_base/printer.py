@@ -216,24 +216,20 @@ def _sarif_result(finding: Finding, used: Sequence[str]) -> Json:
     parts = (finding.place.resource, finding.field, finding.message)
     hint = f" Hint: {finding.hint}." if finding.hint else ""
     rule: dict[str, Json] = {"ruleId": finding.rule, "ruleIndex": used.index(finding.rule)} if finding.rule else {}
-    location = _sarif_location(finding.place)
+    from urllib.parse import quote  # noqa: PLC0415 (only SARIF needs it)
+
+    physical: dict[str, Json] = {"artifactLocation": {"uri": quote(finding.place.file)}} if finding.place.file else {}
+    if physical and finding.place.line:
+        physical["region"] = {"startLine": finding.place.line}
+    name = finding.place.construct_path or finding.place.resource
+    logical: dict[str, Json] = {"logicalLocations": [{"fullyQualifiedName": name}]} if name else {}
+    location = {**({"physicalLocation": physical} if physical else {}), **logical}
     return {
         **rule,
         "level": finding.severity,
         "message": {"text": f"{': '.join(part for part in parts if part)}.{hint}"},
         "locations": [location] if location else [],
     }
-
-
-def _sarif_location(place: Place) -> dict[str, Json]:
-    from urllib.parse import quote  # noqa: PLC0415 (only SARIF needs it)
-
-    physical: dict[str, Json] = {"artifactLocation": {"uri": quote(place.file)}} if place.file else {}
-    if physical and place.line:
-        physical["region"] = {"startLine": place.line}
-    name = place.construct_path or place.resource
-    logical: dict[str, Json] = {"logicalLocations": [{"fullyQualifiedName": name}]} if name else {}
-    return {**({"physicalLocation": physical} if physical else {}), **logical}
 
 
 def _as_github(judgement: Judgement) -> str:

@@ -72,10 +72,7 @@ def _lmi(text: str) -> Version | None:
     minor = int(found[1])
     if minor in _MINORS_WITH_ONE_BUILD:
         return (minor - _MINOR_LESS_NUMBER,)
-    return _newest_of_djl(text.partition("-")[0].removeprefix("v"))
-
-
-def _newest_of_djl(djl: str) -> Version | None:
+    djl = text.partition("-")[0].removeprefix("v")
     builds = [build for build in IMAGES.rows if build.family == "lmi" and build.version.startswith(f"{djl}-")]
     numbers = [build.lmi for build in builds if build.lmi is not None and build.documented] or [
         build.lmi for build in builds if build.lmi is not None

@@ -74,9 +74,16 @@ def find_resource_schema(resource_type: str) -> ResourceSchema | None:
 def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, object]) -> ResourceSchema:
     tagging = schema.get("tagging")
     tags = _path(str(tagging.get("tagProperty", ""))) if isinstance(tagging, dict) and tagging.get("taggable") else ""
+    handlers = schema.get("handlers")
+    found: dict[Handler, tuple[str, ...]] = {}
+    for name in HANDLERS:
+        handler = handlers.get(name) if isinstance(handlers, dict) else None
+        listed = handler.get("permissions") if isinstance(handler, dict) else None
+        if isinstance(listed, list):
+            found[name] = tuple(str(action) for action in listed)
     return ResourceSchema(
         resource_type=resource_type,
-        permissions=_permissions(schema.get("handlers")),
+        permissions=MappingProxyType(found),
         create_only=_paths(schema, "createOnlyProperties"),
         conditional_create_only=_paths(schema, "conditionalCreateOnlyProperties"),
         read_only=_paths(schema, "readOnlyProperties"),
@@ -87,16 +94,6 @@ def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, obj
         source=source,
         date=date,
     )
-
-
-def _permissions(handlers: object) -> Mapping[Handler, tuple[str, ...]]:
-    found: dict[Handler, tuple[str, ...]] = {}
-    for name in HANDLERS:
-        handler = handlers.get(name) if isinstance(handlers, dict) else None
-        listed = handler.get("permissions") if isinstance(handler, dict) else None
-        if isinstance(listed, list):
-            found[name] = tuple(str(action) for action in listed)
-    return MappingProxyType(found)
 
 
 def _paths(schema: Mapping[str, object], keyword: str) -> tuple[str, ...]:

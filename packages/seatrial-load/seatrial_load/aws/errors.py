@@ -94,7 +94,10 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
         message = f"the output of credential_process is not JSON: {error}"
         return Finding("SEA503", Place.at(where), message, CONFIGURE)
     if isinstance(error, OSError) and error.filename:
-        return _unread(error, where)
+        # a file that botocore opens itself holds a token, or is the program that prints credentials
+        message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
+        hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
+        return Finding("SEA503", Place.at(where), message, hint)
     if isinstance(error, ValueError):
         return Finding("SEA512", Place.at(where), f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
     return None
@@ -167,10 +170,3 @@ def _of_botocore(error: BotoCoreError, where: str) -> Finding:
     if isinstance(error, exceptions.ParamValidationError):
         return Finding("SEA501", Place.at(where), said)
     return Finding("SEA504", Place.at(where), f"AWS can't be reached: {said}", CONNECTION)
-
-
-def _unread(error: OSError, where: str) -> Finding:
-    """A file that botocore opens itself holds a token, or is the program that prints credentials."""
-    message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
-    hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
-    return Finding("SEA503", Place.at(where), message, hint)

@@ -273,7 +273,10 @@ class Mistakes:
             except BenchError as impossible:
                 self.problems.extend(self.in_options(impossible))
         self._wrong_gate(request)
-        self._too_much(request)
+        load = request.load
+        most = max(load.rates_per_s, default=0.0) * load.level_s
+        if most > MOST_REQUESTS:
+            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:
             self.say("--goal", "needs --search adaptive")
 
@@ -300,12 +303,6 @@ class Mistakes:
             self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
         if request.load.search != "adaptive" and gate not in levels:
             self.say("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
-
-    def _too_much(self, request: TrialRequest) -> None:
-        load = request.load
-        most = max(load.rates_per_s, default=0.0) * load.level_s
-        if most > MOST_REQUESTS:
-            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
 
 
 @contextmanager

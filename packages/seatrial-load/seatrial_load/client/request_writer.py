@@ -57,7 +57,12 @@ def payload(
     """
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):
-        return _as_it_is({**content.document, **named}, schema, stream=stream)
+        document = {**content.document, **named}
+        document["stream"] = stream
+        document.pop("stream_options", None)
+        if stream and schema in {"openai_chat", "openai_completions"}:
+            document["stream_options"] = {"include_usage": True}
+        return json.dumps(document, separators=(",", ":")).encode()
     spelled = SCHEMAS[schema]
     ignore_eos = FACTS[spelled].ignore_eos_key is not None
     options = Options(max_tokens=output_tokens, temperature=0, ignore_eos=ignore_eos, extra=named)
@@ -77,14 +82,6 @@ def conversation(schema: PayloadSchema, asked: Sequence[Content], answers: Seque
         return "\n\n".join(map(str, texts))
     roles = ("user", "assistant")
     return [message(roles[place % 2], str(text)) for place, text in enumerate(texts)]
-
-
-def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool) -> bytes:
-    document["stream"] = stream
-    document.pop("stream_options", None)
-    if stream and schema in {"openai_chat", "openai_completions"}:
-        document["stream_options"] = {"include_usage": True}
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
@@ -238,7 +235,12 @@ def request_writer(
     elif workload.api == "openai":
         authorize = Bearer(RenewedToken(credentials or credential_source(environ), target.region, now, TOKEN_S))
     else:
-        headers |= _sagemaker_headers(target)
+        told = {
+            COMPONENT_HEADER: target.inference_component,
+            SESSION_HEADER: target.session_id,
+            VARIANT_HEADER: target.target_variant,
+        }
+        headers |= {name: value for name, value in told.items() if value}
         authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
     model = target.model if target.kind == "openai" else NO_NAME if workload.api == "openai" else None
     return RequestWriter(
@@ -250,15 +252,6 @@ def request_writer(
         model=model,
         secret=key,
     )
-
-
-def _sagemaker_headers(target: TrialTarget) -> dict[str, str]:
-    told = {
-        COMPONENT_HEADER: target.inference_component,
-        SESSION_HEADER: target.session_id,
-        VARIANT_HEADER: target.target_variant,
-    }
-    return {name: value for name, value in told.items() if value}
 
 
 def _key(target: TrialTarget, environ: Mapping[str, str]) -> str:

@@ -227,16 +227,12 @@ def _read(inbox: Inbox, *, stream: bool) -> _Said:
     """Read what arrived, however little; a protocol failure is returned, not raised."""
     if inbox.head is None:
         return _Said(failure=Failure("protocol", "no response arrived"))
-    return _read_body(inbox, inbox.head, stream=stream)
-
-
-def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
-    if head.status in _REDIRECTS:
-        return _Said(failure=_redirected(head))
-    if head.status != HTTPStatus.OK:
-        return _Said(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
+    if inbox.head.status in _REDIRECTS:
+        return _Said(failure=_redirected(inbox.head))
+    if inbox.head.status != HTTPStatus.OK:
+        return _Said(failure=failure_of_response(inbox.head.status, inbox.head.headers, _beginning(inbox)))
     if stream:
-        return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
+        return _read_stream(inbox, framed=MEDIA_TYPE in inbox.head.headers.get("content-type", ""))
     try:
         said = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
     except ProtocolError as malformed:

@@ -111,6 +111,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
     busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.exchanges) if is_long else None
     window_s, seconds = until_s - start_s, result.ended_s - start_s
     idle_s = None if busy_s is None or wave.due_s is not None else max(0.0, wave.streams * window_s - busy_s)
+    lags_s = sorted(lag_s for lag_s, was_full in _open_loop(result.exchanges, wave.streams) if not was_full)
     return ClientEvidence(
         workers=1,
         streams=wave.streams,
@@ -118,7 +119,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
         delivered_concurrency=None if busy_s is None else busy_s / window_s,
         cpu_share=cpu_share,
         run_delay_share=run_delay_share,
-        send_lag_p99_ms=_send_lag_p99_ms(result.exchanges, wave.streams),
+        send_lag_p99_ms=percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None,
         idle_ms=None if idle_s is None else idle_s / len(result.exchanges) * MS_PER_S,
         full_share=_full_share(result.exchanges, wave.streams),
         reads_per_s=result.lag.reads / seconds if seconds >= LEAST_SPAN_S else None,
@@ -163,11 +164,6 @@ def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
     """
     taken_s = exchange.sent_s if exchange.taken_s is None else exchange.taken_s
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
-
-
-def _send_lag_p99_ms(exchanges: Sequence[Exchange], streams: int) -> float | None:
-    lags_s = sorted(lag_s for lag_s, was_full in _open_loop(exchanges, streams) if not was_full)
-    return percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None
 
 
 def _full_share(exchanges: Sequence[Exchange], streams: int) -> float | None:

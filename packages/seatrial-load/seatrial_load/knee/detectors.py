@@ -211,7 +211,11 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
     """
     held, missed = slo_bracket(levels)
     if held is None:
-        return _none(levels, missed)
+        if missed is not None:
+            because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
+        else:
+            because = "no level is valid: the client was the limit" if levels else "no level was measured"
+        return Knee(detector="slo", concurrency=None, because=because)
     at = whole_or_tenths(held.load)
     if missed is None:
         because = f"every level meets the SLO, up to {at} per copy"
@@ -237,14 +241,6 @@ def _crossings(
             continue
         if is_met(within.value, objective) and not is_met(beyond.value, objective):
             yield crossing(known, within, beyond, objective.bound)
-
-
-def _none(levels: Sequence[LevelResult], missed: LevelResult | None) -> Knee:
-    if missed is not None:
-        because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
-    else:
-        because = "no level is valid: the client was the limit" if levels else "no level was measured"
-    return Knee(detector="slo", concurrency=None, because=because)
 
 
 def _knee(load: float, interval: Interval | None, because: str) -> Knee:

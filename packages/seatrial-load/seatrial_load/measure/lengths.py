@@ -80,17 +80,12 @@ class TokenLengths:
     def _deviation(self, share: float) -> float:
         if not self.stddev:
             return 0.0
-        reach = _reach(self.mean, self.stddev)
+        reach = min(self.mean - 1, MOST_DEVIATIONS * self.stddev)
         if share in (0.0, 1.0):
             return reach if share else -reach
         parent = widened(reach / self.stddev) * self.stddev
         tail = _STANDARD.cdf(-reach / parent)
         return parent * _STANDARD.inv_cdf(tail + share * (1 - 2 * tail))
-
-
-def _reach(mean: float, stddev: float) -> float:
-    """Return how far a length may be from the mean: as far below it as above it, so that it stays the mean."""
-    return min(mean - 1, MOST_DEVIATIONS * stddev)
 
 
 @lru_cache(maxsize=64)

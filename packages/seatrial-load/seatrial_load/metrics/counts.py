@@ -246,12 +246,8 @@ def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:
 
 def _first_errors(seen: Sequence[Unmeasured | LevelResult]) -> tuple[str, ...]:
     """Return the first failure of each class, those of the most frequent class first."""
-    first = first_of_each(_classed(seen))
+    first = first_of_each((text.partition(":")[0], text) for one in seen for text in one.first_errors)
     return tuple(first[name] for name, _ in _errors(seen).most_common() if name in first)
-
-
-def _classed(seen: Sequence[Unmeasured | LevelResult]) -> Iterator[tuple[str, str]]:
-    return ((text.partition(":")[0], text) for one in seen for text in one.first_errors)
 
 
 def _longest_wait_s(seen: Sequence[Unmeasured]) -> float | None:

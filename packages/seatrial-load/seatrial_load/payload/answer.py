@@ -613,7 +613,13 @@ class LineReader:
             self._dispatch(told)
         elif line[: len(_DATA)] in (_DATA, b"data"):
             self._is_sse = True
-            self._hold(line[len(_DATA) :].strip(), told)
+            said = line[len(_DATA) :].strip()
+            if self._data and said.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
+                self._dispatch(told)
+            self._data.append(said)
+            self._data_bytes += len(said)
+            if self._data_bytes > MAX_LINE_BYTES:
+                _refuse_long([self._data_bytes])
         elif (text := line.strip()).startswith(_OPENING):
             self._dispatch(told)
             told.append(text)
@@ -621,15 +627,6 @@ class LineReader:
             self._is_sse = True
         elif text:
             told.append(text)
-
-    def _hold(self, said: bytes, told: list[bytes]) -> None:
-        """Keep a line of an event; JSON has no `{` or `[` right after `}` or `]`, so these begin another one."""
-        if self._data and said.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
-            self._dispatch(told)
-        self._data.append(said)
-        self._data_bytes += len(said)
-        if self._data_bytes > MAX_LINE_BYTES:
-            _refuse_long([self._data_bytes])
 
     def _dispatch(self, told: list[bytes]) -> None:
         if self._data:

@@ -61,7 +61,11 @@ def prompts_of(
             turns=turns_listed(workload.conversations).at(0.5) if workload.conversations else workload.turns,
         )
     rule = JSONL_RULE if workload.source == "jsonl" else TRACE_RULE
-    seen = _seen(file, rule)
+    try:
+        found = file.stat()
+    except OSError as unread:
+        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
+    seen = _Seen(found.st_size, found.st_mtime_ns)
     _check_digest(file, seen, workload.source_digest, rule)
     if workload.source == "jsonl":
         lines = _jsonl(file, seen, workload.output_tokens, chat=workload.schema == "openai_chat")
@@ -93,14 +97,6 @@ class _Seen(NamedTuple):
 
     size_bytes: int
     changed_ns: int
-
-
-def _seen(file: Path, rule: str) -> _Seen:
-    try:
-        found = file.stat()
-    except OSError as unread:
-        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
-    return _Seen(found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)

@@ -191,7 +191,13 @@ def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, 
 
 def _seconds(value: object, unit: _Unit) -> float | None:
     if unit == "date":
-        return _of_date(value)
+        if not isinstance(value, str):
+            return None
+        try:
+            said = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
     number = _number(value)
     if number is None:
         return None
@@ -201,16 +207,6 @@ def _seconds(value: object, unit: _Unit) -> float | None:
 def seconds_of_ms(value: object) -> float | None:
     """Return a time in milliseconds, as Mooncake's traces have it, in seconds; None for what is none."""
     return _seconds(value, "ms")
-
-
-def _of_date(value: object) -> float | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        said = datetime.fromisoformat(value.strip())
-    except ValueError:
-        return None
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
 def _number(value: object) -> float | None:

@@ -71,7 +71,17 @@ class JsonlPrompts:
         self.delays_s = array("d")
         problems = LineProblems(self._path, RULE)
         try:
-            self._index(path, problems, chat=chat)
+            start = 0
+            with path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    end = start + len(line)
+                    if line.strip():
+                        self._starts.append(start)
+                        self._ends.append(end)
+                        self._note_turns(line)
+                        for field, message in _wrong_line(line, chat=chat):
+                            problems.note(number, message, field=field)
+                    start = end
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self._descriptor)
         except OSError as unread:
@@ -127,19 +137,6 @@ class JsonlPrompts:
         # pread shares no position with the other processes of a load
         document: Mapping[str, Json] = json.loads(os.pread(self._descriptor, end - start, start))
         return document
-
-    def _index(self, path: Path, problems: LineProblems, *, chat: bool) -> None:
-        start = 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                end = start + len(line)
-                if line.strip():
-                    self._starts.append(start)
-                    self._ends.append(end)
-                    self._note_turns(line)
-                    for field, message in _wrong_line(line, chat=chat):
-                        problems.note(number, message, field=field)
-                start = end
 
     def _note_turns(self, line: bytes) -> None:
         """Note how many requests a line makes, and what users think before each."""

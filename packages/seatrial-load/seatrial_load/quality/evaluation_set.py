@@ -135,7 +135,14 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
         if not _is_text(document["prompt"]):
             yield "prompt", "not a non-empty string"
     else:
-        yield from _wrong_messages(document["messages"], chat=chat)
+        messages = document["messages"]
+        texts = isinstance(messages, list) and all(
+            isinstance(said, dict) and isinstance(said.get("content"), str) for said in messages
+        )
+        if not (is_chat(messages) and texts):
+            yield "messages", 'not a list of objects with "role" and "content", both strings'
+        elif not chat:
+            yield "messages", "the endpoint's schema needs a string, not messages"
     if document.get("reference") is not None and not _is_text(document["reference"]):
         yield "reference", "not a non-empty string"
     if not _is_id(document.get("id", "-")):
@@ -144,16 +151,6 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
 
 def _is_id(named: object) -> bool:
     return isinstance(named, str | int) and not isinstance(named, bool) and 0 < len(str(named)) <= LONGEST_ID
-
-
-def _wrong_messages(messages: object, *, chat: bool) -> Iterator[tuple[str, str]]:
-    texts = isinstance(messages, list) and all(
-        isinstance(said, dict) and isinstance(said.get("content"), str) for said in messages
-    )
-    if not (is_chat(messages) and texts):
-        yield "messages", 'not a list of objects with "role" and "content", both strings'
-    elif not chat:
-        yield "messages", "the endpoint's schema needs a string, not messages"
 
 
 def _is_text(value: object) -> bool:

@@ -298,7 +298,14 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
     if good is not None and bad is not None:
         return None if bracket.is_closed(crossing) else _between(good, bad, crossing, measured)
     if good is not None:
-        return _above(good, top, crossing, measured)
+        if good >= top:
+            return None
+        expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
+        nearest = max((one for one in measured if one < good), default=0)
+        stride = _stride(good / nearest) if nearest else CLOSE
+        if expected <= good * math.sqrt(BESIDE):
+            expected = good * BEYOND
+        return min(top, max(good + 1, math.floor(max(expected, good * stride))))
     return _below(bad, bottom, crossing, measured) if bad is not None else None
 
 
@@ -316,17 +323,6 @@ def _between(good: int, bad: int, crossing: float | None, measured: Collection[i
 
 def _strictly(wanted: float, good: int, bad: int) -> int:
     return min(max(math.floor(wanted), good + 1), bad - 1)
-
-
-def _above(good: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
-    if good >= top:
-        return None
-    expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
-    nearest = max((one for one in measured if one < good), default=0)
-    stride = _stride(good / nearest) if nearest else CLOSE
-    if expected <= good * math.sqrt(BESIDE):
-        expected = good * BEYOND
-    return min(top, max(good + 1, math.floor(max(expected, good * stride))))
 
 
 def _below(bad: int, bottom: int, crossing: float | None, measured: Collection[int]) -> int | None:

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
         LiveProof,
         QualityResult,
         ServiceOverhead,
-        Unmeasured,
         UsersLoad,
     )
     from seatrial_load.documents.stop import Stop
@@ -456,7 +455,7 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
     seen, stop = verification_of(progress.unmeasured), progress.stopped
     if seen is None:
         return Verdict(status="inconclusive", because=f"no request was sent: {_because(stop)}", checks=())
-    if _fails(request, seen):
+    if (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0):
         return Verdict(status="fail", because=f"{outcome_sentence(seen)}; no load", checks=())
     if empty := saying_nothing([seen]):
         return Verdict(status="fail", because=f"{empty}; no load", checks=())
@@ -467,11 +466,6 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
         return Verdict(status="inconclusive", because=f"{'; '.join(doubts)}; no load", checks=())
     told = f"verified: {outcome_sentence(seen)}, no load"
     return Verdict(status="pass", because=told, checks=())
-
-
-def _fails(request: TrialRequest, seen: Unmeasured) -> bool:
-    """Tell whether more requests failed than the gate's error rate lets; without one, any."""
-    return (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0)
 
 
 def _because(stop: Stop | None) -> str:
