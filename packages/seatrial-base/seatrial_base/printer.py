@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
+# Of the JSON document; 1 were the documents of each command.
 SCHEMA: Final = "2"
-"""Of the JSON document; 1 were the documents of each command."""
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+# Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length.
 LONGEST_SHOWN: Final = 4_096
-"""Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length."""
 _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
 
 
+# Findings of one rule in one file that are told one by one.
 MOST_LISTED: Final = 100
-"""Findings of one rule in one file that are told one by one."""
 
 
 def listed(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -202,8 +202,8 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     able = [family for family in alike if all(fields.get(name) is not None for name in family.required)]
     usual = _FAMILIES[_STAND_INS[kind]]
     best = max(able, key=lambda family: _likeness(family.name, model_type), default=usual)
-    found = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
-    return replace(found, required=tuple(_needed(fields)), defaults=())
+    nearest = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
+    return replace(nearest, required=tuple(_needed(fields)), defaults=())
 
 
 def _needed(fields: Mapping[str, object]) -> Iterator[str]:
@@ -610,8 +610,8 @@ def _headless(document: dict[str, object]) -> str:
     names = [str(name) for name in named] if isinstance(named, list) else []
     if not names or any(part in name for name in names for part in _GENERATES):
         return ""
-    found = [name for name in names if name.endswith(_HEADLESS)]
-    return f"{found[0]} generates no text: it gives embeddings or scores" if found else ""
+    headless = [name for name in names if name.endswith(_HEADLESS)]
+    return f"{headless[0]} generates no text: it gives embeddings or scores" if headless else ""
 
 
 def _ways() -> str:

@@ -65,8 +65,8 @@ def is_skewed(failure: Failure | None) -> bool:
     """
     if failure is None or failure.error != "auth":
         return False
-    said = failure.detail.lower()
-    return any(words in said for words in _TIME_WORDS)
+    detail = failure.detail.lower()
+    return any(words in detail for words in _TIME_WORDS)
 
 
 def offset_of(date_header: str, now: datetime) -> float | None:

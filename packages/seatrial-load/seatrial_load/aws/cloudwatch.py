@@ -27,8 +27,8 @@ _METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
 
 METRIC = "ConcurrentRequestsPerCopy"
 USERS_PERIOD_S = 10
+# Seconds before the trial's first request that are looked at.
 WINDOW_S = 300
-"""Seconds before the trial's first request that are looked at."""
 
 NAMESPACE = "AWS/SageMaker"
 MICROSECONDS_PER_MS = 1000

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 SERVING = ("InService", "Updating")
+# The differences that tell another deployment from one that broke.
 IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
-"""The differences that tell another deployment from one that broke."""
 DENIED_POLL_S = 5.0
+# So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM).
 DENIED_PATIENCE_S = 60.0
-"""So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM)."""
 ROLLED_BACK_HINT = "the update was rolled back or another deployment replaced it: check the endpoint's events"
 
 

@@ -222,8 +222,8 @@ class _Records:
                 self._held.__exit__(OSError, gone, None)
 
 
+# Runs a trial with a watch of its own and shows it.
 Show: TypeAlias = "Callable[[TrialRequest, Callable[[Watch], TrialResult]], TrialResult]"
-"""Runs a trial with a watch of its own and shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

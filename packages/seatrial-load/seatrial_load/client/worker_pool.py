@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 STREAMS_PER_WORKER = 384
 SPARE_DESCRIPTORS = 64
+# AWS Lambda gives a function one virtual CPU for each 1,769 MB ("Configure Lambda function memory").
 LAMBDA_MIB_PER_CORE = 1_769
-"""AWS Lambda gives a function one virtual CPU for each 1,769 MB ("Configure Lambda function memory")."""
 
 
 def usable_cores(environ: Mapping[str, str] = os.environ) -> int:
@@ -397,18 +397,18 @@ class CrewOrder:
         wave: The load, all processes together.
         stream: Whether answers are asked for as streams of tokens.
         secret: The key that is sent, to be hidden in what is kept; empty for none.
-        asked: Tells what the request with an index asks for; None where nobody knows.
+        terms: Tells what the request with an index asks for; None where nobody knows.
     """
 
     wave: Wave
     stream: bool
     secret: str = field(default="", repr=False)
-    asked: Callable[[int], AnswerTerms] | None = None
+    terms: Callable[[int], AnswerTerms] | None = None
 
     def record(self, exchange: Exchange) -> RequestRecord:
         """Decode a request that is over."""
-        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
-        return record_of(exchange, stream=self.stream, secret=self.secret, asked=asked)
+        terms = ANYTHING if self.terms is None else self.terms(exchange.index)
+        return record_of(exchange, stream=self.stream, secret=self.secret, terms=terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,8 @@ NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too 
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
+# The standard normal distribution's quantile.
 normal = NormalDist().inv_cdf
-"""The standard normal distribution's quantile."""
 
 
 class Ranked(Protocol):

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Workload
 
 
+# Requests that have the whole distribution among them.
 BLOCK: Final = 32
-"""Requests that have the whole distribution among them."""
+# No length is further from the mean.
 MOST_DEVIATIONS: Final = 3
-"""No length is further from the mean."""
 _STANDARD: Final = NormalDist()
+# Of the widened deviation over the distance to the bounds: flat, as a float sees it.
 _WIDEST: Final = 64.0
-"""Of the widened deviation over the distance to the bounds: flat, as a float sees it."""
 _BISECTIONS: Final = 60
 
 

@@ -195,9 +195,9 @@ def _unpacked(text: str) -> bytes:
     return payload
 
 
-def _expect(what: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise ValueError(f"the {what} is {found}, not {expected}")
+def _expect(what: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise ValueError(f"the {what} is {actual}, not {expected}")
 
 
 def _numbers(data: bytes) -> Iterator[int]:

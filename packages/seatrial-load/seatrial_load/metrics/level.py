@@ -177,12 +177,12 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
         size: The level.
         first: Its first number.
     """
-    found, opening = [], first
+    numbers, opening = [], first
     for number in range(size.requests):
         turns = conversations.warming(number) if number < size.warming else conversations.turns_of(number)
-        found.append(range(opening, opening + turns))
+        numbers.append(range(opening, opening + turns))
         opening += turns
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _in_flight(tally: LevelTally, copy_count: int) -> float | None:

@@ -188,4 +188,4 @@ def _text(schema: Schema, prompt: Prompt) -> str:
 def _messages(prompt: Prompt) -> list[Json]:
     if isinstance(prompt, str):
         return [dict(message("user", prompt))]
-    return [dict(said) for said in prompt]
+    return [dict(turn) for turn in prompt]

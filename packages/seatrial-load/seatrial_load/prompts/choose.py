@@ -62,10 +62,10 @@ def prompts_of(
         )
     rule = JSONL_RULE if workload.source == "jsonl" else TRACE_RULE
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
-    seen = _Seen(found.st_size, found.st_mtime_ns)
+    seen = _Seen(status.st_size, status.st_mtime_ns)
     _check_digest(file, seen, workload.source_digest, rule)
     if workload.source == "jsonl":
         lines = _jsonl(file, seen, workload.output_tokens, chat=workload.schema == "openai_chat")
@@ -104,11 +104,11 @@ def _check_digest(file: Path, _seen: _Seen, wanted: str, rule: str) -> None:
     if not wanted:
         return
     try:
-        found = digest_of(file)
+        digest = digest_of(file)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
-    if found != wanted:
-        message = f"its SHA-256 is {found[:16]}…, but the request has {wanted[:16]}…"
+    if digest != wanted:
+        message = f"its SHA-256 is {digest[:16]}…, but the request has {wanted[:16]}…"
         raise BenchError.of(rule, message, where=str(file), field="workload.source_digest")
 
 

@@ -107,13 +107,13 @@ class JsonlPrompts:
         if isinstance(body, dict):
             return RawBody(body)
         if isinstance(messages, list):
-            return [said for said in messages if isinstance(said, dict)]
+            return [entry for entry in messages if isinstance(entry, dict)]
         return str(line["prompt"] if "prompt" in line else line["text"])
 
     def output_tokens(self, index: int) -> int:
         """Return the line's own length of an answer, else the workload's."""
-        told = self._entry(index).get("output_tokens")
-        return told if isinstance(told, int) else self._tokens_out
+        tokens = self._entry(index).get("output_tokens")
+        return tokens if isinstance(tokens, int) else self._tokens_out
 
     def input_tokens(self, _index: int) -> int | None:
         """Return None: only the endpoint counts these prompts."""
@@ -206,8 +206,8 @@ def _wrong_turn(turn: object) -> Iterator[tuple[str, str]]:
         yield "", "not an object"
         return
     yield from ((key, f"unknown key; known are {', '.join(_TURN_KEYS)}") for key in turn if key not in _TURN_KEYS)
-    said = [turn[key] for key in ("text", "prompt") if key in turn]
-    if len(said) != 1 or not isinstance(said[0], str) or not said[0]:
+    texts = [turn[key] for key in ("text", "prompt") if key in turn]
+    if len(texts) != 1 or not isinstance(texts[0], str) or not texts[0]:
         yield "text", "not a non-empty string"
     delay_ms = turn.get("delay", 0)
     known = isinstance(delay_ms, int | float) and not isinstance(delay_ms, bool)

@@ -126,9 +126,9 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
     bracket = Bracket(view.held, view.missed)
     holds_to_top = crossing is None and bracket.bad is None and view.forecast.predicted
     reach = view.top * BESIDE if holds_to_top else crossing
-    found = between(bracket, view.bottom, view.top, reach, view.measured)
-    if found is not None:
-        return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
+    level = between(bracket, view.bottom, view.top, reach, view.measured)
+    if level is not None:
+        return NextLevel(concurrency=level, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:
         return _between_unsure(unsure)
     if view.request.load.goal == "knee" and (beside := _beside_knee(view)) is not None:
@@ -215,8 +215,8 @@ def _without_goodput(view: View, so_far: str) -> Step:
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
     bracket = Bracket(best.concurrency, None) if up else Bracket(None, view.valid[0].concurrency)
-    found = between(bracket, view.bottom, view.top, view.crossing, view.measured)
-    return (view.top if up else view.bottom) if found is None else found
+    level = between(bracket, view.bottom, view.top, view.crossing, view.measured)
+    return (view.top if up else view.bottom) if level is None else level
 
 
 def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:

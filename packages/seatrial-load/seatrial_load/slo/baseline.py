@@ -75,14 +75,14 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     pairs = _common_levels(now, before)
     if not pairs:
         return replace(known, because="no level is valid in both results")
-    found = [
+    compared = [
         _changed(level, earlier, measure, now.request.gate)
         for level, base in pairs
         for earlier, measure in _pairs_of(*_priced(now, before), level, base)
     ]
-    changes = tuple(change for change, _ in found)
+    changes = tuple(change for change, _ in compared)
     worse = [change.sentence for change in changes if change.worse]
-    better = [change.sentence for change, changed in found if changed and not change.worse]
+    better = [change.sentence for change, changed in compared if changed and not change.worse]
     if worse:
         return replace(known, status="worse", because="; ".join(worse), changes=changes)
     if better:

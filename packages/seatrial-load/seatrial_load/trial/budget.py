@@ -79,8 +79,8 @@ def beside_plan(live: LiveProof, planned: int | None) -> LiveProof:
     return replace(live, planned_copy_count=planned, because=f"{live.because}; the plan has {planned}")
 
 
+# Single requests of a trial that adds no load, sent one after another.
 VERIFICATION_REQUESTS = 5
-"""Single requests of a trial that adds no load, sent one after another."""
 
 
 def room_per_copy(request: TrialRequest, users: UsersLoad | None) -> int:
@@ -103,10 +103,10 @@ def next_sparing(request: TrialRequest, progress: TrialProgress) -> Step:
     if not adds_load(request, progress.users):
         seen = verification_of(progress.unmeasured)
         if seen is None or seen.succeeded < seen.sent:
-            told = "no request was sent" if seen is None else f"{seen.succeeded} of {seen.sent} requests succeeded"
+            outcome = "no request was sent" if seen is None else f"{seen.succeeded} of {seen.sent} requests succeeded"
         else:
-            told = f"verified by {seen.sent} requests"
-        return Stop(reason=StopReason.VERIFIED, because=f"{told}; {_no_load(request, progress.users)}")
+            outcome = f"verified by {seen.sent} requests"
+        return Stop(reason=StopReason.VERIFIED, because=f"{outcome}; {_no_load(request, progress.users)}")
     if progress.levels and not progress.levels[-1].succeeded:
         at = progress.levels[-1].concurrency
         return Stop(reason=StopReason.NO_SUCCESS, because=f"no request succeeded at concurrency {at} per copy")

@@ -249,7 +249,7 @@ def load_level(
     wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
     return LoadedLevel(
