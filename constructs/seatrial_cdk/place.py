@@ -77,9 +77,9 @@ def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable
     """
     stage = Stage.of(scope)
     root = cast("Construct", scope.node.root) if stage is None else stage
-    found = root.node.try_find_child(name)
-    if found is None:
+    stack = root.node.try_find_child(name)
+    if stack is None:
         return make(root)
-    if not isinstance(found, kind):
-        raise TypeError(f"{found.node.path} is no {kind.__name__}")
-    return found
+    if not isinstance(stack, kind):
+        raise TypeError(f"{stack.node.path} is no {kind.__name__}")
+    return stack

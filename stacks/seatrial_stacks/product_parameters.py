@@ -172,17 +172,17 @@ def _copies(loaded: LoadedProduct, environment: str) -> Section:
         raise SpecError.of("SEA496", message, where=loaded.path.as_posix(), field="parameters.copies", hint=hint)
     allowed: dict[str, Json] = {FEWEST: [*range(lowest, highest + 1)], MOST: [*range(max(1, lowest), highest + 1)]}
     fewest, most = next(iter(_bounds(loaded, environment).values()))
-    told = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
+    limits = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
     return {
         name: {"Type": "Number", "Description": text, "AllowedValues": allowed[name], "Default": default}
-        for name, (text, default) in told.items()
+        for name, (text, default) in limits.items()
     }
 
 
 def _bounds(loaded: LoadedProduct, environment: str) -> dict[str, tuple[int, int]]:
     """Return the fewest and the most copies of each size."""
-    found = loaded.sizes_in(environment)
-    return {size: (each.endpoint.scaling.min_copies, each.endpoint.scaling.max_copies) for size, each in found.items()}
+    sizes = loaded.sizes_in(environment)
+    return {size: (each.endpoint.scaling.min_copies, each.endpoint.scaling.max_copies) for size, each in sizes.items()}
 
 
 def _range(loaded: LoadedProduct, environment: str) -> tuple[int, int]:

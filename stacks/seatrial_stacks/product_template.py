@@ -75,11 +75,11 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
 
 def _check(text: str, loaded: LoadedProduct) -> None:
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
-    for what, found, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
-        if found > most:
+    for what, count, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
+        if count > most:
             hint = "make two products of it"
             where = loaded.path.as_posix()
-            raise SpecError.of("SEA496", f"the template has {found:,} {what}, at most {most:,}", where=where, hint=hint)
+            raise SpecError.of("SEA496", f"the template has {count:,} {what}, at most {most:,}", where=where, hint=hint)
 
 
 def _synthesized(
@@ -149,8 +149,8 @@ class _Writer:
             **{_condition(size): {"Fn::Equals": [{"Ref": SIZE}, size]} for size in self.sizes},
             **{
                 name: {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
-                for name, parameter, asked in given
-                if asked
+                for name, parameter, is_parameter in given
+                if is_parameter
             },
             _ROLLS_BACK: {"Fn::Equals": [{"Ref": ROLLBACK}, "on"]},
         }
@@ -189,25 +189,25 @@ class _Writer:
 
     def _alarm(self, size: str, logical_id: str, properties: Section) -> Section:
         """Return a name that the trial service may read; the topics, or the threshold, that the team chooses."""
-        found = _ALARM.fullmatch(logical_id)
-        if found is None:
+        match = _ALARM.fullmatch(logical_id)
+        if match is None:
             raise TypeError(f"not the ID of an alarm: {logical_id}")
-        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{found['generation']}{found['kind']}"
-        if not found["kind"].startswith(ON_CALL):
+        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{match['generation']}{match['kind']}"
+        if not match["kind"].startswith(ON_CALL):
             return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
         default = _items(actions)[0] if actions else None
-        told = self._told(default)
-        return {"AlarmName": name, **({} if told is None else {"AlarmActions": [told], "OKActions": [told]})}
+        action = self._alarm_action(default)
+        return {"AlarmName": name, **({} if action is None else {"AlarmActions": [action], "OKActions": [action]})}
 
-    def _told(self, default: Json) -> Json:
-        chosen, told = self.loaded.product.parameters, default
+    def _alarm_action(self, default: Json) -> Json:
+        chosen, action = self.loaded.product.parameters, default
         nothing: Json = {"Ref": "AWS::NoValue"}
         if chosen.alarm_email:
-            told = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if told is None else told]}
+            action = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if action is None else action]}
         if chosen.alarm_topic:
-            told = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if told is None else told]}
-        return told
+            action = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if action is None else action]}
+        return action
 
     def _topic(self) -> Section:
         return {
@@ -231,13 +231,13 @@ class _Writer:
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
         properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        told = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
+        waiting = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
         first = aliases[self.sizes[0]]
         return {
             "Type": first["Type"],
             "Properties": {
                 **properties[self.sizes[0]],
-                "Description": self._by_size(told),
+                "Description": self._by_size(waiting),
                 "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
             },
         }
@@ -289,9 +289,9 @@ def _joined(text: str) -> Json:
     """Return a text with references in place of what a team chooses."""
     pieces: list[Json] = []
     end = 0
-    for found in _PLACES.finditer(text):
-        pieces += [*([text[end : found.start()]] if found.start() > end else []), *_CHOSEN[found[0]]]
-        end = found.end()
+    for match in _PLACES.finditer(text):
+        pieces += [*([text[end : match.start()]] if match.start() > end else []), *_CHOSEN[match[0]]]
+        end = match.end()
     if not pieces:
         return text
     pieces += [text[end:]] if text[end:] else []

@@ -65,10 +65,10 @@ class DeliveryPipeline(Construct):
             approval: Ask people before it.
         """
         name = stage.stage_name
-        asked: Sequence[pipelines.Step] = (
+        approvals: Sequence[pipelines.Step] = (
             [pipelines.ManualApprovalStep(f"Approve-{name}", comment=f"Deploy to {name}?")] if approval else []
         )
-        self._pipeline.add_stage(stage, pre=asked)
+        self._pipeline.add_stage(stage, pre=approvals)
 
     def build(self) -> None:
         """Make the pipeline's resources; no stage can be added afterwards.

@@ -189,8 +189,8 @@ def _define_trials(
     alarms.tell_after(trial)
     follow = f"seatrial trial watch {deployment.endpoint.name} -e {deployment.environment.name}"
     # As `Annotations.add_info` writes it, without its stack trace: that has the folders of this machine.
-    told = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
-    trial.node.add_metadata(INFO_METADATA, told)
+    message = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
+    trial.node.add_metadata(INFO_METADATA, message)
     return candidate, trial
 
 

@@ -504,14 +504,14 @@ def _define_whole(
     name = construct_id if generation == 1 else f"{construct_id}{generation}"
     endpoint = kind.of_deployment(scope, name, deployment, network=network, key=key)
     stack, environment = Stack.of(scope), deployment.environment
-    for what, found, asked in (
+    for what, actual, expected in (
         ("region", stack.region, environment.region),
         ("account", stack.account, environment.account),
     ):
         # Names and prices would be those of another account or region.
-        if asked is not None and not Token.is_unresolved(found) and found != asked:
-            message = f"SEA441: the stack is in {what} {found}, the environment {environment.name} in {asked}."
-            Annotations.of(endpoint).add_error(f"{message} Give the stack env=Environment({what}={asked!r}).")
+        if expected is not None and not Token.is_unresolved(actual) and actual != expected:
+            message = f"SEA441: the stack is in {what} {actual}, the environment {environment.name} in {expected}."
+            Annotations.of(endpoint).add_error(f"{message} Give the stack env=Environment({what}={expected!r}).")
     add_jobs(stack, deployment)
     if adds_trials_stack and deployment.endpoint.trial.mode != "off":
         stack.add_stack_dependency(trials_stack(scope, environment))

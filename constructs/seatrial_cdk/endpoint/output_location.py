@@ -206,47 +206,47 @@ class AsynchronousLocations:
     failures: OutputLocation | None
 
 
-def locations_of(asked: AsynchronousInference, bucket: OutputBucket | None) -> AsynchronousLocations:
+def locations_of(inference: AsynchronousInference, bucket: OutputBucket | None) -> AsynchronousLocations:
     """Return the locations of an asynchronous endpoint.
 
     Args:
-        asked: What is given.
+        inference: What is given.
         bucket: The default bucket; `None` where the answers have a location.
     """
-    if asked.answers is not None:
+    if inference.answers is not None:
         return AsynchronousLocations(
-            requests=asked.requests or asked.answers, answers=asked.answers, failures=asked.failures
+            requests=inference.requests or inference.answers, answers=inference.answers, failures=inference.failures
         )
     if bucket is None:
         raise TypeError("answers without a location need a bucket")
     return AsynchronousLocations(
-        requests=asked.requests or bucket.location(REQUESTS),
+        requests=inference.requests or bucket.location(REQUESTS),
         answers=bucket.location(ANSWERS),
-        failures=asked.failures or bucket.location(FAILURES),
+        failures=inference.failures or bucket.location(FAILURES),
     )
 
 
 def asynchronous_config(
-    asked: AsynchronousInference, locations: AsynchronousLocations
+    inference: AsynchronousInference, locations: AsynchronousLocations
 ) -> sagemaker.CfnEndpointConfig.AsyncInferenceConfigProperty:
     """Define asynchronous inference.
 
     Args:
-        asked: Topics and concurrency.
+        inference: Topics and concurrency.
         locations: Where answers are written.
     """
     config = sagemaker.CfnEndpointConfig
     topics = config.AsyncInferenceNotificationConfigProperty(
-        success_topic=asked.success_topic.topic_arn if asked.success_topic else None,
-        error_topic=asked.error_topic.topic_arn if asked.error_topic else None,
+        success_topic=inference.success_topic.topic_arn if inference.success_topic else None,
+        error_topic=inference.error_topic.topic_arn if inference.error_topic else None,
     )
-    most = asked.max_concurrent_invocations
+    most = inference.max_concurrent_invocations
     return config.AsyncInferenceConfigProperty(
         output_config=config.AsyncInferenceOutputConfigProperty(
             s3_output_path=locations.answers.s3_uri,
             s3_failure_path=locations.failures.s3_uri if locations.failures else None,
             kms_key_id=locations.answers.key_arn,
-            notification_config=topics if asked.success_topic or asked.error_topic else None,
+            notification_config=topics if inference.success_topic or inference.error_topic else None,
         ),
         client_config=None
         if most is None

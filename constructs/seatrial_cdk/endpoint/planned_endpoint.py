@@ -72,9 +72,9 @@ def optimized_weights(scope: Construct, deployment: Deployment) -> OptimizedWeig
     if request is None:
         return None
     construct_id = f"Weights{request.digest.upper()}"
-    found = scope.node.try_find_child(construct_id)
-    if isinstance(found, OptimizedWeights):
-        return found
+    child = scope.node.try_find_child(construct_id)
+    if isinstance(child, OptimizedWeights):
+        return child
     made = OptimizedWeights(scope, construct_id, request=request, endpoint=deployment.endpoint.name)
     CfnOutput(made, "RecommendedImage", value=made.image_advice)
     return made
@@ -124,7 +124,7 @@ def planned_instances(
         packing: Where the copies of all models run; `None` for one model.
     """
     pools = hosting.instance_pools or ()
-    has_volumes = not any(found.nvme_gb for found in map(find_instance, pools) if found)
+    has_volumes = not any(instance.nvme_gb for instance in map(find_instance, pools) if instance)
     return VariantInstances(
         min_count=0 if scaling.goes_to_zero else None,
         scale_in=_scale_in(scaling.instance_scale_in),
@@ -143,14 +143,14 @@ def planned_instances(
     )
 
 
-def _scale_in(asked: InstanceScaleInSpec) -> InstanceScaleIn | None:
+def _scale_in(spec: InstanceScaleInSpec) -> InstanceScaleIn | None:
     """Return how instances are removed; `None` as the service does it."""
-    if asked == InstanceScaleInSpec():
+    if spec == InstanceScaleInSpec():
         return None
     return InstanceScaleIn(
-        strategy="CONSOLIDATION" if asked.strategy == "consolidation" else "IDLE_RELEASE",
-        cooldown_minutes=asked.cooldown_minutes,
-        max_step=asked.max_step,
+        strategy="CONSOLIDATION" if spec.strategy == "consolidation" else "IDLE_RELEASE",
+        cooldown_minutes=spec.cooldown_minutes,
+        max_step=spec.max_step,
     )
 
 
@@ -176,47 +176,47 @@ def own_variant(scope: Construct, deployment: Deployment, name: str, key: kms.IK
 
 
 def _of_spec(
-    scope: Construct, deployment: Deployment, asked: VariantSpec | ShadowSpec, key: kms.IKey | None
+    scope: Construct, deployment: Deployment, spec: VariantSpec | ShadowSpec, key: kms.IKey | None
 ) -> ModelVariant:
     """Return a variant of another spec, of another image, or of the endpoint's own plan."""
-    source = deployment if asked.spec is None else deployment.variant_of(asked.spec)
-    variant = own_variant(scope, source, asked.name, key)
-    if asked.image is not None:
-        variant = replace(variant, container=replace(variant.container, image=asked.image))
-    if asked.instance_count is not None:
-        most = max(asked.instance_count, variant.instances.most)
-        counted = replace(variant.instances, initial_count=asked.instance_count, max_count=most)
+    source = deployment if spec.spec is None else deployment.variant_of(spec.spec)
+    variant = own_variant(scope, source, spec.name, key)
+    if spec.image is not None:
+        variant = replace(variant, container=replace(variant.container, image=spec.image))
+    if spec.instance_count is not None:
+        most = max(spec.instance_count, variant.instances.most)
+        counted = replace(variant.instances, initial_count=spec.instance_count, max_count=most)
         variant = replace(variant, instances=counted)
     return variant
 
 
-def planned_variant(scope: Construct, deployment: Deployment, asked: VariantSpec, key: kms.IKey | None) -> ModelVariant:
+def planned_variant(scope: Construct, deployment: Deployment, spec: VariantSpec, key: kms.IKey | None) -> ModelVariant:
     """Return one production variant as the spec names it, with its weight."""
-    return replace(_of_spec(scope, deployment, asked, key), weight=asked.weight)
+    return replace(_of_spec(scope, deployment, spec, key), weight=spec.weight)
 
 
-def planned_shadow(scope: Construct, deployment: Deployment, asked: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
+def planned_shadow(scope: Construct, deployment: Deployment, spec: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
     """Return the shadow variant of a spec."""
-    variant = _of_spec(scope, deployment, asked, key)
+    variant = _of_spec(scope, deployment, spec, key)
     return ShadowVariant(
-        name=asked.name,
+        name=spec.name,
         container=variant.container,
         instances=variant.instances,
-        sampling_percentage=asked.sampling_percentage,
+        sampling_percentage=spec.sampling_percentage,
     )
 
 
 def planned_asynchronous(
-    scope: Construct, construct_id: str, asked: AsynchronousSpec, key: kms.IKey | None
+    scope: Construct, construct_id: str, spec: AsynchronousSpec, key: kms.IKey | None
 ) -> AsynchronousInference:
     """Return asynchronous inference: requests are put below the prefix of the answers too."""
-    failures = asked.failure_s3_uri
+    failures = spec.failure_s3_uri
     return AsynchronousInference(
-        answers=OutputLocation.of_uri(asked.output_s3_uri, key=key),
+        answers=OutputLocation.of_uri(spec.output_s3_uri, key=key),
         failures=None if failures is None else OutputLocation.of_uri(failures, key=key),
-        success_topic=_topic(scope, f"{construct_id}Success", asked.success_topic_arn),
-        error_topic=_topic(scope, f"{construct_id}Error", asked.error_topic_arn),
-        max_concurrent_invocations=asked.max_concurrent_invocations_per_instance,
+        success_topic=_topic(scope, f"{construct_id}Success", spec.success_topic_arn),
+        error_topic=_topic(scope, f"{construct_id}Error", spec.error_topic_arn),
+        max_concurrent_invocations=spec.max_concurrent_invocations_per_instance,
     )
 
 
@@ -224,10 +224,10 @@ def _topic(scope: Construct, construct_id: str, arn: str | None) -> sns.ITopic |
     return None if arn is None else sns.Topic.from_topic_arn(scope, construct_id, arn)
 
 
-def planned_capture(asked: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
+def planned_capture(spec: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
     """Return what a spec keeps of requests and answers."""
     return DataCapture(
-        destination=OutputLocation.of_uri(asked.s3_uri, key=key),
-        sampling_percentage=asked.sampling_percentage,
-        capture=asked.capture,
+        destination=OutputLocation.of_uri(spec.s3_uri, key=key),
+        sampling_percentage=spec.sampling_percentage,
+        capture=spec.capture,
     )

@@ -136,15 +136,15 @@ class ServingContainer:
     @property
     def described(self) -> tuple[tuple[str, str], ...]:
         """What SageMaker looks up or decrypts with the model's role: an action, and the ARN of its resource."""
-        found = []
+        rights = []
         if self.readable_key_arn is not None:
-            found.append(("kms:Decrypt", self.readable_key_arn))
+            rights.append(("kms:Decrypt", self.readable_key_arn))
         if self.model_package_arn is not None:
-            found.append(("sagemaker:DescribeModelPackage", self.model_package_arn))
+            rights.append(("sagemaker:DescribeModelPackage", self.model_package_arn))
         if self.hub_content_arn is not None:
             hub = "/".join(self.hub_content_arn.replace(":hub-content/", ":hub/").split("/")[:2])
-            found += [("sagemaker:DescribeHub", hub), ("sagemaker:DescribeHubContent", self.hub_content_arn)]
-        return tuple(found)
+            rights += [("sagemaker:DescribeHub", hub), ("sagemaker:DescribeHubContent", self.hub_content_arn)]
+        return tuple(rights)
 
     def refuse_credentials(self) -> None:
         """Refuse what would be deployed with a credential in it.

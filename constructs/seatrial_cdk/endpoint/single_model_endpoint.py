@@ -246,9 +246,9 @@ class SingleModelEndpoint(SpecEndpoint):
         Args:
             name: Name of the variant; SEA445 is reported when there is none of this name.
         """
-        found = self.node.try_find_child(f"View{name}")
-        if isinstance(found, _VariantView):
-            return found
+        view = self.node.try_find_child(f"View{name}")
+        if isinstance(view, _VariantView):
+            return view
         if name not in self.models:
             known = ", ".join(self.models)
             Annotations.of(self).add_error(f"SEA445: no variant is called {name}. The variants are {known}.")

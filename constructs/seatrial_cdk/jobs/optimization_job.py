@@ -212,10 +212,10 @@ class OptimizationsStack(Stack):
 
     def add_job(self, request: OptimizationJobRequest) -> OptimizationJob:
         """Return the job of a request; endpoints that ask for the same artifacts share it."""
-        found = self.jobs.get(request.digest)
-        if found is None:
+        job = self.jobs.get(request.digest)
+        if job is None:
             environment = self.environment_spec
-            found = self.jobs[request.digest] = OptimizationJob(
+            job = self.jobs[request.digest] = OptimizationJob(
                 self,
                 f"Job{request.digest.upper()}",
                 service=self.service,
@@ -224,7 +224,7 @@ class OptimizationsStack(Stack):
                 source_key_arn=environment.kms_key_arn,
                 tags=environment.tags,
             )
-        return found
+        return job
 
 
 def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> OptimizationsStack:

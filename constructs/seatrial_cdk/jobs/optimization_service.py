@@ -78,11 +78,11 @@ def definition(function_arn: str) -> dict[str, object]:
 
 
 def _step(name: str, function_arn: str, *, attempts: int, failure: bool = False) -> dict[str, object]:
-    told = {"Failure.$": "$.Failure"} if failure else {}
+    failure_input = {"Failure.$": "$.Failure"} if failure else {}
     return {
         "Type": "Task",
         "Resource": function_arn,
-        "Parameters": {"Step": name, "Order.$": "$.Order", **told},
+        "Parameters": {"Step": name, "Order.$": "$.Order", **failure_input},
         "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 10, "MaxAttempts": attempts, "BackoffRate": 2}],
     }
 

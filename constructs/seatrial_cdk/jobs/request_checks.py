@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
-    Found = Iterator[tuple[str, str]]
+    FieldProblems = Iterator[tuple[str, str]]
 
 ENVIRONMENT: Final = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,31}")
 """The name of a job has 63 characters at most, with the digest and the number of the attempt."""
@@ -77,7 +77,7 @@ def check_place(scope: Construct, environment: str, request: OptimizationJobRequ
         SpecError: SEA439 with all that is wrong.
     """
 
-    def found() -> Found:
+    def field_problems() -> FieldProblems:
         if request.environment != environment:
             yield "request.environment", f"is {request.environment}; the service is that of {environment}"
         if not isinstance(network, ContainerNetwork):
@@ -85,7 +85,7 @@ def check_place(scope: Construct, environment: str, request: OptimizationJobRequ
         elif bool(network.subnet_ids) != bool(network.security_group_ids):
             yield "network", "has subnets or security groups alone; a job needs both"
 
-    _refuse(scope, found())
+    _refuse(scope, field_problems())
 
 
 def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
@@ -100,7 +100,7 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
         SpecError: SEA439 with all that is wrong.
     """
 
-    def found() -> Found:
+    def field_problems() -> FieldProblems:
         for key, value in tags.items():
             if not isinstance(value, str):
                 yield f"tags.{key}", f"is {value!r}; it is text"
@@ -111,16 +111,16 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
         if len(request) + sum(len(f"{key}{value}") for key, value in tags.items()) > MOST_CHARACTERS:
             yield "tags", f"and request have more than {MOST_CHARACTERS:,} characters"
 
-    _refuse(scope, found())
+    _refuse(scope, field_problems())
 
 
-def _refuse(scope: Construct, found: Found) -> None:
-    problems = [Finding(RULE, Place.at(scope.node.path, field), message) for field, message in found]
+def _refuse(scope: Construct, field_problems: FieldProblems) -> None:
+    problems = [Finding(RULE, Place.at(scope.node.path, field), message) for field, message in field_problems]
     if problems:
         raise SpecError(problems)
 
 
-def _wrong_request(request: OptimizationJobRequest) -> Found:
+def _wrong_request(request: OptimizationJobRequest) -> FieldProblems:
     if not isinstance(request, OptimizationJobRequest):
         yield "request", f"is a {type(request).__name__}; it is an OptimizationJobRequest"
         return
@@ -138,7 +138,7 @@ def _wrong_request(request: OptimizationJobRequest) -> Found:
         yield "request.max_hours", f"is {hours!r}; it is above 0, {LONGEST_JOB_HOURS:g} at most"
 
 
-def _wrong_source(request: OptimizationJobRequest) -> Found:
+def _wrong_source(request: OptimizationJobRequest) -> FieldProblems:
     uri = request.source_s3_uri
     if (uri is None) == (request.source_model_name is None):
         yield "request.source_s3_uri", "and source_model_name: give one of them"
@@ -146,7 +146,7 @@ def _wrong_source(request: OptimizationJobRequest) -> Found:
         yield "request.source_s3_uri", f"is {uri!r}; write it as s3://BUCKET/PREFIX/"
 
 
-def _wrong_configs(request: OptimizationJobRequest) -> Found:
+def _wrong_configs(request: OptimizationJobRequest) -> FieldProblems:
     if not 1 <= len(request.configs) <= MOST_CONFIGS:
         yield "request.configs", f"are {len(request.configs)}; 1 to {MOST_CONFIGS}"
     for index, config in enumerate(request.configs):

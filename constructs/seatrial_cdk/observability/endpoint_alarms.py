@@ -277,13 +277,13 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
 
 
 def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_name: str, section: str) -> _Condition:
-    told = f"{what} has no SLO" if bound_ms is None else f"{what} exceeds its SLO of {bound_ms:g} ms"
+    description = f"{what} has no SLO" if bound_ms is None else f"{what} exceeds its SLO of {bound_ms:g} ms"
     return _Condition(
         construct_id=construct_id,
         metric_name=metric_name,
         statistic="p95",
         threshold=NEVER if bound_ms is None else bound_ms * US_PER_MS,
-        description=told,
+        description=description,
         section=section,
     )
 
@@ -306,7 +306,7 @@ def _alarm(
     scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, called: str | None, topic_arn: str | None = None
 ) -> cloudwatch.CfnAlarm:
     is_percentile = condition.statistic.startswith("p")
-    told = None if topic_arn is None else [topic_arn]
+    actions = None if topic_arn is None else [topic_arn]
     return cloudwatch.CfnAlarm(
         Construct(scope, condition.construct_id),
         "Resource",
@@ -327,8 +327,8 @@ def _alarm(
         datapoints_to_alarm=condition.minutes_bad,
         # A minute without a request has no data: an alarm raised by silence would roll every idle endpoint back.
         treat_missing_data="notBreaching",
-        alarm_actions=told,
-        ok_actions=told,
+        alarm_actions=actions,
+        ok_actions=actions,
     )
 
 
@@ -403,7 +403,7 @@ def _query_alarm(
     section: str,
 ) -> cloudwatch.CfnAlarm:
     """Define an alarm that is raised while a query has a result for five minutes on end."""
-    told = None if topic_arn is None else [topic_arn]
+    actions = None if topic_arn is None else [topic_arn]
     criteria = cloudwatch.CfnAlarm.AlarmPromQLCriteriaProperty(
         query=query,
         pending_period=PENDING_MINUTES * S_PER_MINUTE,
@@ -416,6 +416,6 @@ def _query_alarm(
         alarm_description=f"{description}. Runbook: {RUNBOOK}#{section}",
         evaluation_criteria=cloudwatch.CfnAlarm.EvaluationCriteriaProperty(prom_ql_criteria=criteria),
         evaluation_interval=S_PER_MINUTE,
-        alarm_actions=told,
-        ok_actions=told,
+        alarm_actions=actions,
+        ok_actions=actions,
     )

@@ -220,12 +220,12 @@ class EnvironmentBudget(Construct):
 def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.CfnBudget.SubscriberProperty]:
     if len(emails) > MOST_EMAILS:
         raise ValueError(f"{len(emails)} e-mail addresses; AWS Budgets takes {MOST_EMAILS}")
-    found = [budgets.CfnBudget.SubscriberProperty(address=each, subscription_type="EMAIL") for each in emails]
+    subscribers = [budgets.CfnBudget.SubscriberProperty(address=each, subscription_type="EMAIL") for each in emails]
     if topic_arn is not None:
-        found.append(budgets.CfnBudget.SubscriberProperty(address=topic_arn, subscription_type="SNS"))
-    if not found:
+        subscribers.append(budgets.CfnBudget.SubscriberProperty(address=topic_arn, subscription_type="SNS"))
+    if not subscribers:
         raise ValueError("a budget that notifies nobody; give emails, topic_arn or topic")
-    return found
+    return subscribers
 
 
 def _notification(

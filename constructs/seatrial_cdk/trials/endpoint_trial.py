@@ -79,10 +79,10 @@ class _ComponentDigest:
 
 def _component_digest(endpoint: ComponentEndpoint) -> str:
     """Return the token of a digest: one for both custom resources of an endpoint."""
-    found = _DIGESTS.get(endpoint)
-    if found is None:
-        found = _DIGESTS[endpoint] = Lazy.string(_ComponentDigest(endpoint))
-    return found
+    digest_token = _DIGESTS.get(endpoint)
+    if digest_token is None:
+        digest_token = _DIGESTS[endpoint] = Lazy.string(_ComponentDigest(endpoint))
+    return digest_token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,8 +458,8 @@ def _existing(
     revision: str,
 ) -> TrialProperties:
     fields_of: dict[str, object] = json.loads(request.to_json())
-    told = {key: value for key, value in fields_of.items() if key not in ONLY_THE_STACK_KNOWS}
-    plan_digest = digest(json.dumps([told, update, *alarms, revision], sort_keys=True))
+    fields = {key: value for key, value in fields_of.items() if key not in ONLY_THE_STACK_KNOWS}
+    plan_digest = digest(json.dumps([fields, update, *alarms, revision], sort_keys=True))
     return TrialProperties(
         phase="deployed",
         endpoint_name=endpoint.endpoint_name,
@@ -468,7 +468,7 @@ def _existing(
         model_name="",
         copy_count=request.copy_count,
         plan_digest=plan_digest,
-        request=json.dumps({**told, "plan_digest": plan_digest}, sort_keys=True),
+        request=json.dumps({**fields, "plan_digest": plan_digest}, sort_keys=True),
         mode=request.mode,
         update=update,
         budget_s=as_exported(request.load.budget_s),

@@ -66,8 +66,8 @@ def definition(function_arn: str) -> dict[str, object]:
     states["Next"] = {
         "Type": "Choice",
         "Choices": [
-            {"Variable": "$.Next", "StringEquals": told, "Next": state}
-            for told, state in (
+            {"Variable": "$.Next", "StringEquals": value, "Next": state}
+            for value, state in (
                 ("wait", "Wait"),
                 ("choose", "Choose"),
                 ("load", "Load"),

@@ -225,14 +225,14 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """
     named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
     unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
-    asked = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
+    on_request = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
     tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
     created = {"sagemaker:CreateInferenceComponent", "sagemaker:CreateEndpoint"}
-    yield _allow(["sagemaker:CreateInferenceComponent"], named, asked)
-    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], asked)
+    yield _allow(["sagemaker:CreateInferenceComponent"], named, on_request)
+    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], on_request)
     yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
     made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
-    yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, asked)
+    yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, on_request)
     yield _allow(["sagemaker:UpdateEndpoint"], unnamed[1:])
     yield _allow(_actions("sagemaker", *_UNNAMED, without=made), unnamed, tagged)
 
@@ -305,8 +305,8 @@ def _secrets(stack: Stack, secrets: tuple[str, ...], kms_key_arns: tuple[str, ..
 
 def _actions(service: str, *resource_types: str, without: Iterable[str] = ()) -> list[str]:
     """Return what the handlers of some types may call of one service, without what has a statement of its own."""
-    found = {action for each in resource_types for handler in HANDLERS for action in handler_actions(each, handler)}
-    ours = {action for action in found if action.startswith(f"{service}:") and action != "iam:PassRole"}
+    actions = {action for each in resource_types for handler in HANDLERS for action in handler_actions(each, handler)}
+    ours = {action for action in actions if action.startswith(f"{service}:") and action != "iam:PassRole"}
     return sorted(ours.difference(without) - {action for action in ours if is_left_out(action)})
 
 

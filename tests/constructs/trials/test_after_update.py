@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_cdk.trials.runtime.custom_resource import LONGEST_DRAIN_S
-from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
+from seatrial_cdk.trials.runtime.order import CarriedCopies, write_copies
 from seatrial_load.documents.result import Unmeasured
 from seatrial_load.documents.stop import Stop, StopReason
 from tests.constructs.conftest import SPECIFICATION, component
@@ -31,7 +31,7 @@ def verifying(world: World, passed: TrialResult) -> World:
     """Return a world whose candidate has passed, and whose component has moved with its three copies."""
     world.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=3, desired_copies=3)
     world.scaling.states[COMPONENT] = {}
-    write_copies(world.store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1))
+    write_copies(world.store, "dev-chat", CarriedCopies(copies=3, is_new=False, previous=1))
     world.store.write(PASSED, passed.to_json())
     world.store.write(LATEST, passed.to_json())
     world.course.steps = [NO_LOAD]

@@ -25,7 +25,7 @@ from seatrial_cdk.trials.runtime.answer import (
     unsent_answer,
 )
 from seatrial_cdk.trials.runtime.attributes import copies_attributes
-from seatrial_cdk.trials.runtime.order import Answer, Order, ToldCopies, write_copies
+from seatrial_cdk.trials.runtime.order import Answer, CarriedCopies, Order, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.trials.conftest import LATEST, PASSED, TRIAL, URI, refuse
 
@@ -131,7 +131,7 @@ class TestBeforeTheComponentIsUpdated:
         self, candidate: Order, store: DictStore, passed: TrialResult
     ) -> None:
         store.write(TRIAL, passed.to_json())
-        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
+        write_copies(store, "dev-chat", CarriedCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
         assert answer_of(candidate, store) == Answer(data=copies_attributes(3, "pass", URI))
         assert final_answer(candidate, store) == answer_of(candidate, store)
 
@@ -143,7 +143,7 @@ class TestBeforeTheComponentIsUpdated:
         assert answer_of(candidate, store) == Answer(data=copies_attributes(2, "pass", URI))
 
     def test_what_loads_nothing_says_so(self, candidate: Order, store: DictStore) -> None:
-        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1))
+        write_copies(store, "dev-chat", CarriedCopies(copies=3, is_new=False, previous=1))
         store.write(TRIAL, '{"untried": true}')
         assert answer_of(replace(candidate, manner="carry"), store) == Answer(data=copies_attributes(3, "not tried"))
 
@@ -170,7 +170,7 @@ class TestBeforeTheComponentIsUpdated:
         self, candidate: Order, store: DictStore
     ) -> None:
         candidate.event["ResourceProperties"]["Mode"] = "report"
-        write_copies(store, "dev-chat", ToldCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
+        write_copies(store, "dev-chat", CarriedCopies(copies=3, is_new=False, previous=1, request_id="request-1"))
         store.write(TRIAL, '{"error": "SEA504: unreachable"}')
         assert answer_of(candidate, store) == Answer(data=copies_attributes(3, "error", URI))
 
@@ -180,7 +180,7 @@ class TestBeforeTheComponentIsUpdated:
     ) -> None:
         store.write(TRIAL, passed.to_json())
         if told is not None:
-            write_copies(store, "dev-chat", ToldCopies(copies=1, is_new=False, previous=1, request_id=told))
+            write_copies(store, "dev-chat", CarriedCopies(copies=1, is_new=False, previous=1, request_id=told))
         assert final_answer(candidate, store) == Answer(
             failed_because=f"The update of dev-chat was stopped: the live copies could not be read (result: {URI})"
         )

@@ -11,7 +11,7 @@ import pytest
 from seatrial_base.tags import candidate_name, candidate_tags
 from seatrial_cdk.trials.runtime.components import VariantCapacity
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.order import ToldCopies, read_copies, write_copies
+from seatrial_cdk.trials.runtime.order import CarriedCopies, read_copies, write_copies
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import OLD, SPECIFICATION, component
@@ -172,14 +172,16 @@ class TestAnUpdate:
         assert scaled.components.like_candidates() == [CANDIDATE], "the sweep removes it"
 
     @pytest.mark.parametrize("mode", ["rollback", "report"])
-    @pytest.mark.parametrize("earlier", [None, ToldCopies(copies=1, is_new=False, previous=1, request_id="request-0")])
+    @pytest.mark.parametrize(
+        "earlier", [None, CarriedCopies(copies=1, is_new=False, previous=1, request_id="request-0")]
+    )
     def test_whose_live_copies_cannot_be_read_fails_instead_of_taking_copies_away(
         self,
         scaled: World,
         before: CustomResourceEvent,
         monkeypatch: pytest.MonkeyPatch,
         mode: str,
-        earlier: ToldCopies | None,
+        earlier: CarriedCopies | None,
     ) -> None:
         """What an earlier request was told is no number for this one: two copies came since."""
         if earlier is not None:
@@ -215,7 +217,7 @@ class TestAnUpdate:
         self, scaled: World, before: CustomResourceEvent
     ) -> None:
         """CloudFormation may have either of two numbers in mind: neither is told again."""
-        told = ToldCopies(copies=2, is_new=False, previous=1, is_certain=False, request_id="back")
+        told = CarriedCopies(copies=2, is_new=False, previous=1, is_certain=False, request_id="back")
         write_copies(scaled.store, "dev-chat", told)
         live = component(specification=SPECIFICATION, status="Updating", current_copies=3, desired_copies=3)
         scaled.components.found[COMPONENT] = live
@@ -310,13 +312,13 @@ class TestAnUpdate:
     def test_of_the_rolling_policy_alone_carries_the_live_copies_though_others_were_told_last(
         self, scaled: World, before: CustomResourceEvent
     ) -> None:
-        write_copies(scaled.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
+        write_copies(scaled.store, "dev-chat", CarriedCopies(copies=2, is_new=False, previous=2))
         before["OldResourceProperties"] = {**before["ResourceProperties"], "Component": "policy-0"}
         scaled.components.found[COMPONENT] = component(specification=SPECIFICATION, current_copies=3, desired_copies=3)
         assert data(run(scaled, before))["CopyCount"] == "3"
 
     def test_that_deploys_nothing_else_is_answered_at_once(self, scaled: World, before: CustomResourceEvent) -> None:
-        write_copies(scaled.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
+        write_copies(scaled.store, "dev-chat", CarriedCopies(copies=2, is_new=False, previous=2))
         before["OldResourceProperties"] = before["ResourceProperties"]
         assert data(scaled.ask(before))["CopyCount"] == "2"
         assert scaled.workflow.started == []
@@ -332,7 +334,7 @@ class TestAnUpdate:
         assert scaled.scaling.states == {COMPONENT: SUSPENDED}, "until the update is over"
 
     def test_is_told_what_an_older_release_kept(self, scaled: World, before: CustomResourceEvent) -> None:
-        write_copies(scaled.store, "dev-chat", ToldCopies(copies=6, is_new=False, previous=6))
+        write_copies(scaled.store, "dev-chat", CarriedCopies(copies=6, is_new=False, previous=6))
         scaled.store.texts["runs/dev-chat/copies.json"] = scaled.store.texts.pop("state/dev-chat/copies.json")
         before["OldResourceProperties"] = {**before["ResourceProperties"], "Mode": "report"}
         assert data(scaled.ask(before))["CopyCount"] == "6"

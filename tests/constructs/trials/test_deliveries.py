@@ -9,7 +9,7 @@ import pytest
 
 from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.order import ToldCopies, write_copies
+from seatrial_cdk.trials.runtime.order import CarriedCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import note_request
 from tests.constructs.conftest import SPECIFICATION, component
@@ -30,7 +30,7 @@ def carried(update: CustomResourceEvent) -> CustomResourceEvent:
 @pytest.fixture
 def going_back(world: World) -> World:
     world.components.found[COMPONENT] = component(current_copies=3, desired_copies=3)
-    write_copies(world.store, "dev-chat", ToldCopies(copies=2, is_new=False, previous=2))
+    write_copies(world.store, "dev-chat", CarriedCopies(copies=2, is_new=False, previous=2))
     world.status = "UPDATE_ROLLBACK_IN_PROGRESS"
     return world
 

@@ -9,8 +9,8 @@ import pytest
 
 from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.order import (
+    CarriedCopies,
     Order,
-    ToldCopies,
     configuration_of,
     has_no_room,
     latest_key,
@@ -163,12 +163,12 @@ def test_no_room_is_that_of_one_configuration(properties: dict[str, str], store:
 
 def test_copies_that_were_told_are_read_back_an_older_releases_too(store: DictStore) -> None:
     assert read_copies(store, "dev-chat") is None
-    told = ToldCopies(
+    told = CarriedCopies(
         copies=3, is_new=True, previous=2, is_certain=False, request_id="request-1", previous_is_certain=False
     )
     write_copies(store, "dev-chat", told)
     assert read_copies(store, "dev-chat") == told
     store.write("state/dev-chat/copies.json", '{"copies": 3, "is_new": false, "previous": 2}')
-    assert read_copies(store, "dev-chat") == ToldCopies(
+    assert read_copies(store, "dev-chat") == CarriedCopies(
         copies=3, is_new=False, previous=2, is_certain=True, request_id="", previous_is_certain=True
     )

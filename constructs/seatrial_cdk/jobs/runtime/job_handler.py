@@ -169,8 +169,8 @@ def dispatch(
     if "Step" in event:
         return _step(cast("StepEvent", event), cloud, place)
     if "Start" in event:
-        asked = cast("StartEvent", event)
-        state = start_again(asked["Start"], asked["RequestId"], cloud, place)
+        request = cast("StartEvent", event)
+        state = start_again(request["Start"], request["RequestId"], cloud, place)
         return {"Job": state.job, "State": state.state}
     _answer(event, cloud, place, respond)
     return None

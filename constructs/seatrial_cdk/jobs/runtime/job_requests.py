@@ -19,8 +19,8 @@ from seatrial_cdk.jobs.runtime.jobs import (
     attempt_name,
     is_there,
     last_attempt,
+    publish_state,
     state_of,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ class JobAnswer:
 
 def job_answer(event: JobEvent, cloud: JobCalls, place: JobPlace) -> JobAnswer:
     """Start a job that is not there, or stop it on deletion; return at once."""
-    asked = _properties(event["ResourceProperties"])
+    job = _properties(event["ResourceProperties"])
     if event["RequestType"] == "Delete":
-        stop(asked, cloud, place)
+        stop(job, cloud, place)
         return JobAnswer({})
-    cloud.write_parameter(place.request_parameter(asked["Digest"]), json.dumps(asked))
-    state = start(asked, event["RequestId"], cloud, place)
-    return JobAnswer({"JobName": state.job, "State": state.state, "Parameter": place.parameter(asked["Digest"])})
+    cloud.write_parameter(place.request_parameter(job["Digest"]), json.dumps(job))
+    state = start(job, event["RequestId"], cloud, place)
+    return JobAnswer({"JobName": state.job, "State": state.state, "Parameter": place.parameter(job["Digest"])})
 
 
 def start_again(digest: str, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
@@ -95,15 +95,15 @@ def start_again(digest: str, request_id: str, cloud: JobCalls, place: JobPlace) 
     Raises:
         NotFoundError: No deployment asked for it.
     """
-    asked = _properties(json.loads(cloud.read_parameter(place.request_parameter(digest))))
-    return start(asked, request_id, cloud, place)
+    job = _properties(json.loads(cloud.read_parameter(place.request_parameter(digest))))
+    return start(job, request_id, cloud, place)
 
 
-def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
+def start(job: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
     """Start the next attempt of a job, unless the last one runs or its artifacts are there.
 
     Args:
-        asked: The job.
+        job: The job.
         request_id: Of what asks; the same one never starts two.
         cloud: The calls of AWS.
         place: Where jobs write.
@@ -111,19 +111,19 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
     Returns:
         What is told of the attempt that runs, is completed, or is about to be created.
     """
-    digest, name = asked["Digest"], asked["Name"]
-    found = last_attempt(cloud, place, name, digest)
-    last = None if found is None else found[0]
+    digest, name = job["Digest"], job["Name"]
+    latest = last_attempt(cloud, place, name, digest)
+    last = None if latest is None else latest[0]
     if last is not None and is_there(cloud, place, digest, last):
-        told(cloud, place, digest, last)
+        publish_state(cloud, place, digest, last)
         return last
     runs = last is not None and last.state in RUNNING
     if last is None or not runs:
         attempt = 1 if last is None else last.attempt + 1
         last = JobState(attempt_name(name, attempt), attempt, NOT_STARTED, place.uri(digest, attempt))
-        told(cloud, place, digest, last)
+        publish_state(cloud, place, digest, last)
     # Also where the last attempt runs: its workflow may have died, and one of the same name starts nothing new.
-    order = {**asked, "Attempt": last.attempt}
+    order = {**job, "Attempt": last.attempt}
     execution = f"{last.job}-{request_id}"
     if len(execution) > LONGEST_EXECUTION_NAME:
         execution = f"{last.job}-{sha256(request_id.encode()).hexdigest()[:DIGITS]}"
@@ -131,27 +131,27 @@ def start(asked: JobProperties, request_id: str, cloud: JobCalls, place: JobPlac
     return last
 
 
-def stop(asked: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
+def stop(job: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
     """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
-    cloud.stop_workflows(f"{asked['Name']}-")
-    found = last_attempt(cloud, place, asked["Name"], asked["Digest"])
-    if found is not None and found[0].state in RUNNING:
-        cloud.stop_job(found[0].job)
+    cloud.stop_workflows(f"{job['Name']}-")
+    latest = last_attempt(cloud, place, job["Name"], job["Digest"])
+    if latest is not None and latest[0].state in RUNNING:
+        cloud.stop_job(latest[0].job)
 
 
 def artifacts_answer(event: JobEvent, cloud: JobCalls, place: JobPlace, *, now: datetime) -> JobAnswer:
     """Tell where the artifacts of a completed job are; fail at once when it is not completed."""
     if event["RequestType"] == "Delete":
         return JobAnswer({})
-    asked = event["ResourceProperties"]
-    digest, name, image = asked["Digest"], asked["Name"], asked["Image"]
-    found = last_attempt(cloud, place, name, digest)
-    if found is None or not is_there(cloud, place, digest, found[0]):
-        state = found[0] if found is not None else _not_created(name, digest, cloud, place)
-        return JobAnswer({}, _not_completed(state, asked, now))
-    state = found[0]
+    job = event["ResourceProperties"]
+    digest, name, image = job["Digest"], job["Name"], job["Image"]
+    latest = last_attempt(cloud, place, name, digest)
+    if latest is None or not is_there(cloud, place, digest, latest[0]):
+        state = latest[0] if latest is not None else _not_created(name, digest, cloud, place)
+        return JobAnswer({}, _not_completed(state, job, now))
+    state = latest[0]
     other = state.recommended_image not in ("", image)
-    if other and asked["NeedsImage"] == "true":
+    if other and job["NeedsImage"] == "true":
         hint = f"write serving.image: {state.recommended_image}, plan again and deploy"
         compiled = f"{state.job} compiled for {state.recommended_image}, and {image} is locked"
         return JobAnswer({}, f"SEA459: {compiled}: {hint}.")
@@ -182,7 +182,7 @@ def _not_created(name: str, digest: str, cloud: JobCalls, place: JobPlace) -> Jo
     return JobState(**document)
 
 
-def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> str:
+def _not_completed(state: JobState, job: Mapping[str, str], now: datetime) -> str:
     since = ""
     if state.created:
         hours = (now - datetime.fromisoformat(state.created)).total_seconds() / S_PER_HOUR
@@ -192,8 +192,8 @@ def _not_completed(state: JobState, asked: Mapping[str, str], now: datetime) -> 
     if state.state == COMPLETED:
         why = f", but nothing is under {state.artifact_s3_uri}"
     if state.state in RUNNING:
-        return f"{name}{why}. Deploy again when it is COMPLETED (limit: {asked['MaxHours']} hours)."
-    command = f"seatrial jobs start {asked['Endpoint']} -e {asked['Environment']}"
+        return f"{name}{why}. Deploy again when it is COMPLETED (limit: {job['MaxHours']} hours)."
+    command = f"seatrial jobs start {job['Endpoint']} -e {job['Environment']}"
     return f"{name}{why}. Start it: {command}; deploy again when it is COMPLETED."
 
 
@@ -228,7 +228,7 @@ def poll(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
     """Tell where the attempt stands."""
     described = cloud.describe_job(attempt_name(order["Name"], order["Attempt"]))
     state = state_of(place, order["Digest"], order["Attempt"], described)
-    told(cloud, place, order["Digest"], state)
+    publish_state(cloud, place, order["Digest"], state)
     if state.state in ENDED:
         return {"Next": "end", "Seconds": 0, "Order": order}
     return {"Next": "wait", "Seconds": _wait_s(state), "Order": order}
@@ -242,7 +242,7 @@ def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next
     try:
         cloud.describe_job(name)
     except NotFoundError:
-        told(cloud, place, digest, state)
+        publish_state(cloud, place, digest, state)
     return {"Next": "end", "Seconds": 0, "Order": order}
 
 

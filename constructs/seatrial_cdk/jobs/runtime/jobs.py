@@ -129,14 +129,14 @@ def attempt_name(name: str, attempt: int) -> str:
 
 def last_attempt(cloud: JobCalls, place: JobPlace, name: str, digest: str) -> tuple[JobState, Document] | None:
     """Return the last attempt of a job with its description; `None` when there is none."""
-    found = None
+    last = None
     for attempt in count(1):
         try:
             described = cloud.describe_job(attempt_name(name, attempt))
         except NotFoundError:
-            return found
-        found = state_of(place, digest, attempt, described), described
-    return found
+            return last
+        last = state_of(place, digest, attempt, described), described
+    return last
 
 
 def state_of(place: JobPlace, digest: str, attempt: int, described: Document) -> JobState:
@@ -155,12 +155,12 @@ def state_of(place: JobPlace, digest: str, attempt: int, described: Document) ->
     )
 
 
-def is_there(cloud: JobCalls, place: JobPlace, digest: str, found: JobState) -> bool:
+def is_there(cloud: JobCalls, place: JobPlace, digest: str, last: JobState) -> bool:
     """Return whether an attempt is completed and its artifacts are in the bucket."""
-    return found.state == COMPLETED and cloud.has_objects(place.prefix(digest, found.attempt))
+    return last.state == COMPLETED and cloud.has_objects(place.prefix(digest, last.attempt))
 
 
-def told(cloud: JobCalls, place: JobPlace, digest: str, state: JobState) -> None:
+def publish_state(cloud: JobCalls, place: JobPlace, digest: str, state: JobState) -> None:
     """Write the parameter of a job when it tells something else."""
     text, name = state.to_json(), place.parameter(digest)
     try:

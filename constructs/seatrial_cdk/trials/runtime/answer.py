@@ -47,7 +47,7 @@ def answer_of(order: Order, store: TrialStore) -> Answer:
     In mode `rollback` a deployment fails when its trial was not passed or not made; mode `report` only reports.
     """
     properties, key = order.properties, trial_key(order.properties, order.request_id)
-    text, uri, copies = store.read(key), store.uri(key), _told(order, store)
+    text, uri, copies = store.read(key), store.uri(key), _carried_copies(order, store)
     if text is None:
         return not_made(properties, "it ended without a result", uri=UNKNOWN, copies=copies)
     document = json.loads(text)
@@ -72,8 +72,8 @@ def final_answer(order: Order, store: TrialStore) -> Answer:
     given, properties = answer_of(order, store), order.properties
     if given.failed_because is not None or properties.phase != "candidate":
         return given
-    told = read_copies(store, properties.endpoint_name)
-    if told is not None and told.request_id == order.request_id:
+    carried = read_copies(store, properties.endpoint_name)
+    if carried is not None and carried.request_id == order.request_id:
         return given
     uri = store.uri(trial_key(properties, order.request_id))
     why = "the live copies could not be read"
@@ -85,9 +85,9 @@ def allows_deployment(order: Order, store: TrialStore) -> bool:
     return answer_of(order, store).failed_because is None
 
 
-def _told(order: Order, store: TrialStore) -> int:
-    told = read_copies(store, order.properties.endpoint_name)
-    return order.properties.copy_count if told is None else told.copies
+def _carried_copies(order: Order, store: TrialStore) -> int:
+    carried = read_copies(store, order.properties.endpoint_name)
+    return order.properties.copy_count if carried is None else carried.copies
 
 
 def _judged(order: Order, store: TrialStore, result: TrialResult, uri: str) -> Answer:
@@ -98,7 +98,7 @@ def _judged(order: Order, store: TrialStore, result: TrialResult, uri: str) -> A
         kept = "; what serves was not changed" if order.manner == "candidate" else ""
         return Answer(failed_because=f"{why}{kept} (result: {uri})")
     if properties.phase == "candidate":
-        return Answer(data=copies_attributes(_told(order, store), result.verdict.status, uri))
+        return Answer(data=copies_attributes(_carried_copies(order, store), result.verdict.status, uri))
     if order.manner == "verify" and (measured := _measured(properties, store)) is not None:
         return Answer(data=measured)
     return Answer(data=measured_attributes(result, uri))

@@ -106,13 +106,13 @@ class Headline:
 def headline(result: TrialResult) -> Headline:
     """Return what stands for the whole trial."""
     knee, gate = result.knee, float(result.request.gate_concurrency)
-    found = None if knee is None else knee.concurrency
+    concurrency = None if knee is None else knee.concurrency
     gated = up_to_gate(result.levels, result.request.load)
     opened = [level for level in gated if level.is_open]
-    if opened and found is None:
+    if opened and concurrency is None:
         return Headline(None, at_load(opened[-1:], gate))
-    known = gate if found is None and result.verdict.status == "pass" else found
-    return Headline(known, at_load(result.levels, gate if found is None else found))
+    known = gate if concurrency is None and result.verdict.status == "pass" else concurrency
+    return Headline(known, at_load(result.levels, gate if concurrency is None else concurrency))
 
 
 def trial_usd(result: TrialResult) -> float | None:
@@ -130,11 +130,11 @@ def trial_usd(result: TrialResult) -> float | None:
 
 def measured_attributes(result: TrialResult, uri: str) -> Attributes:
     """Return the attributes of a trial that was measured; throughput and latencies are those of its headline."""
-    told = headline(result)
-    at = told.at
+    summary = headline(result)
+    at = summary.at
     return {
         "TargetConcurrencyPerCopy": _number(result.target_concurrency_per_copy),
-        "KneeConcurrencyPerCopy": _number(told.knee),
+        "KneeConcurrencyPerCopy": _number(summary.knee),
         "SloKneeConcurrencyPerCopy": _knee(result, "slo"),
         "SaturationKneeConcurrencyPerCopy": _knee(result, "saturation"),
         "TargetKnee": result.target_detector or NO_KNEE,
@@ -181,11 +181,11 @@ def value_of(reading: Reading | None) -> float | None:
 
 def _knee(result: TrialResult, detector: Detector) -> str:
     """Return the load of a detector's knee; where the SLO is met at every measured load, that it is at least this."""
-    found = next((knee for knee in result.knees if knee.detector == detector), None)
-    if found is None or found.concurrency is None:
+    match = next((knee for knee in result.knees if knee.detector == detector), None)
+    if match is None or match.concurrency is None:
         return UNKNOWN
-    open_ended = found.interval is not None and found.interval.high is None
-    return f"at least {exported(found.concurrency)}" if open_ended else exported(found.concurrency)
+    open_ended = match.interval is not None and match.interval.high is None
+    return f"at least {exported(match.concurrency)}" if open_ended else exported(match.concurrency)
 
 
 def _usd(result: TrialResult, amount: float | None) -> str:

@@ -30,7 +30,7 @@ from seatrial_cdk.trials.runtime.custom_resource import (
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import (
     Answer,
-    ToldCopies,
+    CarriedCopies,
     configuration_of,
     passed_key,
     read_copies,
@@ -85,22 +85,22 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
     except UnavailableError:
         if event["RequestType"] != "Update" or "ROLLBACK" not in context.stack_status(event["StackId"]):
             raise
-        return _told(event, context, None)  # a rollback must go on
+        return _carry_live(event, context, None)  # a rollback must go on
     if live is None:
-        return _told_new(properties, context, _before(event, properties, context), event["RequestId"])
+        return _carry_planned(properties, context, _before(event, properties, context), event["RequestId"])
     if event["RequestType"] == "Update":
         if _goes_back(event, context, live):
             return _gone_back(event, properties, context, live)
         if is_unchanged(event) and not touches_component(event) and _is_known(properties, context):
-            return _told(event, context, None)
+            return _carry_live(event, context, None)
     return _started(properties, event, context, live)
 
 
 def _before(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> ComponentState | None:
     """Return the component whose users the new one is to take over; `None` when there is none."""
     for name in (before_update(event).inference_component_name, *properties.replaces):
-        if name and (found := context.components.describe(name)) is not None:
-            return found
+        if name and (state := context.components.describe(name)) is not None:
+            return state
     return None
 
 
@@ -122,7 +122,7 @@ def _started(
         _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
         return start(event, properties, context, manner=manner)
-    return _told(event, context, live)
+    return _carry_live(event, context, live)
 
 
 def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
@@ -142,8 +142,8 @@ def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
 
 def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
     """Tell whether it is known which copies CloudFormation was told last."""
-    told = read_copies(context.store, properties.endpoint_name)
-    return told is not None and told.is_certain
+    carried = read_copies(context.store, properties.endpoint_name)
+    return carried is not None and carried.is_certain
 
 
 def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
@@ -158,7 +158,7 @@ def _manner(properties: TrialProperties, context: TrialContext) -> Manner:
     return "candidate"
 
 
-def _told_new(
+def _carry_planned(
     properties: TrialProperties, context: TrialContext, before: ComponentState | None, request_id: str
 ) -> Answer:
     """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now.
@@ -166,12 +166,12 @@ def _told_new(
     There is room for `max_copies` at most.
     """
     copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
-    told = ToldCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
-    write_copies(context.store, properties.endpoint_name, told)
+    carried = CarriedCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
+    write_copies(context.store, properties.endpoint_name, carried)
     return Answer(data=copies_attributes(copies, NOT_TRIED))
 
 
-def _told(event: CustomResourceEvent, context: TrialContext, live: ComponentState | None) -> Answer:
+def _carry_live(event: CustomResourceEvent, context: TrialContext, live: ComponentState | None) -> Answer:
     return Answer(data=copies_attributes(keep_copies(event, context, live), NOT_TRIED))
 
 
@@ -197,23 +197,23 @@ def keep_copies(
     for the same request, it replaces what it kept, and not what was told before.
     """
     properties = read_properties(event["ResourceProperties"])
-    told = read_copies(context.store, properties.endpoint_name)
-    if told is None:
+    carried = read_copies(context.store, properties.endpoint_name)
+    if carried is None:
         held = read_held(context.store, properties.endpoint_name)
         copies = max(properties.copy_count, 0 if held is None else held.copies)
-        told = ToldCopies(copies=copies, is_new=False, previous=copies, is_certain=False)
-    if told.request_id == event["RequestId"] and not going_back:
-        usual, is_certain = told.previous, told.previous_is_certain
+        carried = CarriedCopies(copies=copies, is_new=False, previous=copies, is_certain=False)
+    if carried.request_id == event["RequestId"] and not going_back:
+        usual, is_certain = carried.previous, carried.previous_is_certain
     else:
-        usual, is_certain = told.copies, told.is_certain
+        usual, is_certain = carried.copies, carried.is_certain
     moves = live is not None and (_moves(event, live) or not is_certain)
     copies = max(1, live.copies) if live is not None and moves else usual
-    previous = told.previous if going_back else usual
-    kept = ToldCopies(
+    previous = carried.previous if going_back else usual
+    kept = CarriedCopies(
         copies=copies,
         is_new=False,
         previous=previous,
-        is_certain=not going_back or (previous == copies and told.previous_is_certain),
+        is_certain=not going_back or (previous == copies and carried.previous_is_certain),
         request_id=event["RequestId"],
         previous_is_certain=is_certain,
     )
@@ -231,25 +231,25 @@ def await_candidate(order: Order, context: TrialContext) -> None:
         UnavailableError: AWS did not answer.
     """
     properties, name = order.properties, order.candidate
-    found = context.components.describe(name)
-    if found is None:
+    state = context.components.describe(name)
+    if state is None:
         _create(order, context)
         raise CandidateStartingError(f"{name} is created")
-    if found.status == "Failed":
-        error = NoRoomError if found.lacks_capacity else CandidateFailedError
-        raise error(f"the candidate component {name} failed: {found.failure_reason}")
-    if found.status != "InService" or not found.current_copies:
-        _check_start(order, context, found)
-        raise CandidateStartingError(f"{name} is {found.status}")
+    if state.status == "Failed":
+        error = NoRoomError if state.lacks_capacity else CandidateFailedError
+        raise error(f"the candidate component {name} failed: {state.failure_reason}")
+    if state.status != "InService" or not state.current_copies:
+        _check_start(order, context, state)
+        raise CandidateStartingError(f"{name} is {state.status}")
     born_s = order.started_at_s if (text := context.store.read(_before_key(order))) is None else _Before.of(text).at_s
-    if context.now_s() - born_s < TAGS_S and not context.components.tags(found):
+    if context.now_s() - born_s < TAGS_S and not context.components.tags(state):
         # The trial's budget begins after this wait: a good configuration must not fail for a young tag.
         raise CandidateStartingError(f"the tags of {name} can't be seen yet")
     key = run_key(properties.endpoint_name, order.request_id, "started")
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
 
 
-def _check_start(order: Order, context: TrialContext, found: ComponentState) -> None:
+def _check_start(order: Order, context: TrialContext, state: ComponentState) -> None:
     """Find whether a candidate may go on starting.
 
     AWS often says nothing of a lack of capacity: the component stays `Creating`, for hours (GitHub,
@@ -265,9 +265,9 @@ def _check_start(order: Order, context: TrialContext, found: ComponentState) -> 
     wanted_s = properties.start_s + (0.0 if before.is_free else properties.instance_s)
     if now_s <= min(before.at_s + wanted_s, order.started_at_s + LONGEST_TRIAL_S - properties.budget_s):
         return
-    late = f"the candidate component {found.name} was not in service after {now_s - before.at_s:.0f} s"
+    late = f"the candidate component {state.name} was not in service after {now_s - before.at_s:.0f} s"
     if not before.is_free:
-        capacity = context.components.capacity(found.endpoint_name, found.variant_name)
+        capacity = context.components.capacity(state.endpoint_name, state.variant_name)
         if capacity.instances <= before.instances:
             raise NoRoomError(f"{late}, and no instance was added for it")
     raise CandidateFailedError(late)
@@ -407,8 +407,8 @@ def room_beside(
     """
     capacity = components.capacity(live.endpoint_name, live.variant_name)
     names = [name for name in components.on_endpoint(live.endpoint_name) if name.startswith(f"{environment}-")]
-    found = (components.describe(name) for name in names)
-    on_variant = [each for each in found if each is not None and each.variant_name in {live.variant_name, ""}]
+    states = (components.describe(name) for name in names)
+    on_variant = [each for each in states if each is not None and each.variant_name in {live.variant_name, ""}]
     accelerators_used = [(each.copies * each.accelerators, each.status == "Deleting") for each in on_variant]
     return Room(
         instances=capacity.instances,

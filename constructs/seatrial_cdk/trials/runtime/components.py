@@ -33,7 +33,7 @@ EXISTS: Final = "already existing"
 """Of SageMaker's refusal to create what is there: "Cannot create already existing …" (as it words it of endpoints)."""
 IN_TRANSIT: Final = ("Creating", "Updating", "Deleting")
 Document = dict[str, object]
-Told = TypeVar("Told")
+Response = TypeVar("Response")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +97,10 @@ def accelerators_of(specification: Document) -> int:
     return int(count) if isinstance(count, int | float) else 0
 
 
-def _within(asked: object, live: object) -> bool:
-    if isinstance(asked, dict) and isinstance(live, dict):
-        return all(name in live and _within(value, live[name]) for name, value in asked.items())
-    return asked == live
+def _within(wanted: object, live: object) -> bool:
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(name in live and _within(value, live[name]) for name, value in wanted.items())
+    return wanted == live
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +177,14 @@ class AwsComponents:
                 raise
 
         with calling(f"describing component {name}"):
-            told = self._patiently(ask)
-        return None if told is None else _state(name, told)
+            described = self._patiently(ask)
+        return None if described is None else _state(name, described)
 
     def _names(self, **filters: str) -> list[str]:
         pages = self.client.get_paginator("list_inference_components").paginate(**filters)  # type: ignore[arg-type]
         return [each["InferenceComponentName"] for page in pages for each in page["InferenceComponents"]]
 
-    def _patiently(self, ask: Callable[[], Told]) -> Told:
+    def _patiently(self, ask: Callable[[], Response]) -> Response:
         """Ask, and again for a minute where it is denied: a right that was just given isn't known everywhere."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
@@ -217,12 +217,12 @@ class AwsComponents:
             UnavailableError: It can't be told.
         """
         variants = self._endpoint(endpoint_name).get("ProductionVariants", [])
-        found = next((each for each in variants if each["VariantName"] == variant_name), None)
-        if found is None:
+        variant = next((each for each in variants if each["VariantName"] == variant_name), None)
+        if variant is None:
             raise UnavailableError(f"endpoint {endpoint_name} has no variant {variant_name}")
-        instances = found.get("CurrentInstanceCount", 0)
-        most = max(instances, found.get("DesiredInstanceCount", 0))
-        scaling = found.get("ManagedInstanceScaling", {})
+        instances = variant.get("CurrentInstanceCount", 0)
+        most = max(instances, variant.get("DesiredInstanceCount", 0))
+        scaling = variant.get("ManagedInstanceScaling", {})
         if scaling.get("Status") == "ENABLED":
             most = max(most, scaling.get("MaxInstanceCount", most))
         return VariantCapacity(instances, most)
@@ -330,18 +330,18 @@ class AwsComponents:
             )
 
 
-def _state(name: str, told: DescribeInferenceComponentOutputTypeDef) -> ComponentState:
-    copies = told.get("RuntimeConfig", {})
+def _state(name: str, described: DescribeInferenceComponentOutputTypeDef) -> ComponentState:
+    copies = described.get("RuntimeConfig", {})
     return ComponentState(
         name=name,
-        arn=told.get("InferenceComponentArn", ""),
-        endpoint_name=told["EndpointName"],
-        variant_name=told.get("VariantName", ""),
-        status=told.get("InferenceComponentStatus", "Failed"),
+        arn=described.get("InferenceComponentArn", ""),
+        endpoint_name=described["EndpointName"],
+        variant_name=described.get("VariantName", ""),
+        status=described.get("InferenceComponentStatus", "Failed"),
         current_copies=copies.get("CurrentCopyCount", 0),
         desired_copies=copies.get("DesiredCopyCount", 0),
-        specification=cast("Document", told.get("Specification", {})),
-        failure_reason=told.get("FailureReason", ""),
+        specification=cast("Document", described.get("Specification", {})),
+        failure_reason=described.get("FailureReason", ""),
     )
 
 
@@ -376,17 +376,17 @@ def candidate_of(components: Components, name: str, environment: str) -> Candida
         TagsUnseenError: Its tags can't be seen yet.
         UnavailableError: It can't be told.
     """
-    if not is_candidate_name(name) or (found := components.describe(name)) is None:
+    if not is_candidate_name(name) or (component := components.describe(name)) is None:
         return None
-    tags = components.tags(found)
-    maker = maker_of(name, found.endpoint_name, tags)
+    tags = components.tags(component)
+    maker = maker_of(name, component.endpoint_name, tags)
     if maker == "unknown":
         raise TagsUnseenError(f"the tags of {name} can't be seen yet, and it is deleted by these alone")
     if maker == "other" or tags[ENVIRONMENT_TAG] != environment:
         return None
-    if maker == "older release" and components.is_in_stack(found):
+    if maker == "older release" and components.is_in_stack(component):
         return None
-    return CandidateComponent(name, found.endpoint_name, tags.get(RUN_TAG, ""))
+    return CandidateComponent(name, component.endpoint_name, tags.get(RUN_TAG, ""))
 
 
 def remove_candidate(components: Components, name: str, environment: str) -> bool:
@@ -398,10 +398,10 @@ def remove_candidate(components: Components, name: str, environment: str) -> boo
         TagsUnseenError: Its tags can't be seen yet.
         UnavailableError: It can't be told, it is no candidate, or SageMaker refused.
     """
-    found = components.describe(name)
-    if found is None:
+    component = components.describe(name)
+    if component is None:
         return True
-    if found.in_transit:
+    if component.in_transit:
         return False
     if candidate_of(components, name, environment) is None:
         raise UnavailableError(f"{name} is not deleted: the trial service of {environment} did not make it")

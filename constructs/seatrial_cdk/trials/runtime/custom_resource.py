@@ -92,8 +92,8 @@ def _manner(event: CustomResourceEvent, properties: TrialProperties, store: Tria
     """Return how a deployed configuration is tried: loaded while nobody uses it, else beside users or not at all."""
     if properties.is_existing:
         return "in_place" if properties.update == "in_place" else "verify"
-    told = read_copies(store, properties.endpoint_name)
-    if (event["RequestType"] == "Create" or is_renamed(event)) and (told is None or told.is_new):
+    carried = read_copies(store, properties.endpoint_name)
+    if (event["RequestType"] == "Create" or is_renamed(event)) and (carried is None or carried.is_new):
         return "load"
     if store.read(passed_key(properties)) is not None:
         return "verify"
@@ -358,8 +358,8 @@ def _is_removed(context: TrialContext, name: str) -> bool:
 
 
 def _is_being_created(context: TrialContext, name: str) -> bool:
-    found = context.components.describe(name)
-    return found is None or found.is_being_created
+    state = context.components.describe(name)
+    return state is None or state.is_being_created
 
 
 def await_release(properties: TrialProperties, context: TrialContext) -> None:

@@ -194,8 +194,8 @@ def _loaded(order: Order, this: LoadPhase, part: WorkerShare, ownership: Ownersh
     try:
         if (stop := ownership.check()) is not None:
             return error_document(RuntimeError(stop.because), late=False)
-        asked, progress = this.share(part["Worker"]), this.progress()
-        late = asked.workers > 1 and context.now_s() > asked.start_at_epoch_s
+        share_order, progress = this.share(part["Worker"]), this.progress()
+        late = share_order.workers > 1 and context.now_s() > share_order.start_at_epoch_s
         request = live_request(order.trial_request(context.region), progress)
         with (
             context.repeat_meanwhile(ownership.should_stop),
@@ -205,7 +205,7 @@ def _loaded(order: Order, this: LoadPhase, part: WorkerShare, ownership: Ownersh
                 request=request,
                 progress=progress,
                 level=this.level(),
-                share=asked,
+                share=share_order,
                 now_s=context.now_s(),
                 left_s=context.ends_s - context.now_s() - PAUSE_MARGIN_S,
                 should_stop=should_stop,

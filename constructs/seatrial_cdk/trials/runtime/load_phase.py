@@ -170,12 +170,12 @@ def merge_tallies(this: LoadPhase, workers: int) -> LevelTally | CutLevel:
     texts = {worker: this.store.read(this.tally_key(worker)) for worker in range(workers)}
     if silent := [f"{worker}" for worker, text in texts.items() if text is None]:
         raise ShareLostError(LostWorker.DIED, f"worker {', '.join(silent)} of {workers} ended without a result")
-    told = {worker: json.loads(text or "") for worker, text in texts.items()}
-    if lost := {worker: each for worker, each in told.items() if "error" in each}:
+    reports = {worker: json.loads(text or "") for worker, text in texts.items()}
+    if lost := {worker: each for worker, each in reports.items() if "error" in each}:
         why = "; ".join(f"worker {worker}: {each['error']}" for worker, each in lost.items())
         loss = LostWorker.LATE if all(each["late"] for each in lost.values()) else LostWorker.FAILED
         raise ShareLostError(loss, f"{len(lost)} of {workers} workers failed: {why}")
-    if "stopped" in told[0]:
+    if "stopped" in reports[0]:
         return read_document(CutLevel, texts[0] or "", where="level that was cut")
     return merge([LevelTally.from_json(text or "") for text in texts.values()])
 

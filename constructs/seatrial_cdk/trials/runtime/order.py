@@ -70,7 +70,7 @@ class CustomResourceEvent(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldCopies:
+class CarriedCopies:
     """The copies that CloudFormation was told last: telling the same again touches no component.
 
     Attributes:
@@ -90,15 +90,15 @@ class ToldCopies:
     previous_is_certain: bool = True
 
 
-def read_copies(store: TrialStore, endpoint_name: str) -> ToldCopies | None:
+def read_copies(store: TrialStore, endpoint_name: str) -> CarriedCopies | None:
     """Return the copies that CloudFormation was told last; `None` when it was told none."""
     text = read_state(store, copies_key(endpoint_name))
-    return None if text is None else ToldCopies(**json.loads(text))
+    return None if text is None else CarriedCopies(**json.loads(text))
 
 
-def write_copies(store: TrialStore, endpoint_name: str, told: ToldCopies) -> None:
+def write_copies(store: TrialStore, endpoint_name: str, carried: CarriedCopies) -> None:
     """Keep the copies that CloudFormation is told."""
-    store.write(copies_key(endpoint_name), json.dumps(asdict(told)))
+    store.write(copies_key(endpoint_name), json.dumps(asdict(carried)))
 
 
 def has_no_room(store: TrialStore, properties: TrialProperties) -> bool:
@@ -172,25 +172,25 @@ class Order:
         Raises:
             BenchError: SEA501 when the `Request` property is malformed.
         """
-        told, is_candidate = self.properties, self.has_candidate
+        properties, is_candidate = self.properties, self.has_candidate
         whole = {
-            **json.loads(told.request),
+            **json.loads(properties.request),
             "target": {
-                "endpoint_name": told.endpoint_name,
-                "inference_component": self.candidate if is_candidate else told.inference_component_name,
+                "endpoint_name": properties.endpoint_name,
+                "inference_component": self.candidate if is_candidate else properties.inference_component_name,
                 "region": region,
             },
             "expected": None
-            if told.is_existing
+            if properties.is_existing
             else {
-                "endpoint_config_name": self.live_config if is_candidate else told.endpoint_config_name,
-                "model_name": told.model_name,
+                "endpoint_config_name": self.live_config if is_candidate else properties.endpoint_config_name,
+                "model_name": properties.model_name,
             },
         }
         if is_candidate:
             whole["copy_count"] = 1
         elif self.manner in ("in_place", "verify"):
-            whole |= {"manner": self.manner, "alarms": told.alarms}
+            whole |= {"manner": self.manner, "alarms": properties.alarms}
         return read_trial_request(json.dumps(whole))
 
 

@@ -84,8 +84,8 @@ def take_ownership(
     """
     seen_at_s, key = first_seen_s(store, endpoint_name, request_id, now_s), owner_key(endpoint_name)
     for _ in range(MOST_WRITES):
-        found = store.read_versioned(key)
-        before = _owner(store.read(former_key(key)) if found is None else found.text)
+        versioned = store.read_versioned(key)
+        before = _owner(store.read(former_key(key)) if versioned is None else versioned.text)
         later = before is not None and before.seen_at_s > seen_at_s and not is_scheduled(before.request_id)
         if before is not None and (before.request_id == request_id or later):
             return before
@@ -100,7 +100,7 @@ def take_ownership(
         )
         text = json.dumps(asdict(owner))
         # On the condition that nobody else wrote: a plain write of a late delivery would take the endpoint back.
-        if store.create(key, text) if found is None else store.replace(key, text, found.version):
+        if store.create(key, text) if versioned is None else store.replace(key, text, versioned.version):
             return owner
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 
@@ -130,11 +130,11 @@ def take_if_idle(
     """
     key, text = owner_key(endpoint_name), json.dumps(asdict(wanted))
     for _ in range(MOST_WRITES):
-        found = store.read_versioned(key)
-        before = _owner(store.read(former_key(key)) if found is None else found.text)
+        versioned = store.read_versioned(key)
+        before = _owner(store.read(former_key(key)) if versioned is None else versioned.text)
         if before is not None and (before.request_id == wanted.request_id or is_busy(before)):
             return before
-        if store.create(key, text) if found is None else store.replace(key, text, found.version):
+        if store.create(key, text) if versioned is None else store.replace(key, text, versioned.version):
             return None
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
 

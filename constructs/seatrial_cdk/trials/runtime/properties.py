@@ -160,25 +160,25 @@ def read_properties(document: Mapping[str, str]) -> TrialProperties:
         KeyError: With the name of one that is missing and has no default.
         ValueError: One is no number.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for each in fields(TrialProperties):
         name = _of(each).name
         if name in document or each.default is MISSING:
-            found[each.name] = _of(each).read(document[name])
-    return TrialProperties(**found)
+            values[each.name] = _of(each).read(document[name])
+    return TrialProperties(**values)
 
 
 def read_what_is_there(document: Mapping[str, object]) -> TrialProperties:
     """Read properties of which nothing is required, those of a deletion: the stack must go, whatever they are."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for each in fields(TrialProperties):
         known, text = _of(each), document.get(_of(each).name)
-        found[each.name] = known.read(known.empty) if each.default is MISSING else each.default
+        values[each.name] = known.read(known.empty) if each.default is MISSING else each.default
         with suppress(ValueError):
-            found[each.name] = known.read(text) if isinstance(text, str) else found[each.name]
-    return TrialProperties(**found)
+            values[each.name] = known.read(text) if isinstance(text, str) else values[each.name]
+    return TrialProperties(**values)
 
 
 def _of(each: Any) -> Property:  # noqa: ANN401 (a field of a dataclass)
-    found: Property = each.metadata[PROPERTY]
-    return found
+    facts: Property = each.metadata[PROPERTY]
+    return facts

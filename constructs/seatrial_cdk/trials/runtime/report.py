@@ -100,7 +100,7 @@ def _facts(result: TrialResult) -> Iterator[str]:
 
 
 def _conditions(result: TrialResult) -> Iterator[str]:
-    yield from (f"doubt: {told}" for told in told_doubts(result))
+    yield from (f"doubt: {doubt}" for doubt in told_doubts(result))
     yield from cache_lines(result)
     yield from _unmeasured(result)
     yield f"stopped: {result.stopped.because}"
@@ -125,7 +125,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (level_sentence(level) for level in result.levels)
-    yield from (f"doubt: {told}" for told in told_doubts(result))
+    yield from (f"doubt: {doubt}" for doubt in told_doubts(result))
     yield from _unmeasured(result)
     if result.comparison is not None:
         yield _compared(result.comparison)
@@ -180,14 +180,14 @@ def metrics_line(result: TrialResult, *, now_s: float) -> str:
 
 
 def _values(result: TrialResult) -> dict[str, float | None]:
-    told = headline(result)
-    at = told.at
+    summary = headline(result)
+    at = summary.at
     return {
         "TtftP95Ms": None if at is None else value_of(at.ttft_p95_ms),
         "TpotP95Ms": None if at is None else value_of(at.tpot_p95_ms),
         "E2eP95Ms": None if at is None else value_of(at.e2e_p95_ms),
         "OutputTokensPerSecond": None if at is None else at.output_tok_s,
-        "KneeConcurrencyPerCopy": told.knee,
+        "KneeConcurrencyPerCopy": summary.knee,
         "ErrorRate": None if at is None else value_of(at.errors),
         "UsdPerMillionOutputTokens": result.usd_per_million_output_tokens,
         "Passed": int(result.verdict.status == "pass"),

@@ -127,8 +127,8 @@ def held_scalings(store: TrialStore) -> Iterator[HeldScaling]:
             yield held
 
 
-def _held(found: Versioned | None) -> HeldScaling | None:
-    held = None if found is None else HeldScaling(**json.loads(found.text))
+def _held(versioned: Versioned | None) -> HeldScaling | None:
+    held = None if versioned is None else HeldScaling(**json.loads(versioned.text))
     return None if held is None or held.before is None else held
 
 
@@ -159,8 +159,8 @@ def suspend_scale_in(
     """
     endpoint_name, key = ownership.endpoint_name, held_key(ownership.endpoint_name)
     for _ in range(MOST_WRITES):
-        found = store.read_versioned(key)
-        held = _held(found)
+        versioned = store.read_versioned(key)
+        held = _held(versioned)
         before = scaling.suspended(component) if held is None else held.before
         if before is None or ownership.check():
             return
@@ -173,7 +173,7 @@ def suspend_scale_in(
             before=before,
         ).to_json()
         # The note is first: a suspension without one would never end; a note without one restores what is there.
-        if store.create(key, note) if found is None else store.replace(key, note, found.version):
+        if store.create(key, note) if versioned is None else store.replace(key, note, versioned.version):
             scaling.suspend(component, {**before, "DynamicScalingInSuspended": True})
             return
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")

@@ -128,7 +128,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
     if before is None:
         raise NotNowError(f"no trial of what is live ({config}, {model}) is kept: deploy it with its trial")
     fields: dict[str, object] = json.loads(before.request.to_json())
-    told = {key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}
+    fields_of_request = {key: value for key, value in fields.items() if key not in ONLY_OF_ITS_TRIAL}
     specification = {key: value for key, value in live.specification.items() if key in SPECIFIED}
     startup = live.specification.get("StartupParameters")
     timeouts = startup.values() if isinstance(startup, dict) else ()  # of download and start, in seconds
@@ -140,7 +140,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         model_name=model,
         specification=json.dumps(specification),
         plan_digest=before.request.plan_digest,
-        request=json.dumps(told),
+        request=json.dumps(fields_of_request),
         mode="rollback",
         budget_s=before.request.load.budget_s,
         start_s=float(sum(value for value in timeouts if isinstance(value, int | float))),
@@ -162,8 +162,8 @@ def last_result(store: TrialStore, endpoint_name: str, config: str, model: str) 
     """Return the last pass of a live configuration, else its last result of a load; `None` without any."""
     for folder in (PASSED, LATEST):
         keys = (key for key in store.keys(f"{folder}/{endpoint_name}/") if key.endswith(f"/{config}/{model}.json"))
-        found = (readable_result(store, key) for key in keys)
-        loaded = [each for each in found if each is not None and each.request.manner != "verify"]
+        results = (readable_result(store, key) for key in keys)
+        loaded = [each for each in results if each is not None and each.request.manner != "verify"]
         if loaded:
             return max(loaded, key=lambda result: result.started_at)
     return None

@@ -349,10 +349,10 @@ def choose(trial: Trial, at: Position) -> Position:
         this.write_share(_bounded(share, now_s))
     write_current_level(this, step, requests=sum(share.requests for share in shares), now_s=now_s)
     loads: list[WorkerShare] = [{"Round": number, "Worker": share.worker} for share in shares]
-    told: Position = {**position("load", number, step.because), "Shares": loads, "BarrierSeconds": barrier_s}
+    next_position: Position = {**position("load", number, step.because), "Shares": loads, "BarrierSeconds": barrier_s}
     if "Reloads" in at:
-        told["Reloads"] = at["Reloads"]
-    return told
+        next_position["Reloads"] = at["Reloads"]
+    return next_position
 
 
 def _bounded(share: ShareOrder, now_s: float) -> ShareOrder:
@@ -425,8 +425,8 @@ def _lost(
 
 def _last_words(at: Position) -> str:
     """Return what AWS Step Functions says of the functions that died."""
-    told = {failure_message(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
-    return "".join(f"; {words}" for words in sorted(told))
+    messages = {failure_message(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
+    return "".join(f"; {words}" for words in sorted(messages))
 
 
 def conclude(trial: Trial, at: Position) -> Position:
@@ -547,11 +547,11 @@ def _candidate_is_out_of_the_way(trial: Trial) -> bool:
     Nobody can delete it, for hours where no instance has room for it, and it takes nothing that an update needs.
     """
     context, name = trial.context, trial.order.candidate
-    found = context.components.describe(name)
-    if found is not None and found.is_being_created:
+    state = context.components.describe(name)
+    if state is not None and state.is_being_created:
         log(f"left to the sweep: {name} is being created, and SageMaker deletes it later only")
         return True
-    return found is None or remove_candidate(context.components, name, context.environment)
+    return state is None or remove_candidate(context.components, name, context.environment)
 
 
 def _carried(trial: Trial) -> str:
@@ -618,10 +618,10 @@ def failure_message(failure: StateFailure) -> str:
     """Return what a function said when it failed; of any other failure, AWS Step Functions' own words."""
     cause = failure.get("Cause", "")
     try:
-        told = json.loads(cause)["errorMessage"]
+        message = json.loads(cause)["errorMessage"]
     except (ValueError, KeyError, TypeError):
         return f"{failure['Error']}: {cause}" if cause else failure["Error"]
-    return f"{told}"
+    return f"{message}"
 
 
 _ON_THE_WAY: Final[Mapping[str, Callable[[Trial, Position], Position]]] = MappingProxyType(

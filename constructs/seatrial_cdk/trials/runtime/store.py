@@ -149,8 +149,8 @@ class S3TrialStore:
         Raises:
             UnavailableError: It can't be told whether there is one.
         """
-        found = self.read_versioned(key)
-        return None if found is None else found.text
+        versioned = self.read_versioned(key)
+        return None if versioned is None else versioned.text
 
     def read_versioned(self, key: str) -> Versioned | None:
         """Return a text with its ETag; `None` when there is none, or when its key can't be used any more.
@@ -165,8 +165,8 @@ class S3TrialStore:
 
         with calling(f"reading {self.uri(key)}"):
             try:
-                found = self.client.get_object(Bucket=self.bucket, Key=key)
-                return Versioned(found["Body"].read().decode(), found["ETag"])
+                response = self.client.get_object(Bucket=self.bucket, Key=key)
+                return Versioned(response["Body"].read().decode(), response["ETag"])
             except self.client.exceptions.NoSuchKey:
                 return None
             except ClientError as refused:
@@ -203,13 +203,13 @@ class S3TrialStore:
         content_type = "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
         return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": content_type}
 
-    def _conditional(self, what: str, asked: PutObjectRequestTypeDef) -> bool:
+    def _conditional(self, what: str, request: PutObjectRequestTypeDef) -> bool:
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
         for _ in range(CONFLICTS):
             with calling(what):
                 try:
-                    self.client.put_object(**asked)
+                    self.client.put_object(**request)
                 except ClientError as refused:
                     status = refused.response["ResponseMetadata"]["HTTPStatusCode"]
                     # 404 is a text that was removed before its replacement: the version is as gone as with 412.
@@ -243,9 +243,9 @@ class S3TrialStore:
         """
         with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
             for folder in STATE_FOLDERS:
-                found = self.keys(f"{folder}/{endpoint_name}/")
-                for first in range(0, len(found), MOST_REMOVED):
-                    self._remove([{"Key": key} for key in found[first : first + MOST_REMOVED]])
+                keys = self.keys(f"{folder}/{endpoint_name}/")
+                for first in range(0, len(keys), MOST_REMOVED):
+                    self._remove([{"Key": key} for key in keys[first : first + MOST_REMOVED]])
 
     def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
         """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
