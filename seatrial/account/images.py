@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
 from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from mypy_boto3_ecr import ECRClient
+    from mypy_boto3_ecr.type_defs import BatchGetImageResponseTypeDef, ImageFailureTypeDef
 
 _ADDRESS = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[^/]+/(?P<repository>[^:@]+)")
 # Manifests as they are pushed: without them the registry may answer with a converted one, whose digest is another.
@@ -20,20 +21,6 @@ _MEDIA_TYPES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-
-
-class Registry(Protocol):
-    """The one call of Amazon ECR that is needed; whoever may pull an image may make it."""
-
-    def batch_get_image(
-        self,
-        *,
-        registryId: str,  # noqa: N803 (the service's words)
-        repositoryName: str,  # noqa: N803
-        imageIds: Sequence[Mapping[str, str]],  # noqa: N803
-        acceptedMediaTypes: Sequence[str],  # noqa: N803
-    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Return the manifests of images, and what failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ def read_address(uri: str) -> ImageAddress:
     return ImageAddress(**found.groupdict())
 
 
-def read_digest(uri: str, tag: str, registry: Registry) -> str:
+def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
     """Return the digest of a tag as its registry has it now, as `sha256:…`.
 
     Args:
@@ -93,12 +80,12 @@ def read_digest(uri: str, tag: str, registry: Registry) -> str:
     return _digest(answer, where)
 
 
-def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) -> str:
+def _digest(answer: BatchGetImageResponseTypeDef, where: str) -> str:
     for image in answer.get("images", ()):
-        identity = image.get("imageId")
-        if isinstance(identity, dict) and isinstance(digest := identity.get("imageDigest"), str):
+        if digest := image.get("imageId", {}).get("imageDigest"):
             return digest
-    failure = next(iter(answer.get("failures", ())), {})
+    nothing: ImageFailureTypeDef = {}
+    failure = next(iter(answer.get("failures", ())), nothing)
     if failure.get("failureCode") == "ImageNotFound":
         raise SeatrialError.of("SEA351", "the registry has no such image", where=where, hint=_HINT)
     reason = failure.get("failureReason") or "the registry returned no digest"

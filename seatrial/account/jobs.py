@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial_base.errors import BenchError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_ssm import SSMClient
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.optimization_job import OptimizationJobRequest
 
 _RULE = "SEA484"
-
-
-class JobParameters(Protocol):
-    """The call of AWS Systems Manager that is made here."""
-
-    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (of the API)
-        """Return a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ def request_of(deployment: Deployment) -> OptimizationJobRequest:
     return deployment.optimization_job
 
 
-def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> LiveJob:
+def job_state(parameters: SSMClient, request: OptimizationJobRequest) -> LiveJob:
     """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
 
     Raises:

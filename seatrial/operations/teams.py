@@ -7,7 +7,7 @@ import io
 import math
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from seatrial.account.reader import aws_failures
 from seatrial.account.response import rows, text_at
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
+    from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
     from mypy_boto3_s3 import S3Client
 
     from seatrial.operations.drift.check import DriftClients, Locked
@@ -51,19 +53,6 @@ CSV_COLUMNS: Final = (
 )
 
 
-class TaggedResources(Protocol):
-    """The one call of the Resource Groups Tagging API that is made."""
-
-    def get_resources(
-        self,
-        *,
-        TagFilters: list[dict[str, object]],  # noqa: N803 (the service's words)
-        ResourceTypeFilters: list[str],  # noqa: N803
-        PaginationToken: str,  # noqa: N803
-    ) -> Mapping[str, object]:
-        """Return a page of the resources that have the tags."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendedEndpoint:
     """An endpoint that was made from a product; what is unknown is empty or `None`."""
@@ -87,7 +76,7 @@ class VendedEndpoint:
 
 
 def vended_endpoints(
-    environment: str, tagged: TaggedResources, stacks: CloudFormationClient, results: S3Client
+    environment: str, tagged: ResourceGroupsTaggingAPIClient, stacks: CloudFormationClient, results: S3Client
 ) -> tuple[tuple[VendedEndpoint, ...], tuple[str, ...]]:
     """Return the endpoints of products in an environment, and what could not be asked."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
@@ -104,9 +93,11 @@ def vended_endpoints(
     return vended, tuple(unasked)
 
 
-def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+def _tagged(
+    environment: str, tagged: ResourceGroupsTaggingAPIClient
+) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
     """Yield the endpoints that have the tags of a product and of the environment, with all their tags."""
-    filters: list[dict[str, object]] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
+    filters: list[TagFilterTypeDef] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
     token = ""
     while True:
         page = tagged.get_resources(
@@ -197,7 +188,12 @@ def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
 
 
 def with_account(
-    endpoints: Iterable[TeamEndpoint], locked: Locked, clients: DriftClients, tagged: TaggedResources, *, now: datetime
+    endpoints: Iterable[TeamEndpoint],
+    locked: Locked,
+    clients: DriftClients,
+    tagged: ResourceGroupsTaggingAPIClient,
+    *,
+    now: datetime,
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
     """Return the endpoints of one environment as the account has them, those of products among them.
 

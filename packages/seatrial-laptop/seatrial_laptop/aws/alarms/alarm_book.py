@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import boto3
 from ministack.services import cloudwatch
@@ -94,8 +94,7 @@ def take_over_evaluation() -> None:
 
 @functools.cache
 def _own_cloudwatch() -> StateClient:
-    client: StateClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+    return cast("StateClient", boto3.client("cloudwatch", region_name=REGION))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 import boto3
 
@@ -85,8 +85,7 @@ class AlarmClient(Protocol):
 @functools.cache
 def _own_cloudwatch() -> AlarmClient:
     """Return a client of this same process's CloudWatch; use it off the event loop only."""
-    client: AlarmClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+    return cast("AlarmClient", boto3.client("cloudwatch", region_name=REGION))
 
 
 def put_alarms(policy: Document, configuration: Document) -> list[Document]:
