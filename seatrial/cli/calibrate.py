@@ -47,8 +47,7 @@ def calibrate_command(
     """
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.planner.calibration import calibrate_endpoint as fit
-    from seatrial.planner.calibration import chosen, write_calibration
-    from seatrial.planner.calibration_outlook import outlook_of_entry
+    from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
@@ -139,8 +138,7 @@ def _text(file: Path) -> str:
 
 
 def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
-    from seatrial.planner.calibration import check_trial, usable
-    from seatrial.planner.calibration_outlook import points_of_trial
+    from seatrial.planner.calibration import check_trial, points_of_trial, usable
     from seatrial_load.documents.result import TrialResult
 
     trial = TrialResult.from_json(text)

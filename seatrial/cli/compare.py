@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.documents.plan import Plan
-    from seatrial.probe.deployments import ProbedHardware
+    from seatrial.probe.pinned import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
@@ -177,7 +177,7 @@ def _asked(
 ) -> _Compared:
     """Read everything that must be known before anything is asked of AWS."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.probe.deployments import read_candidate
+    from seatrial.probe.pinned import read_candidate
     from seatrial.probe.recipes import results_folder
     from seatrial.specs.load import load_spec
     from seatrial.specs.recipe import parse_recipe, recipe_name

@@ -270,7 +270,7 @@ def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
-    from seatrial.planner.why import explain
+    from seatrial.planner.comparisons import explain
 
     accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
     verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
@@ -305,7 +305,7 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
     from seatrial.locks.changes import change_text
     from seatrial.locks.lock_file import read_locked_plan, write_lock
-    from seatrial.planner.adopt import adopt
+    from seatrial.planner.existing import adopt
 
     adoption = adopt(loaded)
     if adoption is None:

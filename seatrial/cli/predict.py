@@ -40,8 +40,8 @@ def predict_command(
     By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
     A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
-    from seatrial.planner.predict.csv_rows import read_engine, read_rows, refuse_problems
-    from seatrial.planner.predict.csv_table import answered, as_json, predictions_csv
+    from seatrial.planner.tables.predictions import answered, as_json, predictions_csv
+    from seatrial.planner.tables.rows import read_engine, read_rows, refuse_problems
 
     default = read_engine(engine)
     content, where = _read(rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.probe.answer import ProbeAnswer
-    from seatrial.probe.deployments import ProbedHardware
+    from seatrial.probe.pinned import ProbedHardware
     from seatrial.specs.load import LoadedSpec
 
 _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
@@ -105,8 +105,8 @@ def _asked(
     """Read everything that a probe needs to know before anything is asked of AWS."""
     from seatrial.cli.support.outputs import check_outputs, spec_inputs
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.probe.deployments import read_candidate
-    from seatrial.probe.keep import refuse_local_engine
+    from seatrial.probe.answer import refuse_local_engine
+    from seatrial.probe.pinned import read_candidate
     from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
 
@@ -132,10 +132,8 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
 
     from seatrial.account.reader import aws_failures
     from seatrial.cli.support.bench_show import watched
-    from seatrial.probe.deployments import probed_as
-    from seatrial.probe.live import check_hardware, level_request, read_live
-    from seatrial.probe.pinned import pin
-    from seatrial.probe.run import measure_probe_level, probe_folder
+    from seatrial.probe.pinned import pin, probed_as
+    from seatrial.probe.run import check_hardware, level_request, measure_probe_level, probe_folder, read_live
     from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
@@ -150,8 +148,7 @@ def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple
 
 def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
     from seatrial.cli.support.probing import aws_tools, confirm
-    from seatrial.probe.deployments import deployments_to_probe
-    from seatrial.probe.pinned import pin
+    from seatrial.probe.pinned import deployments_to_probe, pin
     from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
     from seatrial.probe.view import estimate_lines
     from seatrial_base.terminal import console
@@ -196,7 +193,7 @@ def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
 
 def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:
     from seatrial.planner.calibration import write_calibration
-    from seatrial.probe.keep import calibration_of, replaced
+    from seatrial.probe.answer import calibration_of, replaced
 
     entry, environment = calibration_of(loaded, answer), loaded.environment.name
     if old := replaced(loaded, entry):

@@ -73,7 +73,7 @@ def _planned(
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.planner.calibration_outlook import outlook_of
+    from seatrial.planner.calibration import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.specs.load import load_spec
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from seatrial.stage.destination import Destination, Manifest
     from seatrial.stage.source import ModelFiles
-    from seatrial.stage.survey import Survey
+    from seatrial.stage.staging import Survey
 
 
 def stage_command(
@@ -48,8 +48,7 @@ def stage_command(
     Run it again after an interruption: it goes on from there. The manifest is missing while a file is.
     """
     from seatrial.stage.source import select
-    from seatrial.stage.staging import copy_model
-    from seatrial.stage.survey import survey
+    from seatrial.stage.staging import copy_model, survey
 
     end_when_interrupted()
     stop = threading.Event()
@@ -72,8 +71,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
     from botocore.config import Config
 
     from seatrial.account.reader import aws_failures
-    from seatrial.stage.destination import Destination, split_uri
-    from seatrial.stage.parallel import WORKERS
+    from seatrial.stage.destination import WORKERS, Destination, split_uri
 
     bucket, prefix = split_uri(to)
     config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})

@@ -7,8 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.quality.pairs import pairs_of
-from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html, sheet_key
+from seatrial.quality.pairs import blind_rows, pairs_of, sheet_csv, sheet_html, sheet_key
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html, render_json
 from seatrial.report.document.recipes import comparison_title, recipes_html, recipes_markdown

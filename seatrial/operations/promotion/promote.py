@@ -28,7 +28,7 @@ from seatrial.operations.promotion.evidence import (
     slo_problems,
     workload_problems,
 )
-from seatrial.planner.promote import TriedCopy, promoted_plan
+from seatrial.planner.existing import TriedCopy, promoted_plan
 from seatrial_base.errors import BenchError, PlanError, RenderError, SpecError
 
 if TYPE_CHECKING:

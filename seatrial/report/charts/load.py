@@ -51,13 +51,12 @@ def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
 
 def is_open(result: TrialResult) -> bool:
     """Return whether every level is of an open loop: then a level is named by the rate that it offered."""
-    return bool(result.levels) and all(level.offered_requests_per_s is not None for level in result.levels)
+    return bool(result.levels) and all(level.is_open for level in result.levels)
 
 
 def level_load(level: LevelResult, result: TrialResult) -> float:
     """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
-    offered = level.offered_requests_per_s
-    return offered if is_open(result) and offered is not None else level.concurrency
+    return level.offered_load if is_open(result) else level.concurrency
 
 
 @dataclass(frozen=True)

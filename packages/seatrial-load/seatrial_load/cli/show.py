@@ -64,7 +64,7 @@ def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
 def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
     """Return a level as one line of words, where there is no table."""
     load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
-    load = f"concurrency {load}" if level.offered_requests_per_s is None else f"{load.removesuffix('/s')} requests/s"
+    load = f"{load.removesuffix('/s')} requests/s" if level.is_open else f"concurrency {load}"
     told = f"{answered} succeeded" + (f": {remark}" if remark else "")
     if not level.succeeded:
         return f"{load}: {told}"

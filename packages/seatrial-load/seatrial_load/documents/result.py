@@ -73,8 +73,8 @@ def load_words(concurrency: int | None, rate_per_s: float | None) -> str:
 
 def loads_words(levels: Sequence[LevelResult]) -> str:
     """Return the loads of some levels in words: `concurrency 4, 8`; of an open loop, `2, 2.5 requests/s`."""
-    rates = [f"{level.offered_requests_per_s:g}" for level in levels if level.offered_requests_per_s is not None]
-    closed = [f"{level.concurrency}" for level in levels if level.offered_requests_per_s is None]
+    rates = [f"{level.offered_load:g}" for level in levels if level.is_open]
+    closed = [f"{level.concurrency}" for level in levels if not level.is_open]
     told = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
     return " and ".join(part for part in told if part)
 
@@ -400,6 +400,16 @@ class LevelResult:
     def load(self) -> float:
         """Requests in flight per copy: those that a closed loop kept, or on average those of an open one."""
         return float(self.concurrency) if self.in_flight_per_copy is None else self.in_flight_per_copy
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is of an open loop: it offered a rate, whatever was answered."""
+        return self.offered_requests_per_s is not None
+
+    @property
+    def offered_load(self) -> float:
+        """What tells levels of a trial apart: concurrency per copy; of an open loop, the rate that it offered."""
+        return self.concurrency if self.offered_requests_per_s is None else self.offered_requests_per_s
 
     @property
     def place(self) -> str:

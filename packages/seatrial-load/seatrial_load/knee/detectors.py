@@ -30,7 +30,7 @@ def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
     """
     return sorted(
         (level for level in levels if level.valid),
-        key=lambda level: level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s,
+        key=lambda level: level.offered_load,
     )
 
 

@@ -175,9 +175,9 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
 def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
     """Return the rate that an open loop offers where so many are in flight, in words; empty in a closed loop."""
     known = [
-        Reading(load=level.load, value=level.offered_requests_per_s, interval=None)
+        Reading(load=level.load, value=level.offered_load, interval=None)
         for level in ascending(levels)
-        if level.offered_requests_per_s is not None
+        if level.is_open
     ]
     found = interpolated(known, concurrency)
     return "" if found is None else f" ({found.value:.3g} requests/s of all copies)"

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.documents.result import ClientEvidence, Timeline, Window  # noqa: TC001 (likewise)
@@ -288,7 +289,7 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     if share.output_tok_s is None or request_ms is None:
         return None
     found = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
-    if arrival == "closed":
+    if not ARRIVALS[arrival].is_open:
         found.append(_pace_interval(share.pace, share.output_tok_s))
     return max((bounds for bounds in found if bounds.high is not None), key=_width, default=None)
 

@@ -119,7 +119,7 @@ def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelRes
 
 
 def _place(level: LevelResult) -> float:
-    return level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+    return level.offered_load
 
 
 def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:

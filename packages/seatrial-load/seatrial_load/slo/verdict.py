@@ -153,8 +153,8 @@ def _verdict_at(
 def _neighbours(gate_concurrency: int, levels: Sequence[LevelResult]) -> Iterator[tuple[LevelResult, str]]:
     """Yield the valid levels next to the gate, with the verdict that each can prove."""
     valid = [level for level in levels if level.valid]
-    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)]
-    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)]
+    above = [level for level in valid if level.concurrency > gate_concurrency and not level.is_open]
+    below = [level for level in valid if level.concurrency < gate_concurrency or level.is_open]
     yield from ((level, "pass") for level in above[:1])
     yield from ((level, "fail") for level in below[-1:])
 
@@ -176,7 +176,7 @@ def _at_gate(
 ) -> tuple[LevelResult | None, Unmeasured | None]:
     """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
-    opened = [level for level in levels if _is_open(level)]
+    opened = [level for level in levels if level.is_open]
     cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
     if opened or cut_rates:
         return _at_highest_rate(opened, cut_rates)
@@ -191,10 +191,6 @@ def _at_highest_rate(
     highest = max(opened, key=_rate, default=None)
     missing = max((seen for seen in cut if seen.offered_requests_per_s not in measured), key=_rate, default=None)
     return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
-
-
-def _is_open(level: LevelResult) -> bool:
-    return level.offered_requests_per_s is not None
 
 
 def _rate(seen: LevelResult | Unmeasured) -> float:
@@ -218,7 +214,7 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
     if most is None:
         return verdict
     told = verdict.status == "fail"
-    asked = [level for level in levels if up_to is None or _is_open(level) or level.concurrency <= up_to]
+    asked = [level for level in levels if up_to is None or level.is_open or level.concurrency <= up_to]
     failing = [_failing(level, most) for level in asked if level.error_rate > most and (level.succeeded or not told)]
     if not failing:
         return verdict
@@ -246,7 +242,7 @@ def no_success(level: LevelResult) -> str:
 
 
 def _named(level: LevelResult) -> str:
-    load = f"{level.concurrency}" if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s"
+    load = f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}"
     return load if level.valid else f"{load} (void: {level.void_because})"
 
 

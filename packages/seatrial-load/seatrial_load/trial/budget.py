@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import S_PER_HOUR, whole_or_tenths
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
 
@@ -87,7 +88,7 @@ def room_per_copy(request: TrialRequest, users: UsersLoad | None) -> int:
 
     Formula: floor(gate - the users' concurrent requests per copy), at least 0. An open loop has no such bound, so 0.
     """
-    if users is None or users.concurrency_per_copy is None or request.load.arrival != "closed":
+    if users is None or users.concurrency_per_copy is None or ARRIVALS[request.load.arrival].is_open:
         return 0
     return max(0, math.floor(request.gate_concurrency - users.concurrency_per_copy))
 
@@ -149,7 +150,7 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Stop:
 def _no_load(request: TrialRequest, users: UsersLoad | None) -> str:
     if request.manner == "verify":
         return "no load"
-    if request.load.arrival != "closed":
+    if ARRIVALS[request.load.arrival].is_open:
         return f"no load: a {request.load.arrival} loop can't be kept within what users leave of the gate"
     if users is None:
         return "no load: the users' load is unknown"

@@ -252,7 +252,7 @@ def distinct_levels(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
     """Return the levels ascending, each load once: of those measured again, the last valid one, else the last."""
     kept: dict[float, LevelResult] = {}
     for level in levels:
-        load = level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+        load = level.offered_load
         if level.valid or load not in kept or not kept[load].valid:
             kept[load] = level
     return tuple(kept[load] for load in sorted(kept))
