@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.account.reader import aws_failures
+from seatrial.account.reader import aws_failures, error_code
 from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
     from mypy_boto3_ecr import ECRClient
     from mypy_boto3_ecr.type_defs import BatchGetImageResponseTypeDef, ImageFailureTypeDef
 
@@ -62,21 +63,15 @@ def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
         BenchError: As `aws_failures`: no credentials, no connection, no permission.
         SeatrialError: SEA351 when the registry lacks the image, SEA350 when it does not say.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only commands that call AWS need it)
-
     address = read_address(uri)
     where = f"{uri.partition('/')[0]}/{address.repository}:{tag}"
-    try:
-        with aws_failures(where):
-            answer = registry.batch_get_image(
-                registryId=address.account,
-                repositoryName=address.repository,
-                imageIds=[{"imageTag": tag}],
-                acceptedMediaTypes=list(_MEDIA_TYPES),
-            )
-    except ClientError as error:
-        told = error.response["Error"]
-        raise _refusal(told.get("Code", ""), told.get("Message", ""), where) from error
+    with aws_failures(where, lambda error: _refusal(error, where)):
+        answer = registry.batch_get_image(
+            registryId=address.account,
+            repositoryName=address.repository,
+            imageIds=[{"imageTag": tag}],
+            acceptedMediaTypes=list(_MEDIA_TYPES),
+        )
     return _digest(answer, where)
 
 
@@ -92,10 +87,13 @@ def _digest(answer: BatchGetImageResponseTypeDef, where: str) -> str:
     raise SeatrialError.of("SEA350", f"the digest can't be read: {reason}", where=where)
 
 
-def _refusal(code: str, message: str, where: str) -> SeatrialError:
+def _refusal(error: ClientError, where: str) -> SeatrialError:
+    code = error_code(error)
     if code == "RepositoryNotFoundException":
         return SeatrialError.of("SEA351", "the registry has no such repository", where=where, hint=_HINT)
-    return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where)
+    return SeatrialError.of(
+        "SEA350", f"the digest can't be read: {code}: {error.response['Error'].get('Message', '')}", where=where
+    )
 
 
 _HINT = "plan with another engine_version; `seatrial images list --region REGION` lists them"

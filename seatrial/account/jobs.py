@@ -65,13 +65,8 @@ def job_state(parameters: SSMClient, request: OptimizationJobRequest) -> LiveJob
     Raises:
         BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
-
-    try:
-        with aws_failures(request.name):
-            text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
-    except ClientError as error:
-        raise _undeployed(request, f"{error}") from error
+    with aws_failures(request.name, lambda error: _undeployed(request, f"{error}")):
+        text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
     told = json.loads(text)
     return LiveJob(**{name: f"{told[name]}" for name in LiveJob.__slots__})
 
@@ -91,12 +86,9 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
         BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
     """
     call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
-    try:
-        with aws_failures(request.name):
-            told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
-            text = told["Payload"].read().decode()
-    except function.exceptions.ClientError as error:
-        raise _undeployed(request, f"{error}") from error
+    with aws_failures(request.name, lambda error: _undeployed(request, f"{error}")):
+        told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
+        text = told["Payload"].read().decode()
     answer = json.loads(text)
     if "FunctionError" in told or not isinstance(answer, dict):
         said = answer.get("errorMessage", text) if isinstance(answer, dict) else text

@@ -103,15 +103,12 @@ def _pages(
     ask: Callable[..., Mapping[str, object]], given: Mapping[str, object], token_name: str, region: str
 ) -> Iterator[Mapping[str, object]]:
     """Yield every page; the token of the next one has the same name in question and answer."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
-
     token = ""
     for _ in range(_MOST_PAGES):
-        try:
-            with aws_failures(region):
-                page = ask(**given, **({token_name: token} if token else {}))
-        except ClientError as error:
-            raise BenchError.of("SEA523", f"AWS refused the question: {error}", where=region) from error
+        with aws_failures(
+            region, lambda error: BenchError.of("SEA523", f"AWS refused the question: {error}", where=region)
+        ):
+            page = ask(**given, **({token_name: token} if token else {}))
         yield page
         token = str(page.get(token_name) or "")
         if not token:
