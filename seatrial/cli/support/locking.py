@@ -70,14 +70,16 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
         raise typer.Exit(WRONG)
 
 
-def _state_line(found: Freshness) -> str:
-    place = f"{found.loaded.path.as_posix()}: {found.loaded.environment.name}: {found.state}"
-    if found.state == "edited":
-        fields = [problem.field.rpartition(".")[2] for problem in found.problems if problem.rule == "SEA411"]
+def _state_line(freshness: Freshness) -> str:
+    place = f"{freshness.loaded.path.as_posix()}: {freshness.loaded.environment.name}: {freshness.state}"
+    if freshness.state == "edited":
+        fields = [problem.field.rpartition(".")[2] for problem in freshness.problems if problem.rule == "SEA411"]
         return f"{place} ({', '.join(fields)})"
-    return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
+    return (
+        place if not freshness.problems else f"{place} ({freshness.problems[0].rule}: {freshness.problems[0].message})"
+    )
 
 
-def _state_row(found: Freshness) -> dict[str, Json]:
-    path, environment = found.loaded.path.as_posix(), found.loaded.environment.name
-    return {"spec": path, "environment": environment, "state": found.state}
+def _state_row(freshness: Freshness) -> dict[str, Json]:
+    path, environment = freshness.loaded.path.as_posix(), freshness.loaded.environment.name
+    return {"spec": path, "environment": environment, "state": freshness.state}

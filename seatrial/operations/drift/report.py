@@ -128,9 +128,9 @@ def _facts(drift: EndpointDrift) -> Iterator[str]:
         yield f"scheduled trial {drift.scheduled_trial}"
 
 
-def _indented(findings: Iterable[Finding], not_asked: Iterable[str]) -> Iterator[str]:
+def _indented(findings: Iterable[Finding], unread: Iterable[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in text_lines(findings))
-    yield from (f"  could not be asked: {line}" for line in not_asked)
+    yield from (f"  could not be asked: {line}" for line in unread)
 
 
 def drift_markdown(report: DriftReport) -> str:

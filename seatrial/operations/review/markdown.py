@@ -188,21 +188,18 @@ def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
         lines = tuple(line for section in _sections(view) for line in (*section, ""))
         alike[view.changed_parts, lines].append(review.place)
     for (changed, lines), places in alike.items():
-        title, listed = _names(places), []
+        # Environments that hold the same endpoints are named together: one line for a change of all of them.
+        by_environment: dict[str, list[str]] = defaultdict(list)
+        for place in places:
+            by_environment[place.environment].append(code(place.endpoint))
+        by_names: dict[str, list[str]] = defaultdict(list)
+        for environment, names in by_environment.items():
+            by_names[", ".join(names)].append(code(environment))
+        title = "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
+        listed: list[str] = []
         if len(places) > MOST_NAMES:
             title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
         yield folded(f"{title}: {changed}", [*listed, *lines])
-
-
-def _names(places: Iterable[EndpointPlace]) -> str:
-    """Write places by environment, those environments together that hold the same endpoints."""
-    by_environment: dict[str, list[str]] = defaultdict(list)
-    for place in places:
-        by_environment[place.environment].append(code(place.endpoint))
-    by_names: dict[str, list[str]] = defaultdict(list)
-    for environment, names in by_environment.items():
-        by_names[", ".join(names)].append(code(environment))
-    return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
 def _sections(view: EndpointView) -> Iterator[list[str]]:
