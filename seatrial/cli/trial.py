@@ -99,11 +99,7 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
 
 
 class TrialLines:
-    """What was told of a trial already.
-
-    Args:
-        write: Takes each line.
-    """
+    """What was told of a trial already."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

@@ -72,7 +72,6 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
 
     Args:
         products: The products' YAML files, at least one, of one app.
-        environments: Folder of environments.
 
     Returns:
         The paths of the templates, relative to the folder of `cdk.json`, one on each line.

@@ -77,7 +77,6 @@ def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
 
     Args:
         top: The repository's folder.
-        commit: The commit.
 
     Raises:
         SpecError: SEA452 when git can't tell.

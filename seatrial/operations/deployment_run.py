@@ -39,9 +39,6 @@ def deploy_command_of(
     """Return the folder of the CDK app and the command that deploys an endpoint.
 
     Args:
-        spec: The endpoint's file.
-        environments: Folder of environments.
-        deployment: What is deployed.
         cdk_options: More options of the CDK CLI, which go before ours.
 
     Raises:
@@ -74,9 +71,7 @@ def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[s
     What interrupts it ends the CLI with all that it started; CloudFormation goes on with what it was asked for.
 
     Args:
-        command: The command.
         root: Folder of the app.
-        tell: Takes each line.
         variables: All environment variables of the CLI. Default: those of the app.
     """
     with subprocess.Popen(

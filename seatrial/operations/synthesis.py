@@ -88,7 +88,6 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
     """Run the app for one endpoint in one environment.
 
     Args:
-        source: What to synthesize.
         folder: For what the app writes; it is made.
         context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
@@ -124,7 +123,6 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
     """Synthesize the stack as it is in another revision; that of a revision without the endpoint's lock is empty.
 
     Args:
-        source: What to synthesize.
         revision: A revision of git.
         folder: An empty folder; the revision is checked out there for a while.
 
@@ -192,7 +190,6 @@ def synthesize_both(
 
     Args:
         sides: The old one and the new one.
-        wanted: What to synthesize of each.
         folder: For what the apps write; it is made.
 
     Raises:

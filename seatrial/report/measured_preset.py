@@ -21,7 +21,6 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
     """Return what a trial measured as a preset: at the knee, or at the gate where no knee was found.
 
     Args:
-        result: The trial's result.
         loaded: The spec of its endpoint in its environment.
         where: Where the result was read, for messages.
 

@@ -157,7 +157,6 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
     """Return what was predicted of the thing that was measured; None when nothing was.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     copies = result.request.copy_count

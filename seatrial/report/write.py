@@ -47,9 +47,7 @@ def write_trial_report(
     `docs/schema` describes it.
 
     Args:
-        result: The trial.
         plan: A locked plan.
-        folder: Where to write.
         outlook: The calibration that the trial would give; None when the spec isn't at hand.
 
     Raises:

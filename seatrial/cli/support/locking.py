@@ -23,7 +23,6 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     """Write one lock, and return its path with what changed in it.
 
     Args:
-        plan: The plan.
         spec: The file beside which the lock lies.
         before: The plan that is locked; `None` without one.
 
@@ -54,9 +53,7 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
     """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
 
     Args:
-        loaded: The specs.
         output_format: Other than `text`: with every problem.
-        command: The command that checks.
     """
     from seatrial.locks.lock_file import freshness_of
     from seatrial_base.printer import Judgement

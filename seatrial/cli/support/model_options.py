@@ -173,7 +173,6 @@ def load_specs_or_model(
         given: Files, folders, or a model: its hub id, or a folder of its weights.
         environment: Its name, where one is given.
         environments: The folder of environments, where one is given.
-        model_options: Options of a model.
         needs_file: Whether the environment must have a file, since something is written that is deployed there.
 
     Raises:

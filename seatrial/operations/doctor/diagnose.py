@@ -54,8 +54,6 @@ def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", so
     """Return one thing that is wrong.
 
     Args:
-        rule: Its rule.
-        part: The part of the endpoint.
         cause: What is wrong, as a sentence.
         mend: How to mend it, as an imperative.
         seen: What it was seen by: a status, a reason, a line of a log.

@@ -63,7 +63,6 @@ def carry_out(
     A step whose object is gone already is done. One that meets a change at work is tried again.
 
     Args:
-        steps: The steps.
         calls: Operations of the account.
         patience: How long a step is waited for.
         tell: Is told of each step before it is done.

@@ -117,7 +117,6 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     """Ask for everything about an endpoint.
 
     Args:
-        query: The endpoint.
         at: The time.
 
     Raises:
@@ -366,7 +365,6 @@ def account_checks(
     Args:
         query: Which endpoint, and whom to ask.
         endpoint: What was found of it.
-        models: Its models.
         components: Its components; adapters have files of their own.
         reader: Asks IAM.
     """
@@ -478,10 +476,8 @@ def container_facts(
     """Yield what the containers of each component and of each variant with a model told; nothing of those that did not.
 
     Args:
-        endpoint: The endpoint.
         components: Its components; candidates of trials are left out.
         ask: Answers queries; None where nobody is asked.
-        name: The endpoint's name.
         at: The time.
         reader: Keeps what could not be asked.
     """

@@ -258,7 +258,6 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
 
     Args:
         files: Specs; none where a repository offers products alone.
-        environment: The environment's name.
         environments: Folder of environments; `None` for the one beside each spec.
 
     Raises:
@@ -299,7 +298,6 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     """Compare what runs with what is locked; nothing is changed, and what could not be asked is no finding.
 
     Args:
-        locked: What is locked.
         clients: Clients of the environment's account and region.
         now: The time, for the ages of trials.
         most_days: A scheduled trial may be so old, in days.
@@ -473,7 +471,6 @@ def unknown_endpoints(
     """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
 
     Args:
-        environment: The environment's name.
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
         reader: A strict reader of the environment's account and region.

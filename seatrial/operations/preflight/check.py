@@ -66,7 +66,6 @@ def account_check(subject: str, ask: Callable[[], AccountCheck], *, refusals: Ma
 
     Args:
         subject: What is asked about.
-        ask: The question.
         refusals: What an error of AWS means, by its code; any other means that it could not be asked.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)

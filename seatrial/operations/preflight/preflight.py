@@ -48,7 +48,6 @@ def check_environment(
 
     Args:
         deployments: What is to be deployed, all of one environment.
-        environment: The environment.
         clients: Clients of its account in its region.
 
     Raises:

@@ -96,7 +96,6 @@ def evidence_problems(
     """Yield everything for which a trial is no proof of the plan to promote.
 
     Args:
-        promotion: The step.
         evidence: What is known of the trial.
         now: The time, to tell the trial's age.
         accept_simulated: Take a result of simulated hardware.

@@ -58,7 +58,6 @@ def evidence_of_stack(
     A stack without outputs of a trial was deployed without one; a result that says `error` is none.
 
     Args:
-        stack_name: The endpoint's stack.
         endpoint_name: The endpoint's name on SageMaker, under which its trials lie.
         cloudformation: A client of the environment's region.
         s3: The same.
@@ -87,7 +86,6 @@ def evidence_of_result(result: TrialResult, where: str) -> TrialEvidence:
     """Return a result that was given as what is known of a trial; no stack is asked.
 
     Args:
-        result: The result.
         where: Its file or URI.
     """
     return TrialEvidence(result=result, result_uri=where, report_uri=f"{where.removesuffix('.json')}.md")
@@ -262,7 +260,6 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     Weights may lie in a bucket of each environment's own: where they lie is not compared.
 
     Args:
-        promotion: The step.
         plan: The promoted plan.
 
     Raises:

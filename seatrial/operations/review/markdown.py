@@ -61,7 +61,6 @@ def _update_lines(update: Consequences, *, is_brief: bool) -> list[str]:
     """Return an update as a table and a list, without a title.
 
     Args:
-        update: The update.
         is_brief: Only count the resources whose change has no effect on what serves, by type.
     """
     view = UpdateView(update)
@@ -103,7 +102,6 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
     """Return a review as Markdown of at most so many characters; details that do not fit are left out and counted.
 
     Args:
-        review: The review.
         base: The revision that is compared with.
         most: Characters.
     """

@@ -418,7 +418,6 @@ def review_of(
 
     Args:
         specs: A folder of specs, or some of its files; a file may be one that only the revision has.
-        environments: Folder of environments.
         revision: A revision of git; with three dots behind it, its merge base with the checkout.
         folder: An empty folder for both synthesized sides and the revision's checkout.
         only_environments: Names of environments; none for all.

@@ -39,7 +39,6 @@ def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
     """Return the charts over the load; one without a measured value is left out.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     view = LoadView(result, expectation_of(result, plan))

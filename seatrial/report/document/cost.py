@@ -28,7 +28,6 @@ def cost_section(result: TrialResult, plan: Plan | None) -> Section:
     """Return the planned cost; the measured one beside it only for a real endpoint.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     if plan is None:

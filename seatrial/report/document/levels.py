@@ -310,7 +310,6 @@ def curves_section(result: TrialResult, plan: Plan | None) -> Section:
     """Return the charts over the load; without a level, a sentence.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     charts = load_charts(result, plan)

@@ -64,7 +64,6 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
     The curves of the 95th percentiles stand in the first figure; here are those of the means.
 
     Args:
-        result: The trial.
         plan: Its own plan.
         outlook: The calibration that the trial would give; None when the spec wasn't given.
     """

@@ -17,7 +17,6 @@ def table_view(table: Table, *, gap: int = 2) -> RichTable:
     """Return a table for a terminal, without its caption; brackets and colons in its texts are no markup.
 
     Args:
-        table: The table.
         gap: Blanks between two columns.
     """
     has_head = any(column.label for column in table.columns)

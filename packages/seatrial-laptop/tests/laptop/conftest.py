@@ -148,10 +148,10 @@ class Roles:
 
     def session(self, role: str, policy: str | None = None) -> boto3.Session:
         """Return a session that acts with a role, within a session policy."""
-        asked: AssumeRoleRequestTypeDef = {"RoleArn": role, "RoleSessionName": "tester"}
+        request: AssumeRoleRequestTypeDef = {"RoleArn": role, "RoleSessionName": "tester"}
         if policy:
-            asked["Policy"] = policy
-        made = boto3.client("sts").assume_role(**asked)["Credentials"]
+            request["Policy"] = policy
+        made = boto3.client("sts").assume_role(**request)["Credentials"]
         return boto3.Session(
             aws_access_key_id=made["AccessKeyId"],
             aws_secret_access_key=made["SecretAccessKey"],
