@@ -13,7 +13,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import boto3
 from ministack.services import cloudwatch
@@ -224,8 +224,7 @@ def _kept_alarms() -> list[Document]:
 
 @functools.cache
 def _own_cloudwatch() -> StateClient:
-    client: StateClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+    return cast("StateClient", boto3.client("cloudwatch", region_name=REGION))
 
 
 @dataclass(slots=True)

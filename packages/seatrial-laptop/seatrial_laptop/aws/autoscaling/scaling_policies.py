@@ -7,7 +7,7 @@ import itertools
 import math
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 import boto3
 
@@ -166,8 +166,7 @@ class AlarmClient(Protocol):
 @functools.cache
 def _own_cloudwatch() -> AlarmClient:
     """Return a client of this same process's CloudWatch; use it off the event loop only."""
-    client: AlarmClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+    return cast("AlarmClient", boto3.client("cloudwatch", region_name=REGION))
 
 
 def put_alarms(policy: Document, configuration: Document) -> list[Document]:

@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -215,8 +215,8 @@ class Publisher:
 
 def start_publishing(cloud: Cloud) -> None:
     """Publish every ten seconds, until the process ends, and the last lines of what is deleted before it is gone."""
-    metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
-    logs: LogsClient = boto3.client("logs", region_name=REGION)
+    metrics = cast("MetricsClient", boto3.client("cloudwatch", region_name=REGION))
+    logs = cast("LogsClient", boto3.client("logs", region_name=REGION))
     publisher = Publisher(cloud, metrics, logs)
     cloud.running.tell_ended(lambda place: _tried(lambda: publisher.publish_logs(place)))
 
