@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import boto3
 import yaml
@@ -35,13 +35,15 @@ from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import MetricAlarmTypeDef
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
+    from mypy_boto3_ssm import SSMClient
 
-    from seatrial.client.alias import ParameterStore
     from seatrial_laptop.demo.cdk_cli import ToolOutcome
 
 ROOT: Final = Path(__file__).parents[2]
@@ -69,16 +71,6 @@ SPEC: Final[Mapping[str, object]] = {
 """One copy is planned; the trial is as short as one that finds a target may be."""
 
 
-class Alarms(Protocol):
-    """The calls of CloudWatch that are made here."""
-
-    def describe_alarms(self, *, AlarmNamePrefix: str) -> Mapping[str, Sequence[Mapping[str, str]]]:  # noqa: N803 (boto3's name)
-        """Return alarms."""
-
-    def set_alarm_state(self, *, AlarmName: str, StateValue: str, StateReason: str) -> object:  # noqa: N803 (likewise)
-        """Set an alarm's state."""
-
-
 @dataclass(frozen=True, slots=True)
 class LivingEndpoint:
     """The endpoint and where it lives.
@@ -100,9 +92,9 @@ class LivingEndpoint:
     tools: CdkCli
     sagemaker: SageMakerClient
     autoscaling: ApplicationAutoScalingClient
-    cloudwatch: Alarms
+    cloudwatch: CloudWatchClient
     runtime: SageMakerRuntimeClient
-    ssm: ParameterStore
+    ssm: SSMClient
     faults: Mapping[str, object] = field(default_factory=dict)
 
     def control(self, **settings: object) -> None:
@@ -219,7 +211,7 @@ class LivingEndpoint:
         self.control(clock_speed=60)
 
     @property
-    def rollback_alarms(self) -> list[Mapping[str, str]]:
+    def rollback_alarms(self) -> list[MetricAlarmTypeDef]:
         """The alarms that roll updates back, as CloudWatch tells them."""
         alarms = self.cloudwatch.describe_alarms(AlarmNamePrefix=STACK)["MetricAlarms"]
         return [each for each in alarms if each["AlarmDescription"].startswith(ROLLBACK_ALARM)]

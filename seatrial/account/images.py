@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from seatrial.account.reader import aws_failures
+from seatrial.account.reader import aws_failures, error_code
 from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from botocore.exceptions import ClientError
+    from mypy_boto3_ecr import ECRClient
+    from mypy_boto3_ecr.type_defs import BatchGetImageResponseTypeDef, ImageFailureTypeDef
 
 _ADDRESS = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[^/]+/(?P<repository>[^:@]+)")
 # Manifests as they are pushed: without them the registry may answer with a converted one, whose digest is another.
@@ -20,20 +22,6 @@ _MEDIA_TYPES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
-
-
-class Registry(Protocol):
-    """The one call of Amazon ECR that is needed; whoever may pull an image may make it."""
-
-    def batch_get_image(
-        self,
-        *,
-        registryId: str,  # noqa: N803 (the service's words)
-        repositoryName: str,  # noqa: N803
-        imageIds: Sequence[Mapping[str, str]],  # noqa: N803
-        acceptedMediaTypes: Sequence[str],  # noqa: N803
-    ) -> Mapping[str, Sequence[Mapping[str, object]]]:
-        """Return the manifests of images, and what failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +51,7 @@ def read_address(uri: str) -> ImageAddress:
     return ImageAddress(**found.groupdict())
 
 
-def read_digest(uri: str, tag: str, registry: Registry) -> str:
+def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
     """Return the digest of a tag as its registry has it now, as `sha256:…`.
 
     Args:
@@ -75,40 +63,37 @@ def read_digest(uri: str, tag: str, registry: Registry) -> str:
         BenchError: As `aws_failures`: no credentials, no connection, no permission.
         SeatrialError: SEA351 when the registry lacks the image, SEA350 when it does not say.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only commands that call AWS need it)
-
     address = read_address(uri)
     where = f"{uri.partition('/')[0]}/{address.repository}:{tag}"
-    try:
-        with aws_failures(where):
-            answer = registry.batch_get_image(
-                registryId=address.account,
-                repositoryName=address.repository,
-                imageIds=[{"imageTag": tag}],
-                acceptedMediaTypes=list(_MEDIA_TYPES),
-            )
-    except ClientError as error:
-        told = error.response["Error"]
-        raise _refusal(told.get("Code", ""), told.get("Message", ""), where) from error
+    with aws_failures(where, lambda error: _refusal(error, where)):
+        answer = registry.batch_get_image(
+            registryId=address.account,
+            repositoryName=address.repository,
+            imageIds=[{"imageTag": tag}],
+            acceptedMediaTypes=list(_MEDIA_TYPES),
+        )
     return _digest(answer, where)
 
 
-def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) -> str:
+def _digest(answer: BatchGetImageResponseTypeDef, where: str) -> str:
     for image in answer.get("images", ()):
-        identity = image.get("imageId")
-        if isinstance(identity, dict) and isinstance(digest := identity.get("imageDigest"), str):
+        if digest := image.get("imageId", {}).get("imageDigest"):
             return digest
-    failure = next(iter(answer.get("failures", ())), {})
+    nothing: ImageFailureTypeDef = {}
+    failure = next(iter(answer.get("failures", ())), nothing)
     if failure.get("failureCode") == "ImageNotFound":
         raise SeatrialError.of("SEA351", "the registry has no such image", where=where, hint=_HINT)
     reason = failure.get("failureReason") or "the registry returned no digest"
     raise SeatrialError.of("SEA350", f"the digest can't be read: {reason}", where=where)
 
 
-def _refusal(code: str, message: str, where: str) -> SeatrialError:
+def _refusal(error: ClientError, where: str) -> SeatrialError:
+    code = error_code(error)
     if code == "RepositoryNotFoundException":
         return SeatrialError.of("SEA351", "the registry has no such repository", where=where, hint=_HINT)
-    return SeatrialError.of("SEA350", f"the digest can't be read: {code}: {message}", where=where)
+    return SeatrialError.of(
+        "SEA350", f"the digest can't be read: {code}: {error.response['Error'].get('Message', '')}", where=where
+    )
 
 
 _HINT = "plan with another engine_version; `seatrial images list --region REGION` lists them"

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
 from seatrial_base.errors import BenchError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_ssm import SSMClient
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.optimization_job import OptimizationJobRequest
 
 _RULE = "SEA484"
-
-
-class JobParameters(Protocol):
-    """The call of AWS Systems Manager that is made here."""
-
-    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (of the API)
-        """Return a parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +59,14 @@ def request_of(deployment: Deployment) -> OptimizationJobRequest:
     return deployment.optimization_job
 
 
-def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> LiveJob:
+def job_state(parameters: SSMClient, request: OptimizationJobRequest) -> LiveJob:
     """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
 
     Raises:
         BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
-
-    try:
-        with aws_failures(request.name):
-            text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
-    except ClientError as error:
-        raise _undeployed(request, f"{error}") from error
+    with aws_failures(request.name, lambda error: _undeployed(request, f"{error}")):
+        text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
     told = json.loads(text)
     return LiveJob(**{name: f"{told[name]}" for name in LiveJob.__slots__})
 
@@ -99,12 +86,9 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
         BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
     """
     call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
-    try:
-        with aws_failures(request.name):
-            told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
-            text = told["Payload"].read().decode()
-    except function.exceptions.ClientError as error:
-        raise _undeployed(request, f"{error}") from error
+    with aws_failures(request.name, lambda error: _undeployed(request, f"{error}")):
+        told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
+        text = told["Payload"].read().decode()
     answer = json.loads(text)
     if "FunctionError" in told or not isinstance(answer, dict):
         said = answer.get("errorMessage", text) if isinstance(answer, dict) else text

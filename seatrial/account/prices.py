@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
 from seatrial.specs.prices import RegionPrices
@@ -13,7 +13,10 @@ from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_savingsplans import SavingsPlansClient
 
 PRICING_REGION = "us-east-1"
 """The Price List API has endpoints in three regions only, each with the prices of all regions."""
@@ -29,23 +32,7 @@ _HOURLY = ("Hrs", "Hour", "hour", "hrs")
 _MOST_PAGES = 1_000  # of 100 products: far above the few thousand of a region
 
 
-class PriceList(Protocol):
-    """The Price List API: `boto3.client("pricing")`."""
-
-    def get_products(self, **given: object) -> Mapping[str, object]:
-        """Return a page of products."""
-        ...
-
-
-class SavingsPlans(Protocol):
-    """The Savings Plans API: `boto3.client("savingsplans")`."""
-
-    def describe_savings_plans_offering_rates(self, **given: object) -> Mapping[str, object]:
-        """Return a page of rates."""
-        ...
-
-
-def read_region(pricing: PriceList, region: str) -> RegionPrices:
+def read_region(pricing: PricingClient, region: str) -> RegionPrices:
     """Return the on-demand prices of Hosting in a region, of the instance types that the catalog knows.
 
     Raises:
@@ -69,7 +56,7 @@ def read_region(pricing: PriceList, region: str) -> RegionPrices:
     return RegionPrices(date=max(dates), source=SOURCE, usd_per_hour=dict(sorted(prices.items())))
 
 
-def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, dict[str, float]]:
+def read_savings_plans(plans: SavingsPlansClient, region: str) -> dict[str, dict[str, float]]:
     """Return the prices of Hosting under SageMaker Savings Plans without upfront payment, by field of `RegionPrices`.
 
     Raises:
@@ -92,7 +79,7 @@ def read_savings_plans(plans: SavingsPlans, region: str) -> dict[str, dict[str, 
     return {field: dict(sorted(rates.items())) for field, rates in found.items()}
 
 
-def _products(pricing: PriceList, region: str) -> Iterator[Mapping[str, object]]:
+def _products(pricing: PricingClient, region: str) -> Iterator[Mapping[str, object]]:
     wanted = {"regionCode": region, "component": "Hosting"}
     filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()]
     given = {"ServiceCode": _SERVICE, "FormatVersion": "aws_v1", "Filters": filters}
@@ -112,21 +99,16 @@ def _decoded(text: object, region: str) -> Mapping[str, object]:
     return product
 
 
-class _Ask(Protocol):
-    def __call__(self, **given: object) -> Mapping[str, object]: ...
-
-
-def _pages(ask: _Ask, given: Mapping[str, object], token_name: str, region: str) -> Iterator[Mapping[str, object]]:
+def _pages(
+    ask: Callable[..., Mapping[str, object]], given: Mapping[str, object], token_name: str, region: str
+) -> Iterator[Mapping[str, object]]:
     """Yield every page; the token of the next one has the same name in question and answer."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
-
     token = ""
     for _ in range(_MOST_PAGES):
-        try:
-            with aws_failures(region):
-                page = ask(**given, **({token_name: token} if token else {}))
-        except ClientError as error:
-            raise BenchError.of("SEA523", f"AWS refused the question: {error}", where=region) from error
+        with aws_failures(
+            region, lambda error: BenchError.of("SEA523", f"AWS refused the question: {error}", where=region)
+        ):
+            page = ask(**given, **({token_name: token} if token else {}))
         yield page
         token = str(page.get(token_name) or "")
         if not token:

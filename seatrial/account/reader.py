@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from botocore.exceptions import ClientError
 
+    from seatrial_base.errors import SeatrialError
+
 MOST_PAGES = 50
 """Pages of a list that are read; what is behind them is told as not asked."""
 _ABSENT = frozenset({"ResourceNotFoundException", "ResourceNotFound", "NoSuchEntity", "ObjectNotFoundException"})
@@ -22,16 +24,16 @@ _ABSENT_WORDS = ("could not find", "does not exist", "cannot find", "was not fou
 
 
 @contextmanager
-def aws_failures(where: str) -> Iterator[None]:
+def aws_failures(where: str, refused: Callable[[ClientError], SeatrialError] | None = None) -> Iterator[None]:
     """Turn what boto3 raises within into an error with a rule; `where` names what was asked for.
 
-    An answer that says something about what was asked for, as that it is not there, is raised as it is.
+    An answer that says something about what was asked for, as that it is not there, is raised as `refused` makes it.
 
     Raises:
         BenchError: SEA503 when credentials are missing, have expired or are refused, SEA504 when AWS can't be reached,
             SEA511 when a permission is missing, SEA512 when a value of the AWS configuration can't be used, SEA501 when
             the name that is asked for can't be one.
-        ClientError: Any other answer.
+        SeatrialError: Any other answer; the ClientError itself without `refused`.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
 
@@ -39,9 +41,11 @@ def aws_failures(where: str) -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError, OSError, ValueError) as error:
         problem = aws_problem(error, where=where)
-        if problem is None:
+        if problem is not None:
+            raise BenchError([problem]) from error
+        if refused is None or not isinstance(error, ClientError):
             raise
-        raise BenchError([problem]) from error
+        raise refused(error) from error
 
 
 class AwsCalls(Protocol):

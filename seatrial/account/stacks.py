@@ -23,12 +23,11 @@ def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack
     Raises:
         BenchError: SEA502 when there is no such stack; as `aws_failures` when AWS can't be asked.
     """
-    try:
-        with aws_failures(name):
-            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    except cloudformation.exceptions.ClientError as error:
-        hint = f"deploy it first: cdk deploy {name} -c environment=…"
-        raise BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint) from error
+    hint = f"deploy it first: cdk deploy {name} -c environment=…"
+    with aws_failures(
+        name, lambda error: BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint)
+    ):
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
     return LiveStack(name, stack["StackStatus"], outputs)
 
@@ -43,11 +42,8 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
         raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="use the stack's output TrialResultUri")
-    try:
-        with aws_failures(uri):
-            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
-    except s3.exceptions.ClientError as error:
-        raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
+    with aws_failures(uri, lambda error: BenchError.of("SEA501", f"the result can't be read: {error}", where=uri)):
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
         raise BenchError.of("SEA501", f"the result is larger than {MOST_BYTES // MIB} MiB", where=uri)
     text = body.decode(errors="replace")

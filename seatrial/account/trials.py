@@ -49,13 +49,11 @@ class Bucket:
             BenchError: SEA501 when it can't be read; as `aws_failures` when AWS can't be asked.
         """
         uri = f"s3://{self.name}/{key}"
-        try:
-            with aws_failures(uri):
+        with aws_failures(uri, lambda error: BenchError.of("SEA501", f"it can't be read: {error}", where=uri)):
+            try:
                 return self.client.get_object(Bucket=self.name, Key=key)["Body"].read().decode()
-        except self.client.exceptions.NoSuchKey:
-            return None
-        except self.client.exceptions.ClientError as error:
-            raise BenchError.of("SEA501", f"it can't be read: {error}", where=uri) from error
+            except self.client.exceptions.NoSuchKey:
+                return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,14 +173,13 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
         "StackId": stack_name(environment, name),
         "Id": trial_id,
     }
-    try:
-        with aws_failures(service):
-            told = function.invoke(FunctionName=service, Payload=json.dumps({"Scheduled": call}).encode())
-            text = told["Payload"].read().decode()
-    except function.exceptions.ClientError as error:
-        hint = f"deploy the environment's trial service: cdk deploy {service}"
-        message = f"the trial service did not answer: {error}"
-        raise BenchError.of("SEA479", message, where=live, hint=hint) from error
+    hint = f"deploy the environment's trial service: cdk deploy {service}"
+    with aws_failures(
+        service,
+        lambda error: BenchError.of("SEA479", f"the trial service did not answer: {error}", where=live, hint=hint),
+    ):
+        told = function.invoke(FunctionName=service, Payload=json.dumps({"Scheduled": call}).encode())
+        text = told["Payload"].read().decode()
     answer = json.loads(text)
     if not isinstance(answer, dict) or "FunctionError" in told or "Started" not in answer:
         said = answer.get("errorMessage", text) if isinstance(answer, dict) else text

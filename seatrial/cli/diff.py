@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,11 +14,10 @@ from seatrial_lint.cli.judging import FindingsFormat, show_judgement
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.account.clients import Identity
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.synthesis import StackSource, Templates
+    from seatrial.operations.synthesis import StackSource
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
     from seatrial_lint.cloudformation.template import Template
@@ -177,8 +176,8 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
     with aws_failures(source.stack_name):
         cloudformation = boto3.client("cloudformation", region_name=region)
         identity = boto3.client("sts", region_name=region)
-    check_account(source.environment, cast("Identity", identity))
-    return deployed_template(source, cast("Templates", cloudformation))
+    check_account(source.environment, identity)
+    return deployed_template(source, cloudformation)
 
 
 def _name(against: Path | None, base: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,7 +14,6 @@ from seatrial_base.secrets import redacted
 from seatrial_base.terminal import show_json, show_text
 
 if TYPE_CHECKING:
-    from seatrial.account.images import Registry
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.images import Update
@@ -114,7 +113,7 @@ def _digest(plan: Plan) -> str:
         raise SeatrialError.of("SEA350", "the image has no tag", where=image.uri)
     with aws_failures(image.uri):
         client = boto3.client("ecr", region_name=read_address(image.uri).region)
-    return read_digest(image.uri, image.tag.partition("@")[0], cast("Registry", client))
+    return read_digest(image.uri, image.tag.partition("@")[0], client)
 
 
 @images.command("outdated")

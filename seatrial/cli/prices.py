@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.account.prices import PriceList, SavingsPlans
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_savingsplans import SavingsPlansClient
+
     from seatrial.specs.prices import RegionPrices, TeamPrices
     from seatrial_base.errors import SeatrialError
 
@@ -118,7 +120,7 @@ def _tell(error: SeatrialError) -> None:
     typer.echo(redacted(f"{error}"), err=True)
 
 
-def _clients() -> tuple[PriceList, SavingsPlans]:
+def _clients() -> tuple[PricingClient, SavingsPlansClient]:
     """Return clients that repeat what AWS throttles; no call is made yet."""
     import boto3
     from botocore.config import Config
@@ -131,7 +133,7 @@ def _clients() -> tuple[PriceList, SavingsPlans]:
     with aws_failures("AWS Price List"):
         pricing = boto3.client("pricing", region_name=PRICING_REGION, config=config)
         plans = boto3.client("savingsplans", region_name=PRICING_REGION, config=config)
-    return cast("PriceList", pricing), cast("SavingsPlans", plans)
+    return pricing, plans
 
 
 def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.operations.teams import TaggedResources, TeamEndpoint
+    from seatrial.operations.teams import TeamEndpoint
 
 Listing = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
@@ -111,7 +111,7 @@ def _with_account(
     plans = read_locked(files, environment, environments)
     try:
         clients = DriftClients.of(plans.environment)
-        tagged = cast("TaggedResources", boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region))
+        tagged = boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region)
         return with_account(locked, plans, clients, tagged, now=datetime.now(UTC))
     except SeatrialError as error:
         return locked, (error.problems[0].message,)

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from copy import copy
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from seatrial.client.transport import InvocationError, Target, failures_of
@@ -16,19 +16,14 @@ from seatrial_load.client.connection import other_runtime_url
 from seatrial_load.decode.failure import Failure, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from mypy_boto3_ssm import SSMClient
 
     from seatrial_load.payload.schema import Schema
 
 Answer = TypeVar("Answer")
 CACHED_S = 30.0
-
-
-class ParameterStore(Protocol):
-    """The one call of AWS Systems Manager that is needed."""
-
-    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (the service's word)
-        """Return a parameter."""
 
 
 class Alias:
@@ -52,7 +47,7 @@ class Alias:
 
     def __init__(
         self,
-        ssm: ParameterStore,
+        ssm: SSMClient,
         environment: str,
         name: str,
         schema: Schema,
@@ -122,7 +117,7 @@ class Alias:
 class _Parameter:
     """The parameter of an alias, read at most every 30 s; threads and sessions share it."""
 
-    def __init__(self, ssm: ParameterStore, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, ssm: SSMClient, name: str, clock: Callable[[], float]) -> None:
         self.name = name
         self._ssm = ssm
         self._clock = clock

@@ -10,7 +10,7 @@ import shutil
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import service_stack
@@ -29,6 +29,8 @@ from seatrial_lint.cloudformation.template import EMPTY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from mypy_boto3_cloudformation import CloudFormationClient
 
     from seatrial.deployment.document import Deployment
     from seatrial.operations.review.side import EndpointPlace
@@ -144,14 +146,7 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
         return synthesize(there, folder / "app")
 
 
-class Templates(Protocol):
-    """The one call of CloudFormation that is needed."""
-
-    def get_template(self, *, StackName: str, TemplateStage: Literal["Original"]) -> Mapping[str, object]:  # noqa: N803
-        """Return the template of a stack."""
-
-
-def deployed_template(source: StackSource, cloudformation: Templates) -> Template:
+def deployed_template(source: StackSource, cloudformation: CloudFormationClient) -> Template:
     """Read the template of a deployed stack; that of a stack that is not there is empty.
 
     Raises:

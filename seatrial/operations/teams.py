@@ -7,7 +7,7 @@ import io
 import math
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from seatrial.account.reader import aws_failures
 from seatrial.account.response import rows, text_at
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
+    from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
     from mypy_boto3_s3 import S3Client
 
     from seatrial.operations.drift.check import DriftClients, Locked
@@ -49,19 +51,6 @@ CSV_COLUMNS: Final = (
     "trial_date",
     "drift",
 )
-
-
-class TaggedResources(Protocol):
-    """The one call of the Resource Groups Tagging API that is made."""
-
-    def get_resources(
-        self,
-        *,
-        TagFilters: list[dict[str, object]],  # noqa: N803 (the service's words)
-        ResourceTypeFilters: list[str],  # noqa: N803
-        PaginationToken: str,  # noqa: N803
-    ) -> Mapping[str, object]:
-        """Return a page of the resources that have the tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +109,12 @@ def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
 
 
 def with_account(
-    endpoints: Iterable[TeamEndpoint], locked: Locked, clients: DriftClients, tagged: TaggedResources, *, now: datetime
+    endpoints: Iterable[TeamEndpoint],
+    locked: Locked,
+    clients: DriftClients,
+    tagged: ResourceGroupsTaggingAPIClient,
+    *,
+    now: datetime,
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
     """Return the endpoints of one environment as the account has them, those of products among them.
 
@@ -146,7 +140,7 @@ def with_account(
 
 
 def _vended_endpoints(
-    environment: str, tagged: TaggedResources, stacks: CloudFormationClient, results: S3Client
+    environment: str, tagged: ResourceGroupsTaggingAPIClient, stacks: CloudFormationClient, results: S3Client
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
     """Return the endpoints of products in an environment, which no spec knows, and what could not be asked."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
@@ -190,9 +184,9 @@ def _vended_endpoints(
     return tuple(vended), tuple(unread)
 
 
-def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, dict[str, str]]]:
+def _tagged(environment: str, tagged: ResourceGroupsTaggingAPIClient) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the endpoints that have the tags of a product and of the environment, with all their tags."""
-    filters: list[dict[str, object]] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
+    filters: list[TagFilterTypeDef] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
     token = ""
     while True:
         page = tagged.get_resources(

@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
@@ -34,6 +34,8 @@ from seatrial_load.quality.answers import MOST_AT_ONCE, TIMEOUT_S, collect_answe
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from mypy_boto3_logs import CloudWatchLogsClient
 
     from seatrial.documents.plan import Plan
     from seatrial.probe.run import ProbeTools
@@ -272,33 +274,14 @@ def recipe_result(
 _WEIGHTS: Final = re.compile(r"^weights: .*; (\d+) bytes")
 
 
-class LoggedLine(TypedDict, total=False):
-    """One line of a log."""
-
-    message: str
-
-
-class LoggedLines(TypedDict, total=False):
-    """What CloudWatch Logs answers."""
-
-    events: Sequence[LoggedLine]
-
-
-class ContainerLogs(Protocol):
-    """What is asked of CloudWatch Logs."""
-
-    def filter_log_events(self, *, logGroupName: str) -> LoggedLines:  # noqa: N803 (boto3's name)
-        """Return the lines of a group."""
-
-
-def region_logs(region: str) -> ContainerLogs:
+def region_logs(region: str) -> CloudWatchLogsClient:
     """Return CloudWatch Logs of a region."""
     import boto3  # noqa: PLC0415 (costs a second; only needed where a local engine serves)
 
-    return cast("ContainerLogs", boto3.client("logs", region_name=region))
+    return boto3.client("logs", region_name=region)
 
 
-def local_weight_bytes(logs: ContainerLogs, target: TrialTarget) -> int | None:
+def local_weight_bytes(logs: CloudWatchLogsClient, target: TrialTarget) -> int | None:
     """Return the size of the file that a local engine serves; None where its log doesn't tell it (yet).
 
     Args:

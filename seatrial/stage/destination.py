@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,8 +19,9 @@ from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
@@ -104,20 +104,15 @@ def split_uri(uri: str) -> tuple[str, str]:
     return bucket, prefix
 
 
-@contextmanager
-def s3_failures(uri: str) -> Iterator[None]:
+def s3_failures(uri: str) -> AbstractContextManager[None]:
     """Turn what S3 refuses within into an error that says how to mend it.
 
     Raises:
         StageError: SEA361 when S3 refuses.
         BenchError: As `aws_failures`: no credentials, no connection, no permission.
     """
-    try:
-        with aws_failures(uri):
-            yield
-    except ClientError as error:
-        hint = "use an existing bucket with write access; check the account and region of your credentials"
-        raise StageError.of("SEA361", reason(error), where=uri, hint=hint) from error
+    hint = "use an existing bucket with write access; check the account and region of your credentials"
+    return aws_failures(uri, lambda error: StageError.of("SEA361", reason(error), where=uri, hint=hint))
 
 
 def reason(error: ClientError) -> str:

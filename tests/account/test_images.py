@@ -13,7 +13,8 @@ from seatrial_base.errors import SeatrialError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.account.images import Registry
+    from mypy_boto3_ecr import ECRClient
+
 
 DIGEST = "sha256:" + "1" * 64
 URI = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -38,7 +39,7 @@ def stub() -> Iterator[Stubber]:
 
 
 def read(stub: Stubber, uri: str = URI) -> str:
-    return read_digest(uri, "0.36.0-lmi27.0.0-cu130", cast("Registry", stub.client))
+    return read_digest(uri, "0.36.0-lmi27.0.0-cu130", cast("ECRClient", stub.client))
 
 
 @pytest.mark.parametrize("uri", [URI, f"{URI.rpartition(':')[0]}@sha256:{'2' * 64}"])
@@ -109,7 +110,7 @@ def test_without_credentials_the_message_says_how_to_get_some() -> None:
             raise NoCredentialsError
 
     with pytest.raises(SeatrialError) as caught:
-        read_digest(URI, "0.36.0-lmi27.0.0-cu130", WithoutCredentials())
+        read_digest(URI, "0.36.0-lmi27.0.0-cu130", cast("ECRClient", WithoutCredentials()))
 
     assert str(caught.value) == (
         f"{URI}: SEA503: there are no AWS credentials: Unable to locate credentials\n"

@@ -6,7 +6,7 @@ import io
 import json
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from botocore.exceptions import ClientError
@@ -18,6 +18,9 @@ from seatrial_cdk.jobs.runtime.jobs import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_ssm import SSMClient
 
 REQUEST = OptimizationJobRequest(environment="dev", instance_type="ml.g5.xlarge", configs=(), image="image:1")
 TOLD = JobState("dev-abc", 2, "FAILED", "s3://bucket/optimized/abc/2/", failure_reason="out of memory")
@@ -46,21 +49,21 @@ class Aws:
 
 def test_the_parameter_that_the_function_writes_is_read() -> None:
     aws = Aws(asdict(TOLD))
-    found = job_state(aws, REQUEST)
+    found = job_state(cast("SSMClient", aws), REQUEST)
     assert (found.job, found.state, found.failure_reason) == ("dev-abc", "FAILED", "out of memory")
     assert aws.asked == [job_parameter(REQUEST)]
 
 
 def test_a_job_that_no_deployment_asked_for_is_told_with_the_stack_to_deploy() -> None:
     with pytest.raises(BenchError, match="SEA484") as raised:
-        job_state(Aws(), REQUEST)
+        job_state(cast("SSMClient", Aws()), REQUEST)
     assert "cdk deploy seatrial-dev-optimizations" in str(raised.value)
 
 
 def test_a_start_names_the_digest_and_tells_the_attempt() -> None:
     aws = Aws({"Job": "dev-abc-3", "State": "NOT STARTED"})
-    assert start_job(cast("Any", aws), REQUEST, "7") == ("dev-abc-3", "NOT STARTED")
+    assert start_job(cast("LambdaClient", aws), REQUEST, "7") == ("dev-abc-3", "NOT STARTED")
     assert aws.asked == [("seatrial-dev-optimizations", {"Start": REQUEST.digest, "RequestId": "7"})]
     failed = Aws({"errorMessage": "no parameter"}, {"FunctionError": "Unhandled"})
     with pytest.raises(BenchError, match="no parameter"):
-        start_job(cast("Any", failed), REQUEST, "7")
+        start_job(cast("LambdaClient", failed), REQUEST, "7")

@@ -7,11 +7,14 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial.account.prices import SOURCE, PriceList, SavingsPlans, read_region, read_savings_plans
+from seatrial.account.prices import SOURCE, read_region, read_savings_plans
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mypy_boto3_pricing import PricingClient
+
 
 REGION = "eu-west-1"
 
@@ -37,17 +40,17 @@ def asked(**more: str) -> dict[str, object]:
 
 
 class Answers:
-    """Answers a question with one page after the other, and keeps what was asked."""
+    """Answers a question with one page after the other."""
 
     def __init__(self, *pages: Mapping[str, object]) -> None:
         self.pages = [*pages]
-        self.asked: list[Mapping[str, object]] = []
 
-    def get_products(self, **given: object) -> Mapping[str, object]:
-        self.asked.append(given)
+    def get_products(self, **_given: object) -> Mapping[str, object]:
         return self.pages.pop(0)
 
-    describe_savings_plans_offering_rates = get_products
+
+def pricing(*pages: Mapping[str, object]) -> PricingClient:
+    return cast("PricingClient", Answers(*pages))
 
 
 def test_reads_every_page_as_the_api_writes_it() -> None:
@@ -57,7 +60,7 @@ def test_reads_every_page_as_the_api_writes_it() -> None:
     with Stubber(client) as stub:
         stub.add_response("get_products", first, asked())
         stub.add_response("get_products", second, asked(NextToken="more"))
-        found = read_region(cast("PriceList", client), REGION)
+        found = read_region(client, REGION)
         stub.assert_no_pending_responses()
 
     assert found.usd_per_hour == {"ml.g5.12xlarge": 7.91, "ml.g5.xlarge": 1.57}
@@ -78,7 +81,7 @@ def test_reads_every_page_as_the_api_writes_it() -> None:
     ids=["training", "component", "free", "storage", "no number", "no type of the catalog", "empty"],
 )
 def test_other_products_are_passed_over(other: str) -> None:
-    found = read_region(Answers({"PriceList": [other, product("Host:ml.g5.xlarge", "1.57")]}), REGION)
+    found = read_region(pricing({"PriceList": [other, product("Host:ml.g5.xlarge", "1.57")]}), REGION)
 
     assert found.usd_per_hour == {"ml.g5.xlarge": 1.57}
 
@@ -97,19 +100,18 @@ def test_other_products_are_passed_over(other: str) -> None:
 )
 def test_a_list_that_can_not_be_used_is_refused(page: Mapping[str, object]) -> None:
     with pytest.raises(BenchError) as caught:
-        read_region(Answers(page), REGION)
+        read_region(pricing(page), REGION)
 
     assert [(problem.rule, problem.where) for problem in caught.value.problems] == [("SEA523", REGION)]
 
 
 def test_an_answer_without_an_end_is_given_up() -> None:
     class Endless(Answers):
-        def get_products(self, **given: object) -> Mapping[str, object]:
-            del given
+        def get_products(self, **_given: object) -> Mapping[str, object]:
             return {"PriceList": [], "NextToken": "again"}
 
     with pytest.raises(BenchError, match="SEA523"):
-        read_region(Endless(), REGION)
+        read_region(cast("PricingClient", Endless()), REGION)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_a_refusal_says_why(code: str, rule: str) -> None:
     with Stubber(client) as stub:
         stub.add_client_error("get_products", code)
         with pytest.raises(BenchError) as caught:
-            read_region(cast("PriceList", client), REGION)
+            read_region(client, REGION)
 
     assert [problem.rule for problem in caught.value.problems] == [rule]
 
@@ -140,7 +142,7 @@ def test_savings_plans_of_one_and_three_years_are_read() -> None:
     ]
     with Stubber(client) as stub:
         stub.add_response("describe_savings_plans_offering_rates", {"searchResults": rows, "nextToken": ""})
-        found = read_savings_plans(cast("SavingsPlans", client), REGION)
+        found = read_savings_plans(client, REGION)
 
     assert found == {
         "savings_plan_usd_per_hour": {"ml.g5.xlarge": 1.1},

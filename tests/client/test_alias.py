@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from botocore.exceptions import ClientError
@@ -17,7 +18,9 @@ from seatrial_load.decode.failure import Failure
 from tests.client.test_invocation import ANSWER, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mypy_boto3_ssm import SSMClient
 
 GONE = Failure("validation", "Endpoint dev-chat of account 111122223333 not found.")
 NOT_FOUND = (400, {"x-amzn-errortype": "ValidationError"}, json.dumps({"message": GONE.detail}))
@@ -63,9 +66,13 @@ def clock() -> Clock:
     return Clock()
 
 
+def alias_of(parameters: Parameters, clock: Clock, fraction: Callable[[], float] = random.random) -> Alias:
+    return Alias(cast("SSMClient", parameters), "dev", "chat", Schema.TGI, clock=clock, fraction=fraction)
+
+
 @pytest.fixture
 def alias(parameters: Parameters, clock: Clock) -> Alias:
-    return Alias(parameters, "dev", "chat", Schema.TGI, clock=clock)
+    return alias_of(parameters, clock)
 
 
 @pytest.fixture
@@ -114,7 +121,7 @@ def test_an_endpoint_with_the_model_in_its_variant_has_no_component(alias: Alias
 def test_an_alias_that_is_none_is_a_failed_request(value: str | None, clock: Clock) -> None:
     parameters = Parameters({} if value is None else {"/seatrial/dev/chat/alias": value})
     with pytest.raises(InvocationError, match="SEA372") as caught:
-        Alias(parameters, "dev", "chat", Schema.TGI, clock=clock).target()
+        alias_of(parameters, clock).target()
     assert caught.value.problems[0].where == "/seatrial/dev/chat/alias"
 
 
@@ -185,7 +192,7 @@ class TestWeights:
 
     def split(self, parameters: Parameters, fractions: list[float]) -> Alias:
         parameters.values["/seatrial/dev/chat/alias"] = self.VALUE.to_json()
-        return Alias(parameters, "dev", "chat", Schema.TGI, clock=Clock(), fraction=iter(fractions).__next__)
+        return alias_of(parameters, Clock(), iter(fractions).__next__)
 
     def test_by_the_fraction_of_each_request(self, parameters: Parameters) -> None:
         alias = self.split(parameters, [0.0, 0.74, 0.76, 0.999])

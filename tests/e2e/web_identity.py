@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import boto3
 from botocore.config import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
@@ -44,7 +44,9 @@ def assumed(root: Mapping[str, str], role_arn: str, subject: str) -> dict[str, s
         config=Config(retries={"total_max_attempts": 1}),
     )
     # The embedded AWS answers nothing unsigned.
-    sts.meta.events.register_first("choose-signer.sts.AssumeRoleWithWebIdentity", lambda **_: "v4")
+    sts.meta.events.register_first(
+        "choose-signer.sts.AssumeRoleWithWebIdentity", cast("Callable[..., None]", lambda **_: "v4")
+    )
     made = sts.assume_role_with_web_identity(RoleArn=role_arn, RoleSessionName="job", WebIdentityToken=token)
     keys = made["Credentials"]
     return {

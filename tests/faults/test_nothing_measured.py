@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from seatrial_load.aws.cloudwatch import MetricData
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
     from tests.faults.trials import Trials
 
 MEASURED = (
@@ -82,7 +83,9 @@ def test_cloudwatch_is_not_waited_for_where_nothing_was_measured(trials: Trials)
     """Its datapoints come 70 s late, to be held against latencies that there are none of."""
     waits: list[float] = []
     trials.proxy.obey(Order(fault="throttle"))
-    tools = Tools(credentials=CREDENTIALS, calibrates=False, cloudwatch=NoMetrics(), sleep=waits.append)
+    tools = Tools(
+        credentials=CREDENTIALS, calibrates=False, cloudwatch=cast("CloudWatchClient", NoMetrics()), sleep=waits.append
+    )
     result = run_trial(trials.request(), tools=tools)
     assert isinstance(result, TrialResult)
     assert (waits, result.overhead) == ([], None)
@@ -124,6 +127,6 @@ class NoMetrics:
         MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
         StartTime: datetime,  # noqa: N803 (likewise)
         EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
+    ) -> dict[str, object]:
         del MetricDataQueries, StartTime, EndTime
         return {"MetricDataResults": []}

@@ -18,7 +18,8 @@ from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import same, sample_document
 
 if TYPE_CHECKING:
-    from seatrial.operations.synthesis import Templates
+    from mypy_boto3_sts import STSClient
+
     from seatrial_lint.cloudformation.template import Template
 
 STACK = "seatrial-dev-chat"
@@ -36,7 +37,7 @@ def asked(*, body: str = "", code: str = "", message: str = "") -> Template:
             stub.add_client_error("get_template", code, message, expected_params=ASKED)
         else:
             stub.add_response("get_template", {"TemplateBody": body}, ASKED)
-        return deployed_template(SOURCE, cast("Templates", client))
+        return deployed_template(SOURCE, client)
 
 
 def test_the_deployed_template() -> None:
@@ -83,12 +84,16 @@ class Caller:
         return {"Account": self.account}
 
 
+def caller(account: str) -> STSClient:
+    return cast("STSClient", Caller(account))
+
+
 def test_credentials_of_another_account_are_refused() -> None:
-    check_account(ENVIRONMENT, Caller("123456789012"))
+    check_account(ENVIRONMENT, caller("123456789012"))
     with pytest.raises(SeatrialError) as caught:
-        check_account(ENVIRONMENT, Caller("210987654321"))
+        check_account(ENVIRONMENT, caller("210987654321"))
     assert caught.value.problems[0].rule == "SEA455"
 
 
 def test_an_environment_without_an_account_takes_any() -> None:
-    check_account(ENVIRONMENT.model_copy(update={"account": None}), Caller("210987654321"))
+    check_account(ENVIRONMENT.model_copy(update={"account": None}), caller("210987654321"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 import pytest
@@ -25,7 +25,6 @@ from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.account.clients import Endpoints
     from seatrial.operations.preflight.check import AccountCheck
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -137,18 +136,7 @@ class Account:
         return {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": self.functions}}
 
     def clients(self) -> AccountClients:
-        return AccountClients(
-            identity=self,
-            quotas=self,
-            endpoints=self,
-            secrets=self,
-            objects=self,
-            keys=self,
-            networks=self,
-            parameters=self,
-            alarms=self,
-            functions=self,
-        )
+        return AccountClients(**dict.fromkeys((each.name for each in fields(AccountClients)), cast("Any", self)))
 
 
 ENVIRONMENT = EnvironmentSpec.model_validate(
@@ -345,7 +333,7 @@ def test_a_need_beyond_the_quota_is_a_problem_whatever_others_use() -> None:
 def test_an_endpoint_that_goes_while_it_is_counted() -> None:
     live = {"gone": ("ml.g5.2xlarge", 9), "other": ("ml.g5.2xlarge", 1)}
     account = Account(live=live, errors={"gone": refused("ValidationException", message="Could not find endpoint")})
-    assert instances_in_use(account).instances == {("other", "ml.g5.2xlarge"): 1}
+    assert instances_in_use(account.clients().endpoints).instances == {("other", "ml.g5.2xlarge"): 1}
 
 
 def test_the_embedded_aws_has_no_quotas() -> None:
@@ -449,7 +437,9 @@ def test_what_sagemaker_answers_is_counted() -> None:
     ]
     with Stubber(client) as stub:
         stub.add_response(
-            "list_endpoints", {"Endpoints": [{**listed, "EndpointName": "a"}], "NextToken": "t"}, {"MaxResults": 100}
+            "list_endpoints",
+            {"Endpoints": [{**listed, "EndpointName": "a"}], "NextToken": "t"},
+            {"MaxResults": 100},
         )
         stub.add_response(
             "describe_endpoint",
@@ -472,7 +462,7 @@ def test_what_sagemaker_answers_is_counted() -> None:
             {"EndpointConfigName": "c"},
         )
         stub.add_response("list_endpoints", {"Endpoints": []}, {"MaxResults": 100, "NextToken": "t"})
-        found = instances_in_use(cast("Endpoints", client))
+        found = instances_in_use(client)
         stub.assert_no_pending_responses()
     assert found.instances == {("a", "ml.g5.2xlarge"): 5, ("a", "ml.g6.2xlarge"): 1}
 

@@ -6,7 +6,7 @@ import json
 import zipfile
 from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from aws_cdk import App, Stack, Validations
@@ -16,14 +16,16 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from cdk_nag import AwsSolutionsChecks
 
 from seatrial.specs.hosting import HostingSpec
-from seatrial_cdk.endpoint.router_function import UrlEvent, route
+from seatrial_cdk.endpoint.router_function import Answer, UrlEvent, route
 from seatrial_cdk.endpoint.traffic_router import HANDLER, router_archive
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.stacks.test_guests import hosting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
     from seatrial.deployment.document import Deployment
 
@@ -113,11 +115,14 @@ class Endpoint:
             raise self.failure
         return {"Body": BytesIO(b"answer"), "ContentType": "text/plain"}
 
+    def route(self, event: UrlEvent, fraction: Callable[[], float] = lambda: 0.0) -> Answer:
+        return route(event, cast("SageMakerRuntimeClient", self), "dev-chat", WEIGHTS, fraction)
+
 
 def test_a_request_goes_to_the_component_of_its_fraction_as_it_is() -> None:
     endpoint = Endpoint()
     event: UrlEvent = {"body": "eyJhIjogMX0=", "isBase64Encoded": True, "headers": {"Content-Type": "application/x"}}
-    answer = route(event, endpoint, "dev-chat", WEIGHTS, lambda: 0.95)
+    answer = endpoint.route(event, lambda: 0.95)
     assert answer["statusCode"] == 200
     (asked,) = endpoint.seen
     assert asked["InferenceComponentName"] == "dev-chat-summarize"
@@ -128,7 +133,7 @@ def test_a_request_goes_to_the_component_of_its_fraction_as_it_is() -> None:
 def test_a_session_stays() -> None:
     endpoint = Endpoint()
     for fraction in ((0.0).__float__, (0.99).__float__):
-        route({"headers": {"x-seatrial-session": "user-3"}}, endpoint, "dev-chat", WEIGHTS, fraction)
+        endpoint.route({"headers": {"x-seatrial-session": "user-3"}}, fraction)
     assert len({asked["InferenceComponentName"] for asked in endpoint.seen}) == 1
 
 
@@ -142,10 +147,10 @@ def test_a_session_stays() -> None:
     ],
 )
 def test_an_error_of_the_endpoint_is_the_answers_status(failure: Exception, status: int) -> None:
-    assert route({"body": "{}"}, Endpoint(failure), "dev-chat", WEIGHTS)["statusCode"] == status
+    assert Endpoint(failure).route({"body": "{}"})["statusCode"] == status
 
 
 def test_a_body_that_is_not_base64_is_a_bad_request() -> None:
     endpoint = Endpoint()
-    assert route({"body": "#", "isBase64Encoded": True}, endpoint, "e", WEIGHTS)["statusCode"] == 400
+    assert endpoint.route({"body": "#", "isBase64Encoded": True})["statusCode"] == 400
     assert not endpoint.seen

@@ -7,7 +7,7 @@ import binascii
 import json
 import os
 import random
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -15,6 +15,8 @@ from seatrial.deployment.traffic import choose_traffic, fraction_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
 SESSION_HEADER = "x-seatrial-session"
 COMPONENT_HEADER = "x-seatrial-component"
@@ -37,28 +39,6 @@ class UrlEvent(TypedDict, total=False):
     isBase64Encoded: bool
 
 
-class Body(Protocol):
-    """The body of an answer."""
-
-    def read(self) -> bytes:
-        """Return all of it."""
-
-
-class Runtime(Protocol):
-    """The one call of SageMaker's runtime that is needed."""
-
-    def invoke_endpoint(
-        self,
-        *,
-        EndpointName: str,  # noqa: N803 (the service's words)
-        InferenceComponentName: str,  # noqa: N803
-        ContentType: str,  # noqa: N803
-        Accept: str,  # noqa: N803
-        Body: bytes,  # noqa: N803
-    ) -> Mapping[str, object]:
-        """Invoke a component."""
-
-
 def handler(event: UrlEvent, _context: object) -> Answer:
     """Answer a request of the function's URL.
 
@@ -68,13 +48,13 @@ def handler(event: UrlEvent, _context: object) -> Answer:
     from botocore.config import Config  # noqa: PLC0415
 
     limits = Config(read_timeout=65, connect_timeout=5, retries={"total_max_attempts": 1})
-    client: Runtime = boto3.client("sagemaker-runtime", config=limits)
+    client = boto3.client("sagemaker-runtime", config=limits)
     return route(event, client, os.environ["ENDPOINT_NAME"], json.loads(os.environ["WEIGHTS"]))
 
 
 def route(
     event: UrlEvent,
-    client: Runtime,
+    client: SageMakerRuntimeClient,
     endpoint_name: str,
     weights: Mapping[str, float],
     fraction: Callable[[], float] = random.random,
@@ -103,18 +83,12 @@ def route(
             Accept=headers.get("accept", "application/json"),
             Body=body,
         )
-        content = _read(answer["Body"])
+        content = answer["Body"].read()
     except ClientError as error:
         return _answer(_status(error), json.dumps({"error": str(error)}).encode(), component)
     except BotoCoreError as error:
         return _answer(_BAD_GATEWAY, json.dumps({"error": type(error).__name__}).encode(), component)
-    return _answer(200, content, component, str(answer.get("ContentType", "application/json")))
-
-
-def _read(body: object) -> bytes:
-    read = getattr(body, "read", None)
-    content = read() if callable(read) else b""
-    return content if isinstance(content, bytes) else b""
+    return _answer(200, content, component, answer.get("ContentType", "application/json"))
 
 
 def _status(error: ClientError) -> int:

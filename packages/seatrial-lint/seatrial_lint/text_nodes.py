@@ -198,7 +198,6 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
     """Read the documents of a YAML text.
 
     Args:
-        text: The text.
         takes_aliases: Whether an alias may stand for a value.
 
     Raises:

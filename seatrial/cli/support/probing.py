@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seatrial.account.clients import Identity
     from seatrial.probe.run import ProbeTools
     from seatrial.specs.load import LoadedSpec
 
@@ -42,7 +41,7 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
             boto3.client("cloudformation", region_name=environment.region),
             boto3.client("s3", region_name=environment.region),
         )
-    check_account(environment, cast("Identity", identity))
+    check_account(environment, identity)
     return ProbeTools(root, stacks, folder / "tools.log")
 
 

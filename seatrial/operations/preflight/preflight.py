@@ -22,7 +22,13 @@ from seatrial_base.printer import Judgement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seatrial.account.clients import AccountClients, Keys, Networks, Objects, Parameters, Secrets
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_kms import KMSClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
+    from mypy_boto3_ssm import SSMClient
+
+    from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial.specs.environment import EnvironmentSpec
@@ -146,7 +152,7 @@ def _weights_of(deployment: Deployment) -> Iterator[str]:
             yield uri
 
 
-def secret_check(name: str, secrets: Secrets) -> AccountCheck:
+def secret_check(name: str, secrets: SecretsManagerClient) -> AccountCheck:
     """Ask whether a secret exists; its value is not read."""
     subject = f"secret {name}"
     create = f"create it: aws secretsmanager create-secret --name {name} --secret-string …"
@@ -161,7 +167,7 @@ def secret_check(name: str, secrets: Secrets) -> AccountCheck:
     return account_check(subject, ask, refusals={"ResourceNotFoundException": missing})
 
 
-def weights_check(uri: str, objects: Objects) -> AccountCheck:
+def weights_check(uri: str, objects: S3Client) -> AccountCheck:
     """Ask whether there is an object below an S3 prefix."""
     subject = f"weights {uri}"
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
@@ -178,7 +184,7 @@ def weights_check(uri: str, objects: Objects) -> AccountCheck:
     return account_check(subject, ask, refusals={"NoSuchBucket": missing})
 
 
-def _key(arn: str, keys: Keys) -> AccountCheck:
+def _key(arn: str, keys: KMSClient) -> AccountCheck:
     subject = f"KMS key {arn}"
 
     def ask() -> AccountCheck:
@@ -193,7 +199,7 @@ def _key(arn: str, keys: Keys) -> AccountCheck:
     return account_check(subject, ask, refusals={"NotFoundException": missing})
 
 
-def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
+def _ask_network(subject: str, environment: EnvironmentSpec, networks: EC2Client) -> AccountCheck:
     network = environment.network
     subnets = [*rows(networks.describe_subnets(SubnetIds=[*network.subnet_ids]), "Subnets")]
     groups = [*rows(networks.describe_security_groups(GroupIds=[*network.security_group_ids]), "SecurityGroups")]
@@ -208,7 +214,7 @@ def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks)
     return ok(subject, f"they exist in {', '.join(vpcs)}; {free:,} addresses are free")
 
 
-def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> AccountCheck:
+def _bootstrap(environment: EnvironmentSpec, parameters: SSMClient) -> AccountCheck:
     subject, needed = "CDK bootstrap", f"version {BOOTSTRAP_NEEDED} or later is needed"
     again = f"run `cdk bootstrap -c environment={environment.name}`"
 

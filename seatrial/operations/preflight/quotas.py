@@ -19,7 +19,11 @@ from seatrial_load.measure.functions import workers_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from seatrial.account.clients import AccountClients, Endpoints, Functions, Quotas
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_service_quotas import ServiceQuotasClient
+
+    from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveEndpoint
     from seatrial.operations.preflight.check import AccountCheck
@@ -141,7 +145,7 @@ def quota_link(region: str, code: str, *, service: str = SERVICE) -> str:
     return f"https://{region}.{host}/servicequotas/home/services/{service}/quotas/{code}"
 
 
-def _quotas(service: Quotas, wanted: set[str]) -> tuple[dict[str, Quota], str]:
+def _quotas(service: ServiceQuotasClient, wanted: set[str]) -> tuple[dict[str, Quota], str]:
     """Return quotas by name, as set for the account or else as every account has them; or why they can't be asked."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
@@ -177,7 +181,7 @@ def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -
             return
 
 
-def instances_in_use(endpoints: Endpoints) -> InUse:
+def instances_in_use(endpoints: SageMakerClient) -> InUse:
     """Count the instances of every endpoint of the account in this region, by endpoint and type."""
     reader = AwsReader(ClientCalls(endpoints))
     instances: Counter[tuple[str, str]] = Counter()
@@ -215,7 +219,7 @@ def functions_of(deployment: Deployment) -> int:
 
 
 def function_checks(
-    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, functions: Functions
+    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, functions: LambdaClient
 ) -> Iterator[AccountCheck]:
     """Yield the check of what AWS Lambda runs at a time; none where nothing is tried."""
     needed = functions_at_once(deployments)

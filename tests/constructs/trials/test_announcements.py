@@ -13,7 +13,8 @@ from seatrial_cdk.trials.runtime.store import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_cdk.trials.runtime.announcements import EventsClient
+    from mypy_boto3_events import EventBridgeClient
+
     from seatrial_load.documents.result import TrialResult
 
 DETAIL: Detail = {"endpoint": "chat", "verdict": "pass"}
@@ -28,7 +29,7 @@ def stub() -> Iterator[Stubber]:
 
 
 def bus_of(stub: Stubber) -> AwsBus:
-    return AwsBus(cast("EventsClient", stub.client))
+    return AwsBus(cast("EventBridgeClient", stub.client))
 
 
 def test_the_event_goes_to_the_default_bus_under_our_source(stub: Stubber) -> None:

@@ -12,7 +12,8 @@ from seatrial_cdk.trials.runtime.attributes import headline
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_sns import SNSClient
 
     from seatrial_load.documents.result import TrialResult
 
@@ -36,18 +37,11 @@ class Bus(Protocol):
         """
 
 
-class EventsClient(Protocol):
-    """The one call of boto3's EventBridge client that is made here."""
-
-    def put_events(self, *, Entries: Sequence[Mapping[str, str]]) -> Mapping[str, object]:  # noqa: N803 (boto3's name)
-        """Put events on a bus; the default one where an entry names none."""
-
-
 @dataclass(frozen=True, slots=True)
 class AwsBus:
     """The account's default event bus."""
 
-    client: EventsClient
+    client: EventBridgeClient
 
     def put(self, detail: Detail) -> None:
         """Put one event.
@@ -55,9 +49,9 @@ class AwsBus:
         Raises:
             UnavailableError: It was not taken.
         """
-        entry = {"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(detail)}
+        text = json.dumps(detail)
         with calling("putting the event of the trial's end"):
-            answer = self.client.put_events(Entries=[entry])
+            answer = self.client.put_events(Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": text}])
         if answer["FailedEntryCount"]:
             raise UnavailableError(f"putting the event of the trial's end: {answer['Entries']}")
 
@@ -121,13 +115,6 @@ class Findings(Protocol):
         """
 
 
-class TopicClient(Protocol):
-    """The one call of boto3's SNS client that is made here."""
-
-    def publish(self, *, TopicArn: str, Subject: str, Message: str) -> Mapping[str, object]:  # noqa: N803
-        """Publish a message."""
-
-
 class NoTopic:
     """Where an environment has no schedule: the event alone tells what a trial found."""
 
@@ -139,7 +126,7 @@ class NoTopic:
 class TopicFindings:
     """A topic of Amazon SNS."""
 
-    client: TopicClient
+    client: SNSClient
     topic_arn: str
 
     def publish(self, subject: str, message: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.repeat import repeat_meanwhile
 from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
@@ -27,14 +27,16 @@ from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import MetricStatTypeDef, MetricTypeDef
+    from mypy_boto3_ssm import SSMClient
     from mypy_boto3_stepfunctions import SFNClient
 
     from seatrial_cdk.trials.runtime.order import Execution
-    from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop
 
@@ -129,18 +131,11 @@ class StackStatus:
             return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
 
 
-class ParametersClient(Protocol):
-    """The one call of boto3's Systems Manager client that is made here."""
-
-    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, str]]:  # noqa: N803 (boto3's name)
-        """Return a parameter."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServingEndpoint:
     """The endpoint that serves, as an alias names it."""
 
-    client: ParametersClient
+    client: SSMClient
 
     def __call__(self, alias: str) -> str | None:
         """Return the endpoint that an alias names; `None` when there is no such alias.
@@ -165,7 +160,7 @@ class ServingEndpoint:
 class ConcurrentRequests:
     """The load of a component, as SageMaker publishes it."""
 
-    client: CloudWatch
+    client: CloudWatchClient
 
     def __call__(self, component: str, since_s: float) -> float:
         """Return the most requests in flight on a copy since a time in seconds since the epoch; 0 without any.
@@ -173,15 +168,15 @@ class ConcurrentRequests:
         Raises:
             UnavailableError: CloudWatch did not answer.
         """
-        metric = {
+        metric: MetricTypeDef = {
             "Namespace": "AWS/SageMaker",
             "MetricName": "ConcurrentRequestsPerCopy",
             "Dimensions": [{"Name": "InferenceComponentName", "Value": component}],
         }
-        most = {"Id": "load", "MetricStat": {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}}
+        stat: MetricStatTypeDef = {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}
         with calling(f"reading the load of {component}"):
             told = self.client.get_metric_data(
-                MetricDataQueries=[most],
+                MetricDataQueries=[{"Id": "load", "MetricStat": stat}],
                 StartTime=datetime.fromtimestamp(since_s, UTC),
                 EndTime=datetime.fromtimestamp(time.time(), UTC),
             )
@@ -192,7 +187,7 @@ class ConcurrentRequests:
 class RaisedAlarmNames:
     """The alarms that are raised."""
 
-    client: CloudWatchAlarms
+    client: CloudWatchClient
 
     def __call__(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return which of some alarms are raised.

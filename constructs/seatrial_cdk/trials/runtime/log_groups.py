@@ -14,6 +14,8 @@ from seatrial_cdk.trials.runtime.store import calling
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from mypy_boto3_logs import CloudWatchLogsClient
+
 
 PREFIX: Final = "/aws/sagemaker"
 RETENTION_DAYS: Final = 30
@@ -22,16 +24,6 @@ RETENTION_DAYS: Final = 30
 def log(*lines: str) -> None:
     """Write lines into the function's log group."""
     sys.stdout.write("".join(f"{printable(redacted(line))}\n" for line in lines))
-
-
-class LogGroupsClient(Protocol):
-    """The calls of boto3's CloudWatch Logs client that are made here."""
-
-    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> object:  # noqa: N803 (boto3's names)
-        """Let events end after so many days."""
-
-    def delete_log_group(self, *, logGroupName: str) -> object:  # noqa: N803 (boto3's name)
-        """Delete a group with its events."""
 
 
 class LogGroups(Protocol):
@@ -53,7 +45,7 @@ class AwsLogGroups:
         days: Days after which events of containers end, one of the values that CloudWatch Logs knows.
     """
 
-    client: LogGroupsClient
+    client: CloudWatchLogsClient
     days: int = RETENTION_DAYS
 
     def limit(self, names: Iterable[str]) -> None:

@@ -33,6 +33,8 @@ from seatrial_laptop.environment import REGION
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
     from seatrial_laptop.aws.json_document import Document
 
 
@@ -165,13 +167,6 @@ class AlarmBook(Protocol):
         """Set the state of an alarm, with its actions and its history."""
 
 
-class StateClient(Protocol):
-    """The call of CloudWatch that is made here."""
-
-    def set_alarm_state(self, **request: object) -> object:
-        """Set the state of an alarm."""
-
-
 class MiniStackAlarms:
     """The alarms in the CloudWatch of this process; use it off the event loop only."""
 
@@ -190,7 +185,7 @@ class MiniStackAlarms:
 
     def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
-        _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=str(state), StateReason=reason)
+        _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=state.value, StateReason=reason)
 
 
 def acts(alarm: Document, action: str) -> bool:
@@ -223,9 +218,8 @@ def _kept_alarms() -> list[Document]:
 
 
 @functools.cache
-def _own_cloudwatch() -> StateClient:
-    client: StateClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+def _own_cloudwatch() -> CloudWatchClient:
+    return boto3.client("cloudwatch", region_name=REGION)
 
 
 @dataclass(slots=True)

@@ -29,7 +29,6 @@ def wrap(name: str, wrapper: Callable[[Any], object], *modules: ModuleType) -> N
     """Replace a function of MiniStack by what is made of it.
 
     Args:
-        name: Its name.
         wrapper: Gets MiniStack's function and returns ours.
         modules: Where it is called; the first one has it.
     """

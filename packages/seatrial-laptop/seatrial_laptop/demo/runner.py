@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from seatrial.account.reader import aws_failures
@@ -18,7 +17,6 @@ from seatrial_laptop.demo.workspace import check_machine, clear_scratch, disk_fa
 from seatrial_laptop.lifecycle import child_variables, start_embedded_aws, stop_embedded_aws
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from types import FrameType
 
@@ -81,7 +79,10 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
         check_machine(workspace)
         renew(workspace)
         try:
-            with disk_failures(workspace.folder), _aws_failures():
+            with (
+                disk_failures(workspace.folder),
+                aws_failures("the embedded AWS", lambda error: failed(f"the embedded AWS refused a call: {error}")),
+            ):
                 _chapters(_begin(workspace, steps))
         finally:
             _end(workspace, steps)
@@ -112,15 +113,3 @@ def _end(workspace: Workspace, steps: Steps) -> None:
     clear_scratch(workspace)
     if stopped:
         steps.done("stop the embedded AWS and its engines", began_s)
-
-
-@contextmanager
-def _aws_failures() -> Iterator[None]:
-    """Turn what the embedded AWS refuses, or does not answer, into an error with a rule."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy)
-
-    try:
-        with aws_failures("the embedded AWS"):
-            yield
-    except ClientError as refused:
-        raise failed(f"the embedded AWS refused a call: {refused}") from refused

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
+    from mypy_boto3_sts.type_defs import AssumeRoleRequestTypeDef
 
 LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311"
@@ -147,8 +148,10 @@ class Roles:
 
     def session(self, role: str, policy: str | None = None) -> boto3.Session:
         """Return a session that acts with a role, within a session policy."""
-        within: dict[str, Any] = {"Policy": policy} if policy else {}
-        made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="tester", **within)["Credentials"]
+        request: AssumeRoleRequestTypeDef = {"RoleArn": role, "RoleSessionName": "tester"}
+        if policy:
+            request["Policy"] = policy
+        made = boto3.client("sts").assume_role(**request)["Credentials"]
         return boto3.Session(
             aws_access_key_id=made["AccessKeyId"],
             aws_secret_access_key=made["SecretAccessKey"],

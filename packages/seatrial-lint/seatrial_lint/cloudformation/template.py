@@ -165,7 +165,6 @@ def template_of(
     """Return a template of its document; what a transform makes of `Fn::…` among the resources is left out.
 
     Args:
-        document: The document.
         name: The template's name, as in messages.
         region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
         account: Stands for AWS::AccountId, likewise.

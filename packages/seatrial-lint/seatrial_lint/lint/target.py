@@ -122,7 +122,6 @@ def guess(
     Args:
         source: The configuration.
         engine: The container that the user names.
-        version: Its version.
         options: What the engine makes of the keys, when that was read before.
 
     Raises:

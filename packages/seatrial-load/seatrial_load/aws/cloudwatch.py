@@ -11,12 +11,15 @@ import math
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_load.documents.result import ServiceOverhead, UsersLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataQueryTypeDef, MetricTypeDef
 
     from seatrial_load.documents.request import TrialTarget
 
@@ -32,63 +35,7 @@ WINDOW_S = 300
 
 NAMESPACE = "AWS/SageMaker"
 MICROSECONDS_PER_MS = 1000
-Dimensions: TypeAlias = "list[dict[str, str]]"
-MetricQuery: TypeAlias = "Mapping[str, object]"
-
-
-class MetricDataResult(TypedDict):
-    """One query's answer: a value for each period that has datapoints."""
-
-    Id: str
-    Values: list[float]
-    Timestamps: NotRequired[list[datetime]]
-    StatusCode: NotRequired[str]
-
-
-class MetricData(TypedDict):
-    """What `GetMetricData` answers, as far as it is read here."""
-
-    MetricDataResults: list[MetricDataResult]
-
-
-class CloudWatch(Protocol):
-    """The part of CloudWatch's client that metrics are asked with."""
-
-    def get_metric_data(
-        self,
-        *,
-        MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
-        StartTime: datetime,  # noqa: N803 (likewise)
-        EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
-        """Return the datapoints of some metrics."""
-
-
-class AlarmState(TypedDict):
-    """One alarm: OK, ALARM or INSUFFICIENT_DATA."""
-
-    AlarmName: str
-    StateValue: str
-
-
-class AlarmStates(TypedDict):
-    """What `DescribeAlarms` answers, as far as it is read here."""
-
-    MetricAlarms: NotRequired[list[AlarmState]]
-    CompositeAlarms: NotRequired[list[AlarmState]]
-
-
-class CloudWatchAlarms(Protocol):
-    """The part of CloudWatch's client that alarms are asked with."""
-
-    def describe_alarms(
-        self,
-        *,
-        AlarmNames: Sequence[str],  # noqa: N803 (boto3's names)
-        AlarmTypes: Sequence[str],  # noqa: N803 (likewise)
-        MaxRecords: int,  # noqa: N803 (likewise)
-    ) -> AlarmStates:
-        """Return the states of some alarms."""
+Dimensions: TypeAlias = "list[DimensionTypeDef]"
 
 
 def component_dimensions(target: TrialTarget, variant_name: str | None = None) -> Dimensions | None:
@@ -103,7 +50,7 @@ def component_dimensions(target: TrialTarget, variant_name: str | None = None) -
 
 def metric_query(
     query_id: str, metric: str, stat: str, dimensions: Dimensions, *, period_s: int, namespace: str = NAMESPACE
-) -> MetricQuery:
+) -> MetricDataQueryTypeDef:
     """Return the query of one metric of SageMaker.
 
     Args:
@@ -114,24 +61,15 @@ def metric_query(
         period_s: Length of a datapoint.
         namespace: Where it is published.
     """
-    named = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
+    named: MetricTypeDef = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
     return {"Id": query_id, "MetricStat": {"Metric": named, "Period": period_s, "Stat": stat}}
 
 
-def cloudwatch_client(region: str) -> CloudWatch:
-    """Return boto3's client of CloudWatch, for metrics."""
+def cloudwatch_client(region: str) -> CloudWatchClient:
+    """Return boto3's client of CloudWatch."""
     import boto3  # noqa: PLC0415 (costs more than a second; once a trial)
 
-    client: CloudWatch = boto3.client("cloudwatch", region_name=region)
-    return client
-
-
-def alarms_client(region: str) -> CloudWatchAlarms:
-    """Return boto3's client of CloudWatch, for alarms."""
-    import boto3  # noqa: PLC0415 (likewise)
-
-    client: CloudWatchAlarms = boto3.client("cloudwatch", region_name=region)
-    return client
+    return boto3.client("cloudwatch", region_name=region)
 
 
 def cloudwatch_errors() -> tuple[type[Exception], ...]:
@@ -141,7 +79,7 @@ def cloudwatch_errors() -> tuple[type[Exception], ...]:
     return exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError
 
 
-def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatch | None = None) -> UsersLoad:
+def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatchClient | None = None) -> UsersLoad:
     """Ask for the highest number of concurrent requests per copy of the last minutes.
 
     Args:
@@ -208,7 +146,7 @@ def service_overhead(
     *,
     variant_name: str | None = None,
     patience_s: float = LATE_S,
-    cloudwatch: CloudWatch | None = None,
+    cloudwatch: CloudWatchClient | None = None,
     now: Callable[[], datetime] = lambda: datetime.fromtimestamp(time.time(), UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> ServiceOverhead:
@@ -276,7 +214,7 @@ def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
     return math.fsum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
 
 
-def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricQuery]:
+def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricDataQueryTypeDef]:
     for kind, stat in (("sum", "Sum"), ("count", "SampleCount")):
         yield metric_query(f"{name}_{kind}", _METRICS[name], stat, dimensions, period_s=PERIOD_S)
 

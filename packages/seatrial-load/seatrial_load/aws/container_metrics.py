@@ -36,7 +36,9 @@ from seatrial_load.documents.container_metrics import ContainerLoad
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_load.aws.cloudwatch import CloudWatch, MetricDataResult
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataResultTypeDef
+
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.documents.request import TrialTarget
 
@@ -271,7 +273,7 @@ GPU_PERIOD_S: Final = 60
 
 
 def with_component_gpus(
-    series: ContainerSeries, cloudwatch: CloudWatch, component: str, *, from_s: float, to_s: float
+    series: ContainerSeries, cloudwatch: CloudWatchClient, component: str, *, from_s: float, to_s: float
 ) -> ContainerSeries:
     """Return the series with a component's accelerators, which SageMaker publishes without detailed observability.
 
@@ -282,7 +284,7 @@ def with_component_gpus(
         from_s: In seconds since the epoch.
         to_s: Likewise.
     """
-    dimensions = [{"Name": "InferenceComponentName", "Value": component}]
+    dimensions: list[DimensionTypeDef] = [{"Name": "InferenceComponentName", "Value": component}]
     answer = cloudwatch.get_metric_data(
         MetricDataQueries=[
             metric_query(key, name, "Average", dimensions, period_s=GPU_PERIOD_S, namespace=COMPONENTS)
@@ -297,7 +299,7 @@ def with_component_gpus(
     return replace(series, gpu=_one(gpu), gpu_used=_one(memory), gpu_free=_one(free))
 
 
-def _minutes(result: MetricDataResult) -> tuple[tuple[float, float], ...]:
+def _minutes(result: MetricDataResultTypeDef) -> tuple[tuple[float, float], ...]:
     """Return the end of each minute, and its mean."""
     pairs = zip(result.get("Timestamps", []), result["Values"], strict=False)
     return tuple(sorted((at.timestamp() + GPU_PERIOD_S, value) for at, value in pairs))

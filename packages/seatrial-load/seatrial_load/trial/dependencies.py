@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
     from seatrial_load.aws.container_metrics import PromQl
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.client.connection import Dial
@@ -70,8 +70,7 @@ class Tools:
         credentials: What signs the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
         sagemaker: The control plane's client; None is boto3's.
-        cloudwatch: CloudWatch's client, asked for metrics; None is boto3's.
-        alarms: CloudWatch's client, asked for the states of alarms; None is boto3's.
+        cloudwatch: CloudWatch's client, asked for metrics and the states of alarms; None is boto3's.
         promql: CloudWatch's PromQL API, asked for what the containers told; None is that of the target's region.
         prompts_file: The file that the workload names; None for made-up prompts.
         replay_speed: How much faster than recorded a trace is replayed.
@@ -89,8 +88,7 @@ class Tools:
     credentials: CredentialSource | None = None
     dial: Dial | None = None
     sagemaker: SageMakerClient | None = None
-    cloudwatch: CloudWatch | None = None
-    alarms: CloudWatchAlarms | None = None
+    cloudwatch: CloudWatchClient | None = None
     promql: PromQl | None = None
     prompts_file: Path | None = None
     replay_speed: float = 1.0

@@ -10,12 +10,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import tenths
 from seatrial_load.aws.cloudwatch import (
     MICROSECONDS_PER_MS,
-    alarms_client,
     cloudwatch_client,
     cloudwatch_errors,
     component_dimensions,
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from seatrial_load.aws.cloudwatch import AlarmState, CloudWatch, CloudWatchAlarms, MetricQuery
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
+
     from seatrial_load.documents.request import Metric, Objective, TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 LOOK_S = 10.0
 TICK_S = 1.0
 PERIOD_S = 60
-ALARM_TYPES = ("MetricAlarm", "CompositeAlarm")
+ALARM_TYPES: Final = ("MetricAlarm", "CompositeAlarm")
 MOST_ALARMS = 100
 METRICS: Mapping[Metric, str] = {"e2e_latency_ms": "ModelLatency", "ttft_ms": "FirstChunkModelLatency"}
 UNREAD = ("InternalError", "Forbidden")
@@ -50,8 +51,7 @@ class Guard:
         self,
         request: TrialRequest,
         *,
-        cloudwatch: CloudWatch,
-        alarms: CloudWatchAlarms,
+        cloudwatch: CloudWatchClient,
         clock: Callable[[], float],
         now: Callable[[], datetime],
         every_s: float = LOOK_S,
@@ -60,15 +60,13 @@ class Guard:
 
         Args:
             request: The trial.
-            cloudwatch: Asked for the users' latency.
-            alarms: Asked for the alarms' states.
+            cloudwatch: Asked for the users' latency and the alarms' states.
             clock: Monotonic seconds.
             now: The time of day in UTC.
             every_s: Seconds between two looks, at least.
         """
         self._request = request
         self._cloudwatch = cloudwatch
-        self._alarms = alarms
         self._clock = clock
         self._now = now
         self._every_s = every_s
@@ -147,8 +145,8 @@ class Guard:
         return Stop(reason=StopReason.ALARM, because=f"{subject} in ALARM")
 
     def _states(self, names: Sequence[str]) -> dict[str, str]:
-        answer = self._alarms.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
-        every: list[AlarmState] = [*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", [])]
+        answer = self._cloudwatch.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
+        every = (*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", []))
         return {alarm["AlarmName"]: alarm["StateValue"] for alarm in every}
 
     def _users(self) -> Stop | None:
@@ -170,7 +168,7 @@ class Guard:
                 return _missed(objective, max(result["Values"]) / MICROSECONDS_PER_MS)
         return None
 
-    def _queries(self) -> dict[str, tuple[Objective, MetricQuery]]:
+    def _queries(self) -> dict[str, tuple[Objective, MetricDataQueryTypeDef]]:
         dimensions = component_dimensions(self._request.target)
         watched = [one for one in self._request.objectives if one.metric in METRICS and one.sense == "at_most"]
         if dimensions is None:
@@ -197,7 +195,6 @@ def guard_of(request: TrialRequest, tools: Tools) -> Guard | None:
         return Guard(
             request,
             cloudwatch=cloudwatch_client(region) if tools.cloudwatch is None else tools.cloudwatch,
-            alarms=alarms_client(region) if tools.alarms is None else tools.alarms,
             clock=tools.clock,
             now=tools.wall_clock,
         )

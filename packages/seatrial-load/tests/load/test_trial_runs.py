@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.documents.progress import LevelEnded, TrialProgress
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from seatrial_load.aws.cloudwatch import MetricData
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
@@ -121,7 +122,7 @@ class NoMetrics:
         MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
         StartTime: datetime,  # noqa: N803 (likewise)
         EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
+    ) -> dict[str, object]:
         del MetricDataQueries, StartTime, EndTime
         return {"MetricDataResults": []}
 
@@ -135,7 +136,11 @@ def test_a_trial_that_is_stopped_does_not_wait_for_cloudwatch(trial_request: Mak
     )
     workload = Workload(input_tokens=16, output_tokens=4, schema="lmi", stream=False)
     tools = Tools(
-        credentials=CREDENTIALS, calibrates=False, cloudwatch=NoMetrics(), sleep=waits.append, watch=seen.append
+        credentials=CREDENTIALS,
+        calibrates=False,
+        cloudwatch=cast("CloudWatchClient", NoMetrics()),
+        sleep=waits.append,
+        watch=seen.append,
     )
 
     def should_stop() -> Stop | None:

@@ -7,7 +7,7 @@ import itertools
 import math
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import boto3
 
@@ -17,6 +17,10 @@ from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.literals import StatisticType
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef
 
 
 COOLDOWN_S: Final = 300
@@ -153,21 +157,10 @@ PREDEFINED: Final = {
 """Predefined metric: the dimension that it fits, its CloudWatch name, statistic and period in seconds."""
 
 
-class AlarmClient(Protocol):
-    """The two calls of CloudWatch that are made here."""
-
-    def put_metric_alarm(self, **request: object) -> object:
-        """Make an alarm."""
-
-    def delete_alarms(self, **request: object) -> object:
-        """Delete alarms."""
-
-
 @functools.cache
-def _own_cloudwatch() -> AlarmClient:
+def _own_cloudwatch() -> CloudWatchClient:
     """Return a client of this same process's CloudWatch; use it off the event loop only."""
-    client: AlarmClient = boto3.client("cloudwatch", region_name=REGION)
-    return client
+    return boto3.client("cloudwatch", region_name=REGION)
 
 
 def put_alarms(policy: Document, configuration: Document) -> list[Document]:
@@ -194,14 +187,15 @@ def delete_alarms(policy: Document) -> None:
 
 def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
     name = f"TargetTracking-{text_member(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
+    # A customized metric has the words of its request: CloudWatch refuses those that it does not know.
     _own_cloudwatch().put_metric_alarm(
         AlarmName=name,
         AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text_member(policy, 'PolicyARN')}.",
         AlarmActions=[text_member(policy, "PolicyARN")],
         Namespace=metric.namespace,
         MetricName=metric.name,
-        Statistic=metric.statistic,
-        Dimensions=list(metric.dimensions),
+        Statistic=cast("StatisticType", metric.statistic),
+        Dimensions=cast("list[DimensionTypeDef]", list(metric.dimensions)),
         Period=side.period_s,
         EvaluationPeriods=side.periods,
         Threshold=side.threshold,

@@ -68,7 +68,6 @@ def refusal_of_caller(
         received: The head of the request.
         access_key_id: The key that it is signed with.
         service: The service in the scope of the signature.
-        body: The body.
         tags_of: Returns the tags of an ARN.
     """
     if (principal := _principal(access_key_id)) is None:

@@ -85,7 +85,6 @@ def role_allows(role_arn: str, right: Right) -> bool:
     """Tell whether the policies and the boundary of a role allow a right; a role that isn't there may nothing.
 
     Args:
-        role_arn: ARN of the role.
         right: What the call needs.
     """
     return role_denial(role_arn, right) is None
@@ -95,7 +94,6 @@ def role_denial(role_arn: str, right: Right, session_name: str = "SageMaker") ->
     """Return why a role may not do something, in IAM's words; `None` when it may.
 
     Args:
-        role_arn: ARN of the role.
         right: What the call needs.
         session_name: The name of the session, which the message tells.
     """

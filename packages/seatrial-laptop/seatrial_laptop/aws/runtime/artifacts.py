@@ -15,10 +15,10 @@ from seatrial_laptop.aws.rights.role_rights import download_denial, publication_
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sns import SNSClient
 
 
 READ_BY_ENGINE: Final = ("serving.properties", "config.json")
@@ -125,17 +125,9 @@ class Services(Protocol):
         """
 
 
-class TopicsClient(Protocol):
-    """The call of SNS that is made here."""
-
-    def publish(self, **request: object) -> Mapping[str, object]:
-        """Publish a message."""
-
-
 @functools.cache
-def _own_sns() -> TopicsClient:
-    client: TopicsClient = boto3.client("sns", region_name=REGION)
-    return client
+def _own_sns() -> SNSClient:
+    return boto3.client("sns", region_name=REGION)
 
 
 class OwnServices:

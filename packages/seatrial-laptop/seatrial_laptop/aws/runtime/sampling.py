@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -39,6 +39,11 @@ from seatrial_laptop.environment import REGION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDatumTypeDef
+    from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_logs.type_defs import InputLogEventTypeDef
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.runtime.artifacts import Services
@@ -118,33 +123,13 @@ def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
     return {name: [value] for name, value in values.items()}
 
 
-class MetricsClient(Protocol):
-    """The call of CloudWatch that is made here."""
-
-    def put_metric_data(self, **request: object) -> object:
-        """Publish metrics."""
-
-
-class LogsClient(Protocol):
-    """The calls of CloudWatch Logs that are made here."""
-
-    def create_log_group(self, **request: object) -> object:
-        """Make a group."""
-
-    def create_log_stream(self, **request: object) -> object:
-        """Make a stream."""
-
-    def put_log_events(self, **request: object) -> object:
-        """Write lines to a stream."""
-
-
 @dataclass(slots=True)
 class Publisher:
     """Publishes metrics, logs and captured data to the services of this same process; threads may share it."""
 
     cloud: Cloud
-    metrics: MetricsClient
-    logs: LogsClient
+    metrics: CloudWatchClient
+    logs: CloudWatchLogsClient
     services: Services = OWN
     _read: dict[Path, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -156,7 +141,7 @@ class Publisher:
             copies = len(self.cloud.running.copies(place))
             self._put(metric_data(place, seen.get(place, ()), copies=copies))
         for endpoint, measured in queue_metrics(self.cloud).items():
-            whose = [{"Name": "EndpointName", "Value": endpoint}]
+            whose: list[DimensionTypeDef] = [{"Name": "EndpointName", "Value": endpoint}]
             self._put(
                 [
                     {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
@@ -174,15 +159,15 @@ class Publisher:
                 if of in (None, place):
                     self._publish_log(place, log)
 
-    def _put(self, data: Sequence[dict[str, object]]) -> None:
+    def _put(self, data: Sequence[MetricDatumTypeDef]) -> None:
         """Publish metrics of now, by AWS's date."""
         now = datetime.fromtimestamp(self.cloud.clock.aws_date_s(), UTC)
         self.metrics.put_metric_data(Namespace=NAMESPACE, MetricData=[{**each, "Timestamp": now} for each in data])
 
     def _publish_log(self, place: CopyPlace, log: Path) -> None:
-        where = {"logGroupName": log_group(place), "logStreamName": f"{place.variant or 'AllTraffic'}/{log.stem}"}
+        group, stream = log_group(place), f"{place.variant or 'AllTraffic'}/{log.stem}"
         role = known_role(self.cloud.store, place)
-        if role and not may_log(role, where["logGroupName"], where["logStreamName"]):
+        if role and not may_log(role, group, stream):
             return
         with log.open("rb") as lines:
             lines.seek(self._read.get(log, 0))
@@ -191,23 +176,24 @@ class Publisher:
         last_lines = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
         if last_lines:
             now_ms = int(time.time() * 1000)
-            events = [{"timestamp": now_ms, "message": line} for line in last_lines]
+            events: list[InputLogEventTypeDef] = [{"timestamp": now_ms, "message": line} for line in last_lines]
             # Where their stream is not there, or somebody deleted it, it is made.
             try:
-                self.logs.put_log_events(**where, logEvents=events)
+                self.logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
             except ClientError as error:
                 if error.response["Error"]["Code"] != "ResourceNotFoundException":
                     raise
-                self._make(where)
-                self.logs.put_log_events(**where, logEvents=events)
+                self._make(group, stream)
+                self.logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
-    def _make(self, where: dict[str, str]) -> None:
-        for make, names in (
-            (self.logs.create_log_group, ("logGroupName",)),
-            (self.logs.create_log_stream, ("logGroupName", "logStreamName")),
-        ):
+    def _make(self, group: str, stream: str) -> None:
+        steps: tuple[Callable[[], object], ...] = (
+            lambda: self.logs.create_log_group(logGroupName=group),
+            lambda: self.logs.create_log_stream(logGroupName=group, logStreamName=stream),
+        )
+        for make in steps:
             try:
-                make(**{name: where[name] for name in names})
+                make()
             except ClientError as error:
                 if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
                     raise
@@ -215,8 +201,8 @@ class Publisher:
 
 def start_publishing(cloud: Cloud) -> None:
     """Publish every ten seconds, until the process ends, and the last lines of what is deleted before it is gone."""
-    metrics: MetricsClient = boto3.client("cloudwatch", region_name=REGION)
-    logs: LogsClient = boto3.client("logs", region_name=REGION)
+    metrics = boto3.client("cloudwatch", region_name=REGION)
+    logs = boto3.client("logs", region_name=REGION)
     publisher = Publisher(cloud, metrics, logs)
     cloud.running.tell_ended(lambda place: _tried(lambda: publisher.publish_logs(place)))
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDatumTypeDef
+
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
@@ -99,7 +101,7 @@ def log_group_arn(place: CopyPlace) -> str:
     return f"arn:aws:logs:{REGION}:{own_account()}:log-group:{log_group(place)}"
 
 
-def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) -> list[dict[str, object]]:
+def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) -> list[MetricDatumTypeDef]:
     """Return the metrics of one place over one period, as PutMetricData takes them."""
     in_flight = max((one.in_flight for one in seen), default=0)
     series = metric_values(place, seen, copies=copies, in_flight=in_flight)
@@ -142,17 +144,22 @@ def concurrency_metric(place: CopyPlace) -> str:
     return f"ConcurrentRequestsPer{'Model' if place.variant else 'Copy'}"
 
 
-def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, object]:
-    """Return a datum with every value: percentiles can't be computed from a sum and two extremes."""
-    unit = "Microseconds" if name.endswith("Latency") else "Count"
+def _datum(name: str, values: Sequence[float], place: CopyPlace) -> MetricDatumTypeDef:
     # Percentiles can't be computed from a sum and two extremes: every value is published, with its count.
     counted = Counter(values)
-    counts = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
-    resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
-    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **counts, **resolution}
+    datum: MetricDatumTypeDef = {
+        "MetricName": name,
+        "Unit": "Microseconds" if name.endswith("Latency") else "Count",
+        "Dimensions": copy_dimensions(place),
+        "Values": list(counted),
+        "Counts": [float(count) for count in counted.values()],
+    }
+    if name.startswith("Concurrent"):
+        datum["StorageResolution"] = 1
+    return datum
 
 
-def copy_dimensions(place: CopyPlace) -> list[dict[str, str]]:
+def copy_dimensions(place: CopyPlace) -> list[DimensionTypeDef]:
     """Return the dimensions of a place's metrics, those that target tracking asks for."""
     if not place.variant:
         return [{"Name": "InferenceComponentName", "Value": place.owner}]

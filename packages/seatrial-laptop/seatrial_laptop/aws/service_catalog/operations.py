@@ -32,7 +32,6 @@ def call_service_catalog(catalog: Catalog, operation: str, request: Document, pr
     Args:
         catalog: What the service remembers.
         operation: The operation's name.
-        request: The request.
         principal: ARN of the role, user or root that asks.
 
     Raises:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from botocore import exceptions
@@ -14,7 +14,7 @@ from seatrial_load.documents.result import ServiceOverhead
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial_load.aws.cloudwatch import MetricData
+    from mypy_boto3_cloudwatch import CloudWatchClient
 
 START = datetime(2026, 11, 21, 12, 0, 40, tzinfo=UTC)
 MEASURED = Measured(start=START, end=START + timedelta(seconds=95), requests=30, mean_ms=1250.0, streamed=False)
@@ -42,7 +42,7 @@ class FakeCloudWatch:
         MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
         StartTime: datetime,  # noqa: N803 (likewise)
         EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
+    ) -> dict[str, object]:
         if self.refusal is not None:
             raise self.refusal
         self.asked = {"queries": MetricDataQueries, "start": StartTime, "end": EndTime}
@@ -72,7 +72,7 @@ def ask(
         MEASURED,
         variant_name=variant or None,
         patience_s=patience_s,
-        cloudwatch=cloudwatch,
+        cloudwatch=cast("CloudWatchClient", cloudwatch),
         now=lambda: clock.now,
         sleep=clock.sleep,
     )

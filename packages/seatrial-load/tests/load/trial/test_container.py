@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -21,7 +21,8 @@ from seatrial_load.trial.finalize import conclude_trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial_load.aws.cloudwatch import CloudWatch, MetricData
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
     from seatrial_load.aws.container_metrics import MetricSeries, PromQl
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
@@ -37,14 +38,19 @@ FULL = {
 class NoMetrics:
     """A CloudWatch that nobody has written to."""
 
-    def get_metric_data(self, **_asked: object) -> MetricData:
+    def get_metric_data(self, **_asked: object) -> dict[str, object]:
         return {"MetricDataResults": []}
 
 
 class MinutesOfGpus:
     """A CloudWatch with two minutes of a component's accelerators."""
 
-    def get_metric_data(self, *, MetricDataQueries: Sequence[Mapping[str, object]], **_asked: object) -> MetricData:  # noqa: N803 (boto3's name)
+    def get_metric_data(
+        self,
+        *,
+        MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's name)
+        **_asked: object,
+    ) -> dict[str, object]:
         told = {"gpu": [20.0, 95.0], "memory": [50.0, 80.0]}
         minutes = [datetime.fromtimestamp(at_s, UTC) for at_s in (990.0, 1_020.0)]
         ids = [f"{query['Id']}" for query in MetricDataQueries]
@@ -62,10 +68,12 @@ class Ended:
     request: TrialRequest
     levels: tuple[LevelResult, ...]
 
-    def told(self, promql: PromQl | None, cloudwatch: CloudWatch | None = None, **changes: object) -> TrialResult:
+    def told(
+        self, promql: PromQl | None, cloudwatch: NoMetrics | MinutesOfGpus | None = None, **changes: object
+    ) -> TrialResult:
         progress = TrialProgress(started_at="2026-11-26T01:02:03+00:00", elapsed_s=120.0, sent=0, live=not_proven(),
                                  levels=self.levels, stopped=OVER)  # fmt: skip
-        tools = Tools(cloudwatch=cloudwatch or NoMetrics(), promql=promql)
+        tools = Tools(cloudwatch=cast("CloudWatchClient", cloudwatch or NoMetrics()), promql=promql)
         return conclude_trial(replace(self.request, **changes), progress, tools, patience_s=0.0)  # type: ignore[arg-type]  # of a test
 
 

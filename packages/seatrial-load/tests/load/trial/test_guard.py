@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from botocore.exceptions import ClientError
@@ -15,7 +15,8 @@ from seatrial_load.trial.guard import Guard, guard_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seatrial_load.aws.cloudwatch import AlarmState, AlarmStates, MetricData
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
     from seatrial_load.documents.request import TrialRequest
 
     MakeRequest = Callable[..., TrialRequest]
@@ -49,16 +50,14 @@ class Watched:
         AlarmNames: Sequence[str],  # noqa: N803 (boto3's names)
         AlarmTypes: Sequence[str],  # noqa: N803 (likewise)
         MaxRecords: int,  # noqa: N803 (likewise)
-    ) -> AlarmStates:
+    ) -> dict[str, object]:
         assert tuple(AlarmTypes) == ("MetricAlarm", "CompositeAlarm")
         assert len(AlarmNames) <= MaxRecords == 100
         self.looks += 1
         if self.failures:
             self.failures -= 1
             raise DENIED
-        known: list[AlarmState] = [
-            {"AlarmName": name, "StateValue": self.states[name]} for name in AlarmNames if name in self.states
-        ]
+        known = [{"AlarmName": name, "StateValue": self.states[name]} for name in AlarmNames if name in self.states]
         return {
             "MetricAlarms": [one for one in known if one["AlarmName"] not in self.composite],
             "CompositeAlarms": [one for one in known if one["AlarmName"] in self.composite],
@@ -70,7 +69,7 @@ class Watched:
         MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
         StartTime: datetime,  # noqa: N803 (likewise)
         EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
+    ) -> dict[str, object]:
         self.queries, self.window = list(MetricDataQueries), (StartTime, EndTime)
         return {
             "MetricDataResults": [
@@ -103,7 +102,7 @@ def guard(trial_request: MakeRequest) -> Callable[..., tuple[Guard, Watched, Tim
     def make(*alarms: str, **world: object) -> tuple[Guard, Watched, Time]:
         watched, time = Watched(**world), Time()  # type: ignore[arg-type]  # a maker for tests: keywords of any type
         request = trial_request(manner="in_place", alarms=alarms, objectives=OBJECTIVES)
-        made = Guard(request, cloudwatch=watched, alarms=watched, clock=time, now=lambda: NOW)
+        made = Guard(request, cloudwatch=cast("CloudWatchClient", watched), clock=time, now=lambda: NOW)
         return made, watched, time
 
     return make
@@ -206,8 +205,7 @@ def test_beside_a_block_both_reasons_are_told(guard: MakeGuard) -> None:
 
 
 def test_only_a_trial_beside_users_is_watched(trial_request: MakeRequest) -> None:
-    watched = Watched()
-    tools = Tools(cloudwatch=watched, alarms=watched)
+    tools = Tools(cloudwatch=cast("CloudWatchClient", Watched()))
     assert guard_of(trial_request(manner="in_place"), tools) is not None
     assert guard_of(trial_request(), tools) is None
     assert guard_of(trial_request(manner="verify"), tools) is None

@@ -25,9 +25,9 @@ from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_sagemaker import SageMakerClient
 
-    from seatrial_load.aws.cloudwatch import AlarmStates, MetricData
     from seatrial_load.trial.dependencies import ShouldStop
 
     MakeRequest = Callable[..., TrialRequest]
@@ -74,7 +74,7 @@ class Aws:
         AlarmNames: Sequence[str],  # noqa: N803 (boto3's names)
         AlarmTypes: Sequence[str],  # noqa: N803 (likewise)
         MaxRecords: int,  # noqa: N803 (likewise)
-    ) -> AlarmStates:
+    ) -> dict[str, object]:
         del AlarmTypes, MaxRecords
         return {"MetricAlarms": [{"AlarmName": name, "StateValue": self.alarm} for name in AlarmNames]}
 
@@ -84,7 +84,7 @@ class Aws:
         MetricDataQueries: Sequence[Mapping[str, object]],  # noqa: N803 (boto3's names)
         StartTime: datetime,  # noqa: N803 (likewise)
         EndTime: datetime,  # noqa: N803 (likewise)
-    ) -> MetricData:
+    ) -> dict[str, object]:
         del StartTime, EndTime
         users = [] if self.users is None else [self.users]
         return {
@@ -113,8 +113,7 @@ class World:
         return Tools(
             credentials=CREDENTIALS,
             sagemaker=cast("SageMakerClient", aws),
-            cloudwatch=aws,
-            alarms=aws,
+            cloudwatch=cast("CloudWatchClient", aws),
             wall_clock=lambda: NOW,
             sleep=self.slept.append,
             calibrates=False,

@@ -16,6 +16,8 @@ from seatrial_laptop.aws.control_plane.rollout import rollback_batch_size, updat
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 
 
@@ -186,17 +188,24 @@ def test_an_alarm_rolls_back_what_was_replaced(laptop: Laptop, control: Callable
     cloudwatch.delete_alarms(AlarmNames=[alarm])
 
 
+def put_alarm(cloudwatch: CloudWatchClient, name: str) -> None:
+    """Make an alarm that nothing raises by itself."""
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace="AWS/SageMaker",
+        MetricName="Invocations",
+        Statistic="Sum",
+        Period=3600,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+
+
 def test_an_execution_role_must_be_allowed_to_describe_the_alarms(laptop: Laptop) -> None:
     alarm, role = laptop.name("alarm"), laptop.name("instances")
     cloudwatch, iam = boto3.client("cloudwatch"), boto3.client("iam")
-    watched: dict[str, Any] = {
-        "Namespace": "AWS/SageMaker",
-        "MetricName": "Invocations",
-        "Statistic": "Sum",
-        "Period": 3600,
-    }
-    compared: dict[str, Any] = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
-    cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
+    put_alarm(cloudwatch, alarm)
     arn = iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Statement": []}))["Role"]["Arn"]
     component = laptop.component(laptop.endpoint(most_instances=3, role=arn), laptop.model(), copies=2)
     ask = {"InferenceComponentName": component, "Specification": specification(laptop.model())}
@@ -273,14 +282,7 @@ def test_an_update_needs_no_model_of_the_former_specification_unless_it_is_rolle
     slow = laptop.model()
     alarm = laptop.name("alarm")
     cloudwatch = boto3.client("cloudwatch")
-    watched: dict[str, Any] = {
-        "Namespace": "AWS/SageMaker",
-        "MetricName": "Invocations",
-        "Statistic": "Sum",
-        "Period": 3600,
-    }
-    compared: dict[str, Any] = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
-    cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
+    put_alarm(cloudwatch, alarm)
     before = laptop.ports(component)
     laptop.sagemaker.update_inference_component(
         **ask, Specification=specification(slow), DeploymentConfig=rolling(alarm, wait_s=3600)

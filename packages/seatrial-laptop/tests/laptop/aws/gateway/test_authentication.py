@@ -33,6 +33,8 @@ from seatrial_laptop.state import RunningProcess
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mypy_boto3_sts.type_defs import CredentialsTypeDef
+
     from seatrial_laptop.aws.gateway.asgi import Message
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
@@ -313,10 +315,9 @@ class TestRoutes:
     """What a request does is told by where it goes; the service that its sender signed for changes nothing."""
 
     @pytest.fixture
-    def bucket_user(self, roles: Roles) -> dict[str, str]:
+    def bucket_user(self, roles: Roles) -> CredentialsTypeDef:
         role = roles.role({"Effect": "Allow", "Action": "s3:*", "Resource": "*"})
-        made: Any = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
-        return dict(made)
+        return boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
 
     @pytest.mark.parametrize("service", ["s3", "sagemaker", "execute-api"])
     @pytest.mark.parametrize(
@@ -338,7 +339,7 @@ class TestRoutes:
         ],
     )
     def test_who_may_use_s3_alone_may_do_nothing_else(
-        self, laptop: Laptop, bucket_user: dict[str, str], method: str, path: str, service: str
+        self, laptop: Laptop, bucket_user: CredentialsTypeDef, method: str, path: str, service: str
     ) -> None:
         key = (bucket_user["AccessKeyId"], bucket_user["SecretAccessKey"])
         headers = signed(
@@ -472,15 +473,12 @@ class TestOnTheWire:
         role = roles.role({"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"})
         made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
         once = Config(retries={"total_max_attempts": 1})
-        key: dict[str, Any] = {
-            "aws_access_key_id": made["AccessKeyId"],
-            "aws_secret_access_key": made["SecretAccessKey"],
-        }
-        with_token = boto3.client("s3", aws_session_token=made["SessionToken"], config=once, **key)
+        key, secret, token = made["AccessKeyId"], made["SecretAccessKey"], made["SessionToken"]
+        with_token = boto3.Session(key, secret, token).client("s3", config=once)
         assert with_token.list_buckets()["ResponseMetadata"]["HTTPStatusCode"] == 200
-        for wrong in ({**key, "aws_session_token": "another"}, {**key, "aws_secret_access_key": "wrong"}):
+        for wrong in (boto3.Session(key, secret, "another"), boto3.Session(key, "wrong", token)):
             with pytest.raises(ClientError) as refused:
-                boto3.client("s3", config=once, **{"aws_session_token": made["SessionToken"], **wrong}).list_buckets()
+                wrong.client("s3", config=once).list_buckets()
             assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
     def test_a_presigned_url_works_without_headers(self, laptop: Laptop) -> None:
