@@ -46,7 +46,7 @@ def predict_command(
     default = read_engine(engine)
     content, where = _read(rows)
     columns, asked = read_rows(content, where, engine=default, load=load)
-    if strict or not any(row.asked for row in asked):
+    if strict or not any(row.spec for row in asked):
         refuse_problems(asked)
     table = answered(columns, asked, form, load)
     if output_format == "csv":

@@ -59,7 +59,12 @@ class Upload:
         if len(self.checksums.parts) == 1:
             self._whole()
         else:
-            self._in_parts()
+            at, key = self.destination, self.destination.key(self.file.name)
+            upload_id = self._begun()
+            parts = list(self._parts(upload_id))
+            at.s3.complete_multipart_upload(
+                Bucket=at.bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts}
+            )
 
     def _whole(self) -> None:
         at = self.destination
@@ -73,12 +78,6 @@ class Upload:
         )
         self.on_bytes(self.file.size_bytes)
 
-    def _in_parts(self) -> None:
-        at, key = self.destination, self.destination.key(self.file.name)
-        upload_id = self._begun()
-        parts = list(self._parts(upload_id))
-        at.s3.complete_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts})
-
     def _parts(self, upload_id: str) -> Iterator[CompletedPartTypeDef]:
         at, size = self.destination, part_bytes(self.file.size_bytes)
         there = self._parts_there(upload_id)
@@ -86,6 +85,7 @@ class Upload:
             if self.stop.is_set():
                 raise StoppedError
             length = min(size, self.file.size_bytes - (number - 1) * size)
+            # By checksum, not by number alone: the file may have changed since the upload began.
             tag = there.get((number, checksum, length))
             if tag is None:
                 tag = at.s3.upload_part(
@@ -124,11 +124,11 @@ class Upload:
         """
         at, key = self.destination, self.destination.key(self.file.name)
         pages = at.s3.get_paginator("list_multipart_uploads").paginate(Bucket=at.bucket, Prefix=key)
-        old = [found for page in pages for found in page.get("Uploads", ()) if found["Key"] == key]
+        old = [upload for page in pages for upload in page.get("Uploads", ()) if upload["Key"] == key]
         if old and self.file.told is None:
-            return max(old, key=lambda found: found["Initiated"])["UploadId"]
-        for found in old:
-            at.s3.abort_multipart_upload(Bucket=at.bucket, Key=key, UploadId=found["UploadId"])
+            return max(old, key=lambda upload: upload["Initiated"])["UploadId"]
+        for upload in old:
+            at.s3.abort_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload["UploadId"])
         return at.s3.create_multipart_upload(
             Bucket=at.bucket,
             Key=key,

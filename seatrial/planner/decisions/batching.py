@@ -38,7 +38,6 @@ def choose_max_model_len(
     """Return the longest request that a deployment must hold: the spec's, or the workload's longest one's, rounded up.
 
     Args:
-        endpoint: The endpoint.
         lengths: How long prompts and answers are.
         architecture: The model.
         compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
@@ -68,7 +67,6 @@ def settle_max_model_len(
 
     Args:
         least: The longest request that it must take.
-        demand: What is asked.
         memory: How the memory of one accelerator is divided.
         batched_tokens: Prompt tokens of one iteration.
         groups: Groups of the copy's accelerators that each have a KV cache.
@@ -119,6 +117,7 @@ def choose_batched_tokens(
 
     An engine with compiled shapes takes one prompt at a time and fills it up to `max_model_len`.
     """
+    # Not the default of the engine: a prompt is padded to the compiled length, whatever it has.
     if engine.compiled_shapes:
         return Decision(value=max_model_len, because="One prompt at a time, filled up to max_model_len.")
     overrides, workload = endpoint.serving.overrides, endpoint.workload
@@ -152,6 +151,7 @@ def choose_max_num_seqs(
     """
     if overrides.max_num_seqs is not None:
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
+    # By as much as the prediction may be too low: a limit below what a copy takes would throttle it.
     allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
         held = counted(capacity, "concurrent request")

@@ -204,14 +204,15 @@ class Demand:
 
 def read_objectives(endpoint: EndpointSpec) -> tuple[LatencyBound, ...]:
     """Return every bound of the SLO on its own percentile, and the timeout that no request may pass."""
-    found = [
+    bounds = [
         LatencyBound(("slo", metric, name), metric, name, bound)
         for metric in METRICS
         for name, bound in getattr(endpoint.slo, metric).model_dump().items()
         if bound is not None
     ]
+    # Always the last objective: whoever leaves out the SLO keeps it (`objectives[-1:]`).
     timeout_ms = endpoint.trial.request_timeout_s * MS_PER_S
-    return (*found, LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))
+    return (*bounds, LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))
 
 
 @dataclass(frozen=True, slots=True)
