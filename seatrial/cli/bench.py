@@ -194,12 +194,14 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
 def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
     from seatrial.workload.tokenizer import token_count
     from seatrial.workload.write import write_prompts
+    from seatrial_load.documents.arrivals import ARRIVALS
     from seatrial_load.measure.lengths import lengths_of
     from seatrial_load.metrics.level import level_size
 
     load = request.load
     sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
+    is_open = ARRIVALS[load.arrival].is_open
+    requests = round(math.fsum(load.rates_per_s) * load.level_s) if is_open else sum(sizes)
     prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
     lengths = lengths_of(request.workload)
     asked = (lengths.of(row) for row in range(prompts))

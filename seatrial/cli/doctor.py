@@ -103,7 +103,7 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import AskedEndpoint
-    from seatrial_load.aws.promql import cloudwatch_promql
+    from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     if environment is not None:
         if region is not None:
@@ -129,7 +129,7 @@ def _of_environment(endpoint: str, environment: str, environments: Path | None) 
     from seatrial.deployment.document import endpoint_name, stack_name
     from seatrial.operations.doctor.gather import AskedEndpoint
     from seatrial.specs.load import load_environment
-    from seatrial_load.aws.promql import cloudwatch_promql
+    from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     name, generation, region = live_name(endpoint, environment, environments)
     file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 
 if TYPE_CHECKING:

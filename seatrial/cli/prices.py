@@ -145,8 +145,7 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     """
     from seatrial.specs.prices import prices_text
     from seatrial_base.errors import SpecError
-    from seatrial_base.file_lock import changing
-    from seatrial_base.files import write_whole
+    from seatrial_base.files import changing, write_whole
 
     try:
         with changing(file):

@@ -41,8 +41,8 @@ def token_command(
     The token has the authority of your AWS credentials and ends with them. Make it where it is used:
     `eval "$(seatrial token chat -e dev --export)"`. Programs renew theirs with `seatrial.client.token_source`.
     """
-    from seatrial_load.aws.bearer_token import bearer_token
     from seatrial_load.aws.credentials import credential_source
+    from seatrial_load.aws.sigv4 import bearer_token
     from seatrial_load.client.connection import openai_path, runtime_url
 
     if environment is None:

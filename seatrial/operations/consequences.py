@@ -31,8 +31,7 @@ from seatrial.operations.effect import (
     variant_parts,
 )
 from seatrial_base.catalog import resource_types as replacement
-from seatrial_base.catalog.handler_conditions import values_at
-from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 

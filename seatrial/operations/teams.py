@@ -16,8 +16,8 @@ from seatrial.locks.lock_file import read_locked_plan
 from seatrial.operations.drift.check import check_drift
 from seatrial.operations.drift.trials import LastTrial, deployed_trial
 from seatrial_base.errors import BenchError
-from seatrial_base.markdown import escaped
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG, TEAM_TAG
+from seatrial_base.text import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:

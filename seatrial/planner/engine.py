@@ -9,30 +9,29 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision, Image
 from seatrial.planner.decisions.batching import asked_max_model_len
 from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
-from seatrial.planner.predict.open_loop import AT_RANDOM, Arrivals
 from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.list_prices import priced
 from seatrial.specs.recipe import fields_of
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
-from seatrial_base.catalog.engine_choice import (
+from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     EngineCandidate,
     EngineCase,
     Fact,
     best_candidate,
     choice_warnings,
+    find_engine,
     rule_reasons,
     why_chosen,
 )
-from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
+from seatrial_load.documents.arrivals import ARRIVALS, Poisson, replay_speed
 from seatrial_load.measure.conversations import cached_share
-from seatrial_load.measure.due_times import replay_speed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.catalog.neuron import NeuronEngine
     from seatrial_base.findings import Finding
+    from seatrial_load.documents.arrivals import Arrivals
     from seatrial_load.measure.conversations import Conversations
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
@@ -450,15 +450,10 @@ def arrivals_of(loaded: LoadedSpec) -> Arrivals | None:
     workload = loaded.endpoint.workload
     if workload.requests_per_second is None:
         return None
-    match workload.arrivals:
-        case "constant":
-            return Arrivals("constant")
-        case "gamma":
-            return Arrivals("gamma", workload.arrival_smoothness)
-        case "recorded":
-            return Arrivals("recorded", times_s=loaded.dataset.times_s)
-        case _:
-            return AT_RANDOM
+    kind = ARRIVALS[workload.arrivals]
+    # a closed loop would measure no queue, though the users of a rate make one
+    kind = kind if kind.is_open else Poisson
+    return kind(smoothness=workload.arrival_smoothness, times_s=loaded.dataset.times_s)
 
 
 def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
@@ -467,7 +462,7 @@ def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     rate = workload.requests_per_second
     if rate is None:
         return ()
-    if workload.arrivals == "closed":
+    if not ARRIVALS[workload.arrivals].is_open:
         queue = "Latencies are predicted for requests at random times."
         return (f"{queue} The trial waits for answers, so it measures no queue: write workload.arrivals: poisson.",)
     if not times_s:

@@ -22,8 +22,7 @@ from seatrial.operations.app import app_root, app_variables
 from seatrial.probe.answer import probe_answer
 from seatrial.probe.pinned import ProbedHardware
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
-from seatrial_base.file_lock import hold_file_lock
-from seatrial_base.files import follow_links
+from seatrial_base.files import follow_links, hold_file_lock
 from seatrial_base.findings import Finding, Place
 from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
 from seatrial_laptop.demo.progress import shown_beside
@@ -49,8 +48,8 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_laptop.demo.cdk_cli import ToolOutcome
     from seatrial_laptop.demo.progress import Steps
+    from seatrial_load.documents.progress import Watch
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.trial.events import Watch
 
 _FOLDER = ".seatrial/probe"
 RULE = "SEA525"

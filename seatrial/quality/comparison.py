@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 from seatrial_base.errors import SpecError
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, percentile, share_interval
 from seatrial_load.quality.scores import FEWEST_PROMPTS, perplexity
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 from seatrial_load.quality.scores import is_exact_match, normalized, token_sums
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from seatrial_base.units import digits, exported, fine_percent, tenths, usd, who
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Metric, Objective
-    from seatrial_load.documents.result import Interval, LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 
 OfLevelT = TypeVar("OfLevelT")

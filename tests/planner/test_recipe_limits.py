@@ -18,9 +18,9 @@ from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.catalog.engines import ENGINE_CANDIDATES
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import ACCELERATORS
 from seatrial_base.errors import PlanError, SpecError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.engine_choice import status_of
+from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import image_digest
 from seatrial_base.units import counted
 

@@ -34,10 +34,9 @@ from seatrial.operations.doctor.facts import (
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.preflight import secret_check, weights_check
 from seatrial.operations.preflight.quotas import Need, quota_checks
-from seatrial_base.candidates import is_candidate_name_of, maker_of
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
-from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
+from seatrial_base.text import printable
 from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 LAST_LINES = 40
 LONGEST_LINE = 400

@@ -22,7 +22,7 @@ from seatrial.operations.preflight.quotas import instance_checks, needs_of
 from seatrial.specs.guests import hosts
 from seatrial.specs.load import environments_of, load_environment
 from seatrial.specs.yaml_source import read_source
-from seatrial_base.catalog.engine_choice import status_of
+from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
 from seatrial_base.errors import BenchError, SeatrialError
 from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
     from seatrial.documents.live_stack import LiveStack
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
 ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_load.documents.result import TrialResult
 
 _RULE = "SEA435"

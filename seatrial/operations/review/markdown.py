@@ -19,8 +19,8 @@ from seatrial.operations.review.view import (
     review_headlines,
 )
 from seatrial.operations.template_diff import ORDER
-from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.printer import markdown_lines, tally
+from seatrial_base.text import code, escaped, fenced, folded
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:

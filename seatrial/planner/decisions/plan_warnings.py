@@ -9,8 +9,7 @@ from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_word
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.weights_folder import indexed_bytes
-from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
-from seatrial_base.catalog.parsers import PLUGINS, parser_names
+from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 

@@ -15,7 +15,7 @@ from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
-from seatrial_base.catalog.config_families import unplanned_feature
+from seatrial_base.catalog.config_json import unplanned_feature
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:

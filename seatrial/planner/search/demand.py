@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import Calibrated, Calibration
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Speculation
-    from seatrial.planner.predict.open_loop import Arrivals, OpenLevel
+    from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.predict.simulation import Protocol, SimulatedLevel
     from seatrial.planner.recipe_limits import RecipeEngine
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance, Purchase
     from seatrial_lint.engines.engine_options import OptionValue
+    from seatrial_load.documents.arrivals import Arrivals
     from seatrial_load.measure.lengths import RequestLengths
 
 Metric = Literal["ttft_ms", "tpot_ms", "e2e_latency_ms"]
@@ -131,7 +133,7 @@ class Demand:
     @property
     def open_trial(self) -> bool:
         """Whether the trial sends by a schedule, whatever is answered: its SLO is that of a rate alone."""
-        return self.endpoint.workload.arrivals != "closed"
+        return ARRIVALS[self.endpoint.workload.arrivals].is_open
 
     @property
     def overrides(self) -> ServingOverrides:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.planner.tables import options, published_names
 from seatrial_base.catalog.engines import Family, find_engine
-from seatrial_base.catalog.model_names import unsupported_format
-from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model
+from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model, unsupported_format
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import MOST_LISTED

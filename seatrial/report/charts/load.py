@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Metric, Statistic
-    from seatrial_load.documents.result import Interval, LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
 LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")
@@ -50,13 +51,12 @@ def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
 
 def is_open(result: TrialResult) -> bool:
     """Return whether every level is of an open loop: then a level is named by the rate that it offered."""
-    return bool(result.levels) and all(level.offered_requests_per_s is not None for level in result.levels)
+    return bool(result.levels) and all(level.is_open for level in result.levels)
 
 
 def level_load(level: LevelResult, result: TrialResult) -> float:
     """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
-    offered = level.offered_requests_per_s
-    return offered if is_open(result) and offered is not None else level.concurrency
+    return level.offered_load if is_open(result) else level.concurrency
 
 
 @dataclass(frozen=True)

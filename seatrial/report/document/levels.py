@@ -34,20 +34,23 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.trial.manner import adds_load
+from seatrial_load.trial.budget import adds_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult, Unmeasured
+    from seatrial_load.documents.result import LevelResult, SearchStep, TrialResult, Unmeasured
+
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."
@@ -133,7 +136,7 @@ def throughput_table(result: TrialResult) -> Table:
 
 def protocol_table(result: TrialResult) -> Table:
     """Return how each level was measured, and for how long."""
-    opened = any(level.arrival != "closed" for level in result.levels)
+    opened = any(ARRIVALS[level.arrival].is_open for level in result.levels)
     cached = any(level.cached_share is not None for level in result.levels)
     share = planned_cached_share(result.request.workload)
     planned = "" if share is None else f"planned {percent(share)}"
@@ -196,7 +199,7 @@ def _together(result: TrialResult) -> str:
 
 def _reading(result: TrialResult) -> str:
     ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
-    if result.request.load.arrival != "closed":
+    if ARRIVALS[result.request.load.arrival].is_open:
         return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
     copies = result.request.copy_count
     return (
@@ -450,8 +453,8 @@ def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:
 
 def _name(level: LevelResult) -> str:
     void = "" if level.valid else " (void)"
-    if level.offered_requests_per_s is not None:
-        return f"{level.offered_requests_per_s:g}/s{void}"
+    if level.is_open:
+        return f"{level.offered_load:g}/s{void}"
     return f"concurrency {level.concurrency}{void}"
 
 

@@ -35,9 +35,9 @@ from seatrial.report.document.provenance import (
 )
 from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
-    from seatrial_load.documents.result import Distribution, Interval, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution, Interval
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}

@@ -11,6 +11,7 @@ from seatrial.locks.provenance import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
 from seatrial_base.table import Cell, Column, Table
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.options import OPTIONS
 from seatrial_load.documents.request import JUMPSTART_LEVELS, LIMITS
 
@@ -156,7 +157,7 @@ def _target_options(request: TrialRequest) -> Iterator[str]:
     for objective in request.objectives:
         statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
         yield from ("--slo", f"{objective.metric}{statistic}={_exact(objective.bound)}")
-    if request.load.arrival == "closed":
+    if not ARRIVALS[request.load.arrival].is_open:
         yield from ("--gate", str(request.gate_concurrency))
     if request.usd_per_hour_per_copy is not None:
         yield from ("--usd-per-hour", _exact(request.usd_per_hour_per_copy))
@@ -179,7 +180,7 @@ def _load_options(request: TrialRequest) -> Iterator[str]:
             yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
     else:
         yield from _timing(load)
-    if load.requests is not None and load.arrival == "closed":
+    if load.requests is not None and not ARRIVALS[load.arrival].is_open:
         yield from ("--requests", str(load.requests))
     if request.target.kind == "openai":
         yield from _limit_options(load)
@@ -188,7 +189,7 @@ def _load_options(request: TrialRequest) -> Iterator[str]:
 def _limit_options(load: Load) -> Iterator[str]:
     """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
     said = () if load.protocol == "seatrial" else ("--timeout",)
-    said = (*said, "--connections") if load.arrival == "closed" else said
+    said = said if ARRIVALS[load.arrival].is_open else (*said, "--connections")
     for row in OPTIONS.values():
         if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in said:
             value = getattr(load, row.name)
@@ -197,18 +198,16 @@ def _limit_options(load: Load) -> Iterator[str]:
 
 
 def _timing(load: Load) -> Iterator[str]:
-    match load.arrival:
-        case "closed":
-            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
-        case "replay":
-            yield from ("--trace", "TRACE")
-        case _ if load.gate_rate_per_s is not None:
-            pass  # the spec's own
-        case _:
-            rates = ",".join(_exact(rate) for rate in load.rates_per_s)
-            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
-            if load.arrival == "gamma":
-                yield from ("--smoothness", _exact(load.arrival_smoothness))
+    arrivals = ARRIVALS[load.arrival]
+    if not arrivals.is_open:
+        yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+    elif arrivals.follows_trace:
+        yield from ("--trace", "TRACE")
+    elif load.gate_rate_per_s is None:  # else the rates are the spec's own
+        rates = ",".join(_exact(rate) for rate in load.rates_per_s)
+        yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
+        if arrivals.takes_smoothness:
+            yield from ("--smoothness", _exact(load.arrival_smoothness))
     if load.search != "sweep":
         yield from ("--search", load.search, "--goal", load.goal)
 

@@ -10,9 +10,8 @@ from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.section import Section
 from seatrial.report.document.slo import METRICS
 from seatrial.report.values import measured_cell, number_cell, percent
-from seatrial_base.markdown import escaped
-from seatrial_base.printable import printable
 from seatrial_base.table import Cell, Column, Table, Tone, html_table
+from seatrial_base.text import escaped, printable
 from seatrial_base.units import GIB, counted, digits, usd
 from seatrial_load.measure.interval import CONFIDENCE
 

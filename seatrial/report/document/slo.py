@@ -20,7 +20,7 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import digits, exported
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ _NOT_TOLD = "not told by the answers"
 
 def checks_section(result: TrialResult) -> Section:
     """Return measured against bound, objective by objective, and the scaling target."""
-    opened = any(level.offered_requests_per_s is not None for level in result.levels)
+    opened = any(level.is_open for level in result.levels)
     rate = result.request.load.gate_rate_per_s
     offered = "the highest rate offered" if rate is None else f"{rate:g} requests/s"
     where = offered if opened else f"concurrency {result.request.gate_concurrency} per copy"

@@ -19,6 +19,7 @@ from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import GB, S_PER_HOUR, counted, short, usd, whole_or_tenths
+from seatrial_load.documents.arrivals import ARRIVALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,13 +52,6 @@ _MOST_BOUNDS = 2  # on the screen; --section curve has every latency
 _FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
 _HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more stands above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
-_TIMING: Mapping[str, str] = {
-    "closed": "at random",
-    "poisson": "at random",
-    "gamma": "gamma gaps",
-    "constant": "evenly spaced",
-    "recorded": "as recorded",
-}
 _UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
 
 
@@ -338,7 +332,7 @@ def _traffic(loaded: LoadedSpec) -> str:
     load = loaded.endpoint.workload
     if load.concurrency is not None:
         return f"{load.concurrency:,} concurrent requests"
-    return f"{load.requests_per_second:g} requests/s, {_TIMING[load.arrivals]}"
+    return f"{load.requests_per_second:g} requests/s, {ARRIVALS[load.arrivals].timing}"
 
 
 def _cost(plan: Plan) -> str:

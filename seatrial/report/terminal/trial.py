@@ -15,8 +15,8 @@ from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
 from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
+from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, Told
 from seatrial_load.trial.budget import budget_s
-from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Check, Comparison, LevelResult, TrialResult
-    from seatrial_load.trial.events import TrialEvent
 
 
 MOST_CHANGES = 10

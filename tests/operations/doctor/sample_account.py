@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.gather import AskedEndpoint, examine
-from seatrial_base.candidates import candidate_name, candidate_tags
+from seatrial_base.tags import candidate_name, candidate_tags
 from tests.operations.test_preflight import Account
 from tests.sample_plan import LMI_IMAGE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.operations.doctor.facts import Examination
     from seatrial_base.findings import Finding
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 ROLE = "arn:aws:iam::123456789012:role/dev-chat-model"

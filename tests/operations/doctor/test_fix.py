@@ -8,8 +8,7 @@ import pytest
 
 from seatrial.operations.doctor.fix import Patience, StepOutcome, carry_out
 from seatrial.operations.doctor.steps import FixStep, fix_steps
-from seatrial_base.candidates import candidate_name
-from seatrial_base.tags import STACK_TAG
+from seatrial_base.tags import STACK_TAG, candidate_name
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target
 
 if TYPE_CHECKING:
