@@ -242,7 +242,7 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     """Return the recipes of a model, the plain one among them: those that run by the spec's objective, then the others.
 
     Args:
-        loaded: What is asked for; its own recipe is among the rows.
+        loaded: The spec in its environment; its own recipe is among the rows.
         every: Also three optimizations together; without, two at most.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.planner.decisions.batching import asked_max_model_len
+from seatrial.planner.decisions.batching import fixed_max_model_len
 from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
 from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.architecture import read_architecture
@@ -501,7 +501,7 @@ def _repeated(loaded: LoadedSpec, conversations: Conversations) -> str:
 
 
 def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
-    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
+    workload, fixed = loaded.endpoint.workload, fixed_max_model_len(loaded.endpoint)
     tokens, context = loaded.lengths.longest, architecture.max_context
     name = architecture.id
     if tokens > context:

@@ -126,7 +126,7 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
 
 
 def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolved:
-    """Resolve what is asked, with the engine's constants of the version that is given.
+    """Resolve the requirements, with the engine's constants of the version that is given.
 
     Raises:
         SpecError: When the values can't be resolved; each problem is placed in the lock of `loaded`.

@@ -1,4 +1,4 @@
-"""Makes the plan in typed stages: resolve what is asked, search, lay out the best deployment, derive limits, predict.
+"""Makes the plan in typed stages: resolve the requirements, search, lay out the best, derive limits, predict.
 
 LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, ServingLimits, CopyPrediction -> Plan
 """

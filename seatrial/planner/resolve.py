@@ -74,7 +74,7 @@ class Resolved:
 
 
 def resolve(loaded: LoadedSpec) -> Resolved:
-    """Resolve what is asked.
+    """Resolve the requirements.
 
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown, or the recipe can't be served.

@@ -416,7 +416,7 @@ def _only_component(endpoint_name: str, reader: AwsReader, where: str) -> str:
 
 
 def check_hardware(live: ProbedEndpoint, requested: ProbedHardware | None) -> None:
-    """Refuse an endpoint that runs on other hardware than the candidate that is asked for.
+    """Refuse an endpoint that runs on other hardware than the requested candidate.
 
     Raises:
         BenchError: SEA502.

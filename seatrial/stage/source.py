@@ -39,14 +39,14 @@ class SourceFile:
     Attributes:
         name: Its path below the model's folder, with forward slashes.
         size_bytes: Its size.
-        told: The digest that the source itself tells, as `sha256:HEX` or `git-sha1:HEX` (the blob's id); `None` when
-            the source tells none, as a folder.
+        listed_digest: The digest that the source itself lists, as `sha256:HEX` or `git-sha1:HEX` (the blob's id);
+            `None` when it lists none, as a folder.
         fetch: Lends the file on this machine for as long as the context lasts; safe to call from several threads.
     """
 
     name: str
     size_bytes: int
-    told: str | None
+    listed_digest: str | None
     fetch: Callable[[], AbstractContextManager[Path]]
 
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from seatrial.stage.destination import MANIFEST, Manifest, ManifestFile, for_each, manifest_text, s3_failures
 from seatrial.stage.source import base64_of, checksums_of, hex_of
-from seatrial.stage.upload import TOLD, Upload, encryption
+from seatrial.stage.upload import SOURCE_DIGEST, Upload, encryption
 from seatrial_base.errors import StageError
 
 if TYPE_CHECKING:
@@ -82,20 +82,20 @@ def _look(file: SourceFile, destination: Destination, stop: threading.Event) -> 
     if head is None or head["ContentLength"] != file.size_bytes:
         return Look(file, None, None)
     # The source tells a digest, so that nothing has to be read, or downloaded, to compare.
-    if file.told is not None:
-        return Look(file, None, _told_entry(file, head))
+    if file.listed_digest is not None:
+        return Look(file, None, _entry_by_digest(file, head))
     with file.fetch() as path:
         checksums = checksums_of(path, file.size_bytes, stop)
     right = head.get("ChecksumSHA256") == checksums.s3
     return Look(file, checksums, entry_of(file, checksums) if right else None)
 
 
-def _told_entry(file: SourceFile, head: HeadObjectOutputTypeDef) -> ManifestFile | None:
+def _entry_by_digest(file: SourceFile, head: HeadObjectOutputTypeDef) -> ManifestFile | None:
     """Return the entry of an object that was copied from a file of the digest that the source tells, else `None`."""
     checksum = head.get("ChecksumSHA256", "")
-    if not checksum or head["Metadata"].get(TOLD) != file.told:
+    if not checksum or head["Metadata"].get(SOURCE_DIGEST) != file.listed_digest:
         return None
-    kind, _, digest = (file.told or "").partition(":")
+    kind, _, digest = (file.listed_digest or "").partition(":")
     in_parts = "-" in checksum
     sha256 = digest if kind == "sha256" else "" if in_parts else hex_of(checksum)
     if not sha256 or (not in_parts and checksum != base64_of(sha256)):
@@ -184,7 +184,7 @@ def _copy(look: Look, destination: Destination, stop: threading.Event, on_bytes:
 def _read(file: SourceFile, path: Path, stop: threading.Event) -> Checksums:
     read_bytes = path.stat().st_size
     checksums = checksums_of(path, file.size_bytes, stop)
-    if read_bytes != file.size_bytes or not checksums.agrees(file.told):
+    if read_bytes != file.size_bytes or not checksums.agrees(file.listed_digest):
         message = (
             f"{read_bytes:,} bytes were read, but the source lists {file.size_bytes:,} bytes with another checksum"
         )

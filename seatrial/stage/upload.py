@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.stage.destination import Destination
     from seatrial.stage.source import Checksums, SourceFile
 
-TOLD = "seatrial-digest"
+SOURCE_DIGEST = "seatrial-digest"
 """Metadata key of the digest that the source told. An object with it was copied from a file of that digest."""
 
 
@@ -56,27 +56,21 @@ class Upload:
             ClientError: What S3 refuses, a part whose content differs from its checksum included.
             OSError: The file can't be read.
         """
+        at, key = self.destination, self.destination.key(self.file.name)
         if len(self.checksums.parts) == 1:
-            self._whole()
-        else:
-            at, key = self.destination, self.destination.key(self.file.name)
-            upload_id = self._begun()
-            parts = list(self._parts(upload_id))
-            at.s3.complete_multipart_upload(
-                Bucket=at.bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts}
+            at.s3.put_object(
+                Bucket=at.bucket,
+                Key=key,
+                Body=self.path.read_bytes(),
+                ChecksumSHA256=self.checksums.s3,
+                Metadata=self._metadata(),
+                **encryption(at),
             )
-
-    def _whole(self) -> None:
-        at = self.destination
-        at.s3.put_object(
-            Bucket=at.bucket,
-            Key=at.key(self.file.name),
-            Body=self.path.read_bytes(),
-            ChecksumSHA256=self.checksums.s3,
-            Metadata=self._metadata(),
-            **encryption(at),
-        )
-        self.on_bytes(self.file.size_bytes)
+            self.on_bytes(self.file.size_bytes)
+            return
+        upload_id = self._begun()
+        parts = list(self._parts(upload_id))
+        at.s3.complete_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts})
 
     def _parts(self, upload_id: str) -> Iterator[CompletedPartTypeDef]:
         at, size = self.destination, part_bytes(self.file.size_bytes)
@@ -125,7 +119,7 @@ class Upload:
         at, key = self.destination, self.destination.key(self.file.name)
         pages = at.s3.get_paginator("list_multipart_uploads").paginate(Bucket=at.bucket, Prefix=key)
         old = [upload for page in pages for upload in page.get("Uploads", ()) if upload["Key"] == key]
-        if old and self.file.told is None:
+        if old and self.file.listed_digest is None:
             return max(old, key=lambda upload: upload["Initiated"])["UploadId"]
         for upload in old:
             at.s3.abort_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload["UploadId"])
@@ -138,7 +132,7 @@ class Upload:
         )["UploadId"]
 
     def _metadata(self) -> dict[str, str]:
-        return {TOLD: self.file.told} if self.file.told else {}
+        return {SOURCE_DIGEST: self.file.listed_digest} if self.file.listed_digest else {}
 
 
 def encryption(destination: Destination) -> Encryption:

@@ -27,7 +27,7 @@ _TYPICAL_REQUESTS = 2
 _USUAL_LENGTH = 4096  # what a chat that grows, or a page of context, needs; tokens
 
 
-def asked_max_model_len(endpoint: EndpointSpec) -> int | None:
+def fixed_max_model_len(endpoint: EndpointSpec) -> int | None:
     """Return the longest request that the spec fixes; None when it leaves that to the planner."""
     return endpoint.serving.overrides.max_model_len or endpoint.workload.max_model_len
 
@@ -42,7 +42,7 @@ def choose_max_model_len(
         architecture: The model.
         compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
     """
-    fixed, workload = asked_max_model_len(endpoint), endpoint.workload
+    fixed, workload = fixed_max_model_len(endpoint), endpoint.workload
     if fixed is not None:
         return Decision(value=fixed, because="The spec fixes it.")
     longest = lengths.longest
@@ -76,7 +76,7 @@ def settle_max_model_len(
         cost = "It is compiled in: every sequence of the batch reserves it."
         words = _kv_words(least.value, demand, memory, groups)
         return Decision(value=least.value, because=f"{least.because} {cost} {words}")
-    if asked_max_model_len(demand.endpoint) is not None:
+    if fixed_max_model_len(demand.endpoint) is not None:
         return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory, groups)}")
     wanted = max(_TYPICAL_REQUESTS * typical, _USUAL_LENGTH)
     bounds = {"the model's context": architecture.max_context, "the KV cache": _longest_held(architecture, memory)}
@@ -123,7 +123,7 @@ def choose_batched_tokens(
     overrides, workload = endpoint.serving.overrides, endpoint.workload
     if overrides.max_num_batched_tokens is not None:
         return Decision(value=overrides.max_num_batched_tokens, because="The spec fixes it.")
-    longest = max(lengths.input.longest, (asked_max_model_len(endpoint) or 0) - workload.output_tokens)
+    longest = max(lengths.input.longest, (fixed_max_model_len(endpoint) or 0) - workload.output_tokens)
     prompt = _rounded_up(longest)
     default = engine.default_batched_tokens
     if prompt > default and engine.scheduler == "separate":

@@ -42,6 +42,7 @@ from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words,
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.predict.open_loop import OpenLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
@@ -56,7 +57,7 @@ class Chosen:
 
     Attributes:
         loaded: The spec in its environment.
-        resolved: What is asked for.
+        resolved: The requirements.
         best: The deployment.
     """
 
@@ -207,18 +208,11 @@ def rate_points(chosen: Chosen, levels: Levels) -> tuple[RatePoint, ...]:
 
 
 def _rate_point(level: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
-    numbers = {
+    numbers = _numbers_of(level) | {
         "in_flight": level.in_flight,
-        "output_tok_s": level.output_tok_s,
         "queue_p95_ms": level.queue_ms.p95,
-        "ttft_ms": level.ttft_ms.mean,
-        "ttft_p95_ms": level.ttft_ms.p95,
         "ttft_p99_ms": level.ttft_ms.p99,
-        "tpot_ms": level.tpot_ms.mean,
-        "tpot_p95_ms": level.tpot_ms.p95,
         "itl_p99_ms": level.itl_ms.p99,
-        "e2e_latency_ms": level.e2e_latency_ms.mean,
-        "e2e_latency_p95_ms": level.e2e_latency_ms.p95,
     }
     return RatePoint(
         requests_per_second=round(requests_per_second, 6),
@@ -229,18 +223,18 @@ def _rate_point(level: OpenLevel, requests_per_second: float, saturation_per_s: 
     )
 
 
+def _numbers_of(level: Level) -> dict[str, float]:
+    # The fields that a point of the curve and one of the rates share; a plan names them flat, so that old locks read.
+    latencies = {"ttft": level.ttft_ms, "tpot": level.tpot_ms, "e2e_latency": level.e2e_latency_ms}
+    means = {f"{name}_ms": latency.mean for name, latency in latencies.items()}
+    return {"output_tok_s": level.output_tok_s, **means, **{f"{n}_p95_ms": each.p95 for n, each in latencies.items()}}
+
+
 def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
     """Return one point of the curve; two decimals are more than it is worth, and keep the lock readable."""
     level = levels.at(concurrency)
-    numbers = {
-        "output_tok_s": level.output_tok_s,
-        "ttft_ms": level.ttft_ms.mean,
-        "tpot_ms": level.tpot_ms.mean,
-        "e2e_latency_ms": level.e2e_latency_ms.mean,
+    numbers = _numbers_of(level) | {
         "ms_per_token": level.ms_per_token.mean,
-        "ttft_p95_ms": level.ttft_ms.p95,
-        "tpot_p95_ms": level.tpot_ms.p95,
-        "e2e_latency_p95_ms": level.e2e_latency_ms.p95,
         "ms_per_token_p90": level.ms_per_token.p90,
     }
     return CurvePoint(
@@ -293,7 +287,7 @@ def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
     """Warn when CloudFormation's hour may end before the candidate has started and been tried.
 
     Args:
-        trial: The trial that is asked for.
+        trial: The requested trial.
         start_s: Longest time for the download and the start of a copy.
     """
     if trial.update != "candidate" or trial.mode == "off":

@@ -136,9 +136,11 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
         "degree": f"degree {place.degree} on {place.accelerator}",
     }
     missing = " or ".join(facet_words[facet] for facet in new if facet in facet_words)
-    because = f"{_told(throughput, 'the band of throughput')} {_told(latency, 'the band of latency')}"
+    because = (
+        f"{_coverage_words(throughput, 'the band of throughput')} {_coverage_words(latency, 'the band of latency')}"
+    )
     if throughput == latency:
-        because = _told(latency, "this band")
+        because = _coverage_words(latency, "this band")
     return Band(
         throughput=throughput.throughput or 0.0,
         latency=latency.latency or 0.0,
@@ -189,7 +191,7 @@ def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) 
     return next((cell for cell in cells if getattr(cell, figure) is not None), None)
 
 
-def _told(cell: BandCell, band: str) -> str:
+def _coverage_words(cell: BandCell, band: str) -> str:
     left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {cell.left_out} was left out of the fit"
     return f"80 % of measured rows were predicted within {band} {left_out}, weighed towards {_rows_of(cell)}."
 

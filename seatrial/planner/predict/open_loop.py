@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.request_simulation import simulate_open
-from seatrial.planner.predict.simulation import distribution
+from seatrial.planner.predict.simulation import Level, distribution
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import Poisson
 from seatrial_load.documents.distribution import Distribution
@@ -35,34 +35,22 @@ AT_RANDOM: Final = Poisson()
 
 
 @dataclass(frozen=True, slots=True)
-class OpenLevel:
-    """What one copy is predicted to do at one rate; simulated, not measured. Latencies are at the client, in ms.
+class OpenLevel(Level):
+    """A level at one rate.
 
     Attributes:
         rate_per_s: Requests per second at this copy.
         in_flight: Mean number of requests in flight, by Little's law.
         most_in_flight: So many are in flight when 99 % of the requests arrive.
         queue_ms: From the arrival at the engine until the first tokens of the prompt are computed.
-        ttft_ms: Time to first token, queueing included.
-        tpot_ms: Time per output token after the first.
         itl_ms: Pause between two tokens of a request.
-        e2e_latency_ms: Request sent to last token.
-        ms_per_token: End-to-end latency over output tokens.
-        output_tok_s: Output tokens per second that are asked for.
-        late: Share of the requests that take longer than the given time.
     """
 
     rate_per_s: float
     in_flight: float
     most_in_flight: int
     queue_ms: Distribution
-    ttft_ms: Distribution
-    tpot_ms: Distribution
     itl_ms: Distribution
-    e2e_latency_ms: Distribution
-    ms_per_token: Distribution
-    output_tok_s: float
-    late: float
 
 
 def open_level(
@@ -87,6 +75,7 @@ def open_level(
         copy = replace(copy, lengths=replace(copy.lengths, in_order=True))
     alone_s = predict_at(copy, 1).e2e_latency_ms / MS_PER_S
     filling = min(_MOST_FILLING, max(_FEWEST_FILLING, math.ceil(_FILLING * rate_per_s * alone_s)))
+    # As many come after the measured requests as before them: the last one that is measured meets a full copy, too.
     due_s = arrivals.due_s(rate_per_s, (requests + 2 * filling) / rate_per_s, SEED)
     last = min(filling + requests, len(due_s)) - 1
     done, pauses = simulate_open(copy, due_s, last)

@@ -215,7 +215,7 @@ def _requests(copy: Copy, due_s: Sequence[float]) -> list[_Request]:
 
 @lru_cache(maxsize=8)
 def _known_rows(lengths: RequestLengths, cached: bool) -> list[tuple[int, int, float]]:  # noqa: FBT001 (a key)
-    """Return the rows that were asked for so far: every level of every candidate takes the same ones."""
+    """Return the rows that were needed so far: every level of every candidate takes the same ones."""
     del lengths, cached
     return []
 

@@ -353,12 +353,12 @@ def batch_time_s(copy: Copy, batch: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedLevel:
-    """What one copy is predicted to do at one concurrency; simulated, not measured.
+class Level:
+    """What one copy is predicted to do under a load; simulated, not measured. Latencies are at the client.
 
     Attributes:
-        concurrency: Requests in flight on the copy.
-        output_tok_s: Output tokens over the steady window, or over the whole level where there is none.
+        output_tok_s: Output tokens per second: over the steady window of a closed loop, or over the whole level where
+            there is none; those that are requested where requests come at a rate.
         ttft_ms: Time to first token, queueing included.
         tpot_ms: Time per output token after the first.
         e2e_latency_ms: Request sent to last token.
@@ -366,13 +366,23 @@ class SimulatedLevel:
         late: Share of the requests that take longer than the given time.
     """
 
-    concurrency: int
     output_tok_s: float
     ttft_ms: Distribution
     tpot_ms: Distribution
     e2e_latency_ms: Distribution
     ms_per_token: Distribution
     late: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLevel(Level):
+    """A level of a closed loop.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+    """
+
+    concurrency: int
 
 
 def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> SimulatedLevel:
@@ -394,7 +404,7 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     )
     return SimulatedLevel(
         concurrency=concurrency,
-        output_tok_s=(inside * copy.output_tokens / time.length_s),
+        output_tok_s=inside * copy.output_tokens / time.length_s,
         ttft_ms=distribution(each.first_token_s - each.sent_s for each in measured),
         tpot_ms=distribution(
             (each.last_token_s - each.first_token_s) / (each.output_tokens - 1 or 1) for each in measured

@@ -177,10 +177,10 @@ def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) 
 def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
-        slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
+        slower, faster = _distinct(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
         return f"{slower} ms per token for a single request, against {faster} ms for the chosen one."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
-        fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+        fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
         return f"At most {fewer} output tok/s, against {more} for the chosen one."
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
         return "Meets the SLO, but its price is unknown; a known price ranks first."
@@ -190,12 +190,12 @@ def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     if other.usd_per_hour > best.usd_per_hour:
         dearer = usd(other.usd_per_hour - best.usd_per_hour)
         return f"Meets the SLO at {usd(other.usd_per_hour)}/h, {dearer}/h above the chosen one."
-    fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+    fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
     same = "Same price" if known(other.usd_per_hour) is not None else "Price unknown"
     return f"{same}, at most {fewer} output tok/s against {more} for the chosen one."
 
 
-def _told_apart(one: float, other: float, decimals: int = 0) -> tuple[str, str]:
+def _distinct(one: float, other: float, decimals: int = 0) -> tuple[str, str]:
     """Write two numbers with as many decimals as show that they differ, three more at most."""
     for digits in range(decimals, decimals + 4):
         texts = f"{one:,.{digits}f}", f"{other:,.{digits}f}"
@@ -250,10 +250,10 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Judges deployments by what is asked, and finds the best.
+    """Judges deployments by the requirements, and finds the best.
 
     Attributes:
-        demand: What is asked.
+        demand: The requirements.
     """
 
     demand: Demand

@@ -11,8 +11,7 @@ from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widen
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import OpenLevel
-    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.predict.simulation import Level, SimulatedLevel
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
@@ -182,7 +181,7 @@ class FeasibleCandidate:
         return Size(self.candidate, self.load, self.instance_count, self.score.usd_per_hour)
 
     @property
-    def at_gate(self) -> SimulatedLevel | OpenLevel:
+    def at_gate(self) -> Level:
         """What one copy does at the planned load."""
         return self.candidate.levels.under(self.load)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
-from seatrial.planner.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
+from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, SimulatedLevel, outcome
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Levels:
             )
         return self.seen_rates[rate_per_s]
 
-    def under(self, load: LoadSpread) -> SimulatedLevel | OpenLevel:
+    def under(self, load: LoadSpread) -> Level:
         """Return what the copy is simulated to do with its share of a load: a rate, or requests in flight."""
         if load.rate_per_copy is not None:
             return self.at_rate(load.rate_per_copy)
@@ -216,7 +216,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
         return _steady_tok_s(copy, workload, concurrency) >= each * (1 - 1e-9)
 
     least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
-    # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
+    # A level of the trial ends emptier than it ran: what is required must be reached over the whole of it.
     enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
     return LoadSpread(copy_count, next(enough, least), wanted_tok_s, each / workload.output_tokens)
 
