@@ -45,17 +45,17 @@ def predict_command(
 
     default = read_engine(engine)
     content, where = _read(rows)
-    columns, asked = read_rows(content, where, engine=default, load=load)
-    if strict or not any(row.spec for row in asked):
-        refuse_problems(asked)
-    table = answered(columns, asked, form, load)
+    columns, load_rows = read_rows(content, where, engine=default, load=load)
+    if strict or not any(row.spec for row in load_rows):
+        refuse_problems(load_rows)
+    table = answered(columns, load_rows, form, load)
     if output_format == "csv":
         show_text(predictions_csv(table))
     else:
         show_json_text(as_json(table))
     if table.unanswered:
-        told = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
-        console(stderr=True).print(told)
+        note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
+        console(stderr=True).print(note)
 
 
 def _read(rows: str) -> tuple[bytes, str]:
