@@ -46,7 +46,7 @@ def predict_command(
     default = read_engine(engine)
     content, where = _read(rows)
     columns, load_rows = read_rows(content, where, engine=default, load=load)
-    if strict or not any(row.asked for row in load_rows):
+    if strict or not any(row.spec for row in load_rows):
         refuse_problems(load_rows)
     table = answered(columns, load_rows, form, load)
     if output_format == "csv":

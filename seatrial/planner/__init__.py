@@ -1,1 +1,1 @@
-"""From what is asked to what is deployed, and why."""
+"""From requirements to a deployment, and why."""

@@ -141,6 +141,7 @@ def _point(export: Mapping[str, object], file: BenchmarkFile, loaded: LoadedSpec
         _statistic(export, "request_latency", "p90"),
         _statistic(export, "output_sequence_length", "std"),
     )
+    # Where lengths differ, the p90 of the latency is that of long answers, and says nothing of a token.
     is_fixed = spread is not None and spread <= FIXED_SHARE * output_tokens
     return MeasuredPoint(
         concurrency=concurrency // copies,
@@ -173,11 +174,11 @@ def _failures(export: Mapping[str, object], where: str) -> Iterator[Finding]:
 
 def _statistic(export: Mapping[str, object], name: str, what: str) -> float | None:
     """Return a statistic of a metric; `None` where it is missing, not above 0 (but for `std`), or in another unit."""
-    found = export.get(name)
-    value = found.get(what) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or isinstance(value, bool) or not isinstance(value, int | float):
+    metric = export.get(name)
+    value = metric.get(what) if isinstance(metric, dict) else None
+    if not isinstance(metric, dict) or isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    is_known = name not in UNITS or found.get("unit") in UNITS[name]
+    is_known = name not in UNITS or metric.get("unit") in UNITS[name]
     return float(value) if is_known and (value > 0 or (what == "std" and value == 0)) else None
 
 

@@ -117,7 +117,6 @@ def calibrate_endpoint(
     """Fit the calibration of the deployment that was measured.
 
     Args:
-        loaded: The spec in its environment.
         plan: The locked plan, which was deployed.
         points: What was measured of one copy; at least one.
         source: Where the points were read.
@@ -140,20 +139,14 @@ def calibrate_endpoint(
         latency_error=BETWEEN_PROBES_LATENCY,
         source=source,
     )
-    return _honest(entry, copy, loaded)
-
-
-def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> EndpointCalibration:
-    """Widen the band to what the probes themselves are off by.
-
-    One concurrency tells nothing of the others, and between the probes of a local engine nothing is known: there the
-    assumption stays.
-    """
-    found = compare_points(
+    # Widen the band to what the probes themselves are off by. One concurrency tells nothing of the others, and
+    # between the probes of a local engine nothing is known: there the assumption stays.
+    compared = compare_points(
         replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial)
     )
-    throughputs = [one.throughput_error for one in found]
-    latencies = [one.latency_error for one in found if one.latency_error is not None]
+    throughputs = [one.throughput_error for one in compared]
+    latencies = [one.latency_error for one in compared if one.latency_error is not None]
+    # A fit that is off by so much at its own points would be worse than the constants that it replaces.
     if max([*throughputs, *latencies]) > _FARTHEST_PROBE:
         message = "no calibration fits these points: at least one is off by more than a factor of 2"
         hint = "measure one copy of this deployment again"
@@ -194,47 +187,45 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
         SpecError: SEA406 when the calibration's entry is malformed.
     """
     document = loaded.calibration
-    found = None if document is None else read_calibration(document, calibration_path(loaded.path).as_posix())
-    if found is None:
+    entry = None if document is None else read_calibration(document, calibration_path(loaded.path).as_posix())
+    if entry is None:
         return None, ()
-    misfits = tuple(_misfits(found, loaded, choice))
+    misfits = tuple(_misfits(entry, loaded, choice))
     if misfits:
         return None, (f"Calibration ignored: it was measured with {', '.join(misfits)}.",)
-    latency = ASSUMED if found.latency_error is None else found.latency_error
-    band = Band(
-        throughput=found.throughput_error,
-        latency=latency,
-        measured=found.throughput_error < ASSUMED,
-        because=_because(found),
-        points=len(found.points),
+    latency = ASSUMED if entry.latency_error is None else entry.latency_error
+    because = (
+        f"Calibrated with {counted(len(entry.points), 'point')} measured on {entry.instance_type} with degree "
+        f"{entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version} and {entry.input_tokens:,} + "
+        f"{entry.output_tokens:,} tokens."
     )
-    levels = frozenset(point.concurrency for point in found.points)
-    return Calibrated(found.instance_type, found.tensor_parallel_degree, found.calibration, band, levels), ()
+    band = Band(
+        throughput=entry.throughput_error,
+        latency=latency,
+        measured=entry.throughput_error < ASSUMED,
+        because=because,
+        points=len(entry.points),
+    )
+    # What was measured needs no probe (`Demand.is_measured`).
+    levels = frozenset(point.concurrency for point in entry.points)
+    return Calibrated(entry.instance_type, entry.tensor_parallel_degree, entry.calibration, band, levels), ()
 
 
-def _misfits(found: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:
+def _misfits(entry: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:
     """Yield what was measured otherwise than the spec asks for."""
-    if found.source.engine_note:
-        yield f"a local engine ({found.source.engine_note})"
-    if found.engine != choice.engine.value:
-        yield found.engine
-    if found.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
-        yield f"{found.quantization or '16-bit'} weights"
-    if found.model != model_name(loaded.endpoint):
-        yield found.model
+    if entry.source.engine_note:
+        yield f"a local engine ({entry.source.engine_note})"
+    if entry.engine != choice.engine.value:
+        yield entry.engine
+    if entry.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
+        yield f"{entry.quantization or '16-bit'} weights"
+    if entry.model != model_name(loaded.endpoint):
+        yield entry.model
 
 
 def model_name(endpoint: EndpointSpec) -> str:
     """Return the model as it is shown and addressed."""
     return endpoint.model.hub_id or endpoint.model.jumpstart_id or endpoint.name
-
-
-def _because(found: EndpointCalibration) -> str:
-    return (
-        f"Calibrated with {counted(len(found.points), 'point')} measured on {found.instance_type} with degree "
-        f"{found.tensor_parallel_degree}, {found.engine} {found.engine_version} and {found.input_tokens:,} + "
-        f"{found.output_tokens:,} tokens."
-    )
 
 
 def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degree: int) -> tuple[str, ...]:
@@ -255,7 +246,11 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     Raises:
         SpecError: SEA407 with every cell that is wrong.
     """
-    rows, names = _rows(text, where)
+    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=None))
+    try:
+        rows, names = [(table.line_num, row) for row in table], tuple(table.fieldnames or ())
+    except csv.Error as error:
+        raise SpecError.of("SEA407", f"the table can't be read: {error}", where=where) from error
     missing = [name for name in _COLUMNS if name not in names]
     if missing:
         hint = f"the header must have {', '.join((*_COLUMNS, _LATENCY))}"
@@ -265,15 +260,6 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     if problems:
         raise SpecError(problems)
     return usable([point for point in points if point is not None], where)
-
-
-def _rows(text: str, where: str) -> tuple[list[tuple[int, dict[str, str]]], tuple[str, ...]]:
-    """Return the rows with their line numbers, and the head."""
-    table = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=None))
-    try:
-        return [(table.line_num, row) for row in table], tuple(table.fieldnames or ())
-    except csv.Error as error:
-        raise SpecError.of("SEA407", f"the table can't be read: {error}", where=where) from error
 
 
 def _point(row: dict[str, str], where: str, problems: list[Finding]) -> MeasuredPoint | None:
@@ -338,19 +324,18 @@ def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str
 
     Args:
         trial: Endpoint, environment, prompt length and generated length of the trial.
-        loaded: The spec in its environment.
         where: The trial's result, for messages.
 
     Raises:
         SpecError: SEA408 with everything in which they differ.
     """
     workload = loaded.endpoint.workload
-    asked = (loaded.endpoint.name, loaded.environment.name, workload.input_tokens, workload.output_tokens)
+    expected = (loaded.endpoint.name, loaded.environment.name, workload.input_tokens, workload.output_tokens)
     named = ("endpoint", "environment", "input_tokens", "output_tokens")
     hint = "use the result of a trial of the current spec"
     problems = [
         Finding("SEA408", Place.at(where, name), f"the trial measured {was}, but the spec has {now}", hint)
-        for name, was, now in zip(named, trial, asked, strict=True)
+        for name, was, now in zip(named, trial, expected, strict=True)
         if was != now
     ]
     if problems:
@@ -432,15 +417,15 @@ def read_calibration(document: Mapping[str, object] | None, where: str = "calibr
     except ValidationError as error:
         hint = "run `seatrial calibrate` again, or remove the environment's entry"
         raise SpecError(
-            Finding("SEA406", Place.at(where, ".".join(map(str, found["loc"]))), found["msg"], hint)
-            for found in error.errors(include_url=False)
+            Finding("SEA406", Place.at(where, ".".join(map(str, problem["loc"]))), problem["msg"], hint)
+            for problem in error.errors(include_url=False)
         ) from error
 
 
 def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:
     """Predict each measured point."""
-    found = ((point, outcome(copy, point.concurrency, protocol)) for point in points)
-    return tuple(Compared(point, one.output_tok_s, one.ms_per_token.p90) for point, one in found)
+    outcomes = ((point, outcome(copy, point.concurrency, protocol)) for point in points)
+    return tuple(Compared(point, one.output_tok_s, one.ms_per_token.p90) for point, one in outcomes)
 
 
 def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> Calibration:
@@ -452,7 +437,10 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
         protocol: How the load was applied.
     """
     plain = replace(copy, calibration=Calibration())
-    start = _slower(plain, min(points, key=lambda point: point.concurrency), protocol)
+    # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.
+    least = min(points, key=lambda point: point.concurrency)
+    start = _bounded(math.log(outcome(plain, least.concurrency, protocol).output_tok_s / least.output_tok_s))
+    # One concurrency can't tell the two factors apart: they are one then.
     common = len({point.concurrency for point in points}) == 1
 
     def residuals(logs: _Pair) -> list[float]:
@@ -465,11 +453,6 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
         return off
 
     return _factors(_least_squares(residuals, (start, start)), common=common)
-
-
-def _slower(copy: Copy, point: MeasuredPoint, protocol: Protocol) -> float:
-    """Return the logarithm of how much slower the deployment is than predicted."""
-    return _bounded(math.log(outcome(copy, point.concurrency, protocol).output_tok_s / point.output_tok_s))
 
 
 def _factors(logs: _Pair, *, common: bool) -> Calibration:
@@ -485,6 +468,7 @@ def _least_squares(residuals: Callable[[_Pair], list[float]], start: _Pair) -> _
         second = _slope(residuals((at[0], at[1] + _STEP)), off)
         tried = _moved(at, off, first, second, damping)
         there = residuals(tried)
+        # Levenberg-Marquardt: less damping after a step that helps, more after one that does not, which is not taken.
         if _squares(there) < _squares(off):
             settled = max(abs(tried[0] - at[0]), abs(tried[1] - at[1])) < 1e-4  # noqa: PLR2004 (a hundredth of a percent)
             at, off, damping = tried, there, damping / 3

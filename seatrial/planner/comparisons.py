@@ -46,9 +46,8 @@ from seatrial_base.findings import Finding
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from seatrial.documents.plan import Cost
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import Key, SearchResult
     from seatrial.planner.search.demand import Demand
@@ -89,16 +88,40 @@ def _by_price(row: InstanceComparison) -> tuple[bool, float, float, str]:
 
 
 def _compared(demand: Demand, instance: Instance) -> InstanceComparison:
-    found = list(candidates(demand, instance))
-    fitting = [candidate for candidate in found if isinstance(candidate, Candidate)]
+    judged = list(candidates(demand, instance))
+    fitting = [candidate for candidate in judged if isinstance(candidate, Candidate)]
     if not fitting:
-        rejections = [rejection for rejection in found if isinstance(rejection, RejectedCandidate)]
-        return _without(demand, instance, rejections)
+        rejections = [rejection for rejection in judged if isinstance(rejection, RejectedCandidate)]
+        hourly = usd_per_hour(instance, 1, demand.discount)
+        count = counted(instance.accelerator_count, "accelerator")
+        because = f"No tensor parallel degree fits both the attention heads and its {count}."
+        because = rejections[-1].because if rejections else because
+        return InstanceComparison(
+            instance_type=instance.instance_type,
+            accelerators=neuron.device_count(instance),
+            tensor_parallel_degree=rejections[-1].degree if rejections else instance.accelerator_count,
+            copies_per_instance=0,
+            kv_limited_batch=0,
+            ms_per_token_alone=None,
+            highest_concurrency=0,
+            highest_tok_s=0.0,
+            usd_per_hour=None if hourly is None else round(hourly, 4),
+            usd_per_million_output_tokens=None,
+            blended_usd_per_million_tokens=None,
+            fits=False,
+            because=because,
+        )
     estimates = [_estimated(candidate) for candidate in fitting]
     best = max(estimates, key=lambda each: (each.tok_s, -each.candidate.degree))
     others = ", ".join(str(each.candidate.degree) for each in estimates if each is not best)
     why = f"The degree with the highest throughput; {others} fit too." if others else "The only degree that fits."
-    return _instance_row(demand, _simulated(best), why)
+    candidate, level = best.candidate, best.concurrency
+    copies = candidate.copies_per_instance
+    # The closed form has means alone: the load is halved until no request of the simulation is late.
+    while level and candidate.levels.at(math.ceil(level / copies)).late:
+        level //= 2
+    tok_s = _instance_tok_s(level, copies, lambda each: candidate.levels.at(each).output_tok_s)
+    return _instance_row(demand, _Loaded(candidate, level, tok_s), why)
 
 
 def _estimated(candidate: Candidate) -> _Loaded:
@@ -111,16 +134,6 @@ def _estimated(candidate: Candidate) -> _Loaded:
     ):
         level *= 2
     tok_s = _instance_tok_s(level, copies, lambda each: predict_at(candidate.copy, each).output_tok_s)
-    return _Loaded(candidate, level, tok_s)
-
-
-def _simulated(estimated: _Loaded) -> _Loaded:
-    """Lower the load until no request is late."""
-    candidate, level = estimated.candidate, estimated.concurrency
-    copies = candidate.copies_per_instance
-    while level and candidate.levels.at(math.ceil(level / copies)).late:
-        level //= 2
-    tok_s = _instance_tok_s(level, copies, lambda each: candidate.levels.at(each).output_tok_s)
     return _Loaded(candidate, level, tok_s)
 
 
@@ -148,29 +161,6 @@ def _instance_row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison
         blended_usd_per_million_tokens=None if per_million is None else round(blended(per_million), 4),
         fits=True,
         because=why,
-    )
-
-
-def _without(demand: Demand, instance: Instance, rejections: list[RejectedCandidate]) -> InstanceComparison:
-    """Return the row of an instance type on which nothing fits, with what the widest degree lacks."""
-    hourly = usd_per_hour(instance, 1, demand.discount)
-    count = counted(instance.accelerator_count, "accelerator")
-    because = f"No tensor parallel degree fits both the attention heads and its {count}."
-    because = rejections[-1].because if rejections else because
-    return InstanceComparison(
-        instance_type=instance.instance_type,
-        accelerators=neuron.device_count(instance),
-        tensor_parallel_degree=rejections[-1].degree if rejections else instance.accelerator_count,
-        copies_per_instance=0,
-        kv_limited_batch=0,
-        ms_per_token_alone=None,
-        highest_concurrency=0,
-        highest_tok_s=0.0,
-        usd_per_hour=None if hourly is None else round(hourly, 4),
-        usd_per_million_output_tokens=None,
-        blended_usd_per_million_tokens=None,
-        fits=False,
-        because=because,
     )
 
 
@@ -216,10 +206,10 @@ def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
 
 
 def _at_load(demand: Demand, instance: Instance) -> TypeAtLoad:
-    found = Search(demand).on(instance)
-    kept = [each for each in found if isinstance(each, FeasibleCandidate)]
+    judged = Search(demand).on(instance)
+    kept = [each for each in judged if isinstance(each, FeasibleCandidate)]
     if not kept:
-        stages = {each.stage for each in found if isinstance(each, RejectedCandidate)}
+        stages = {each.stage for each in judged if isinstance(each, RejectedCandidate)}
         nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
         return TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest)
     best = min(kept, key=lambda each: (each.score.usd_per_hour, -each.score.output_tok_s))
@@ -252,13 +242,31 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     """Return the recipes of a model, the plain one among them: those that run by the spec's objective, then the others.
 
     Args:
-        loaded: What is asked for; its own recipe is among the rows.
+        loaded: The spec in its environment; its own recipe is among the rows.
         every: Also three optimizations together; without, two at most.
 
     Raises:
         PlanError: When the model can't be read.
     """
-    choices = _choices(loaded, read_architecture(loaded))
+    architecture = read_architecture(loaded)
+    own = {entry.name: entry for entry in loaded.endpoint.optimization}
+    known: dict[str, _Choice] = {name: _Choice(entry) for name, entry in own.items()}
+    # What the spec has goes before what might be: it has its checkpoint, its draft and its hit rate.
+    weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
+    drafts = tuple(draft for name in SPECULATIONS if (draft := known.get(name) or _draft(loaded, architecture, name)))
+    unpredicted = (
+        "" if loaded.endpoint.workload.prefix_hit_rate > 0 else "prefix_cache: a hit_rate, to predict its gain"
+    )
+    cache = known.get("prefix_cache") or _Choice(parse_recipe("prefix_cache")[0], unpredicted)
+    kv_cache = known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0])
+    choices = (
+        weights,
+        drafts,
+        (kv_cache,),
+        (cache,),
+        (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),),
+    )
+    # The plain model and the spec's own recipe come first and are always shown, however few combinations are.
     recipes = {recipe_name(()): (), **{recipe_name(each): each for each in [loaded.endpoint.optimization]}}
     needs: dict[str, tuple[str, ...]] = {}
     for parts in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
@@ -275,37 +283,35 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
 def _recipe_row(
     planner: _Planner, recipe: Recipe, needs: tuple[str, ...], plain: _Planned | Finding
 ) -> tuple[_Place, RecipeRow]:
-    found = planner.planned(recipe)
+    planned = planner.planned(recipe)
     name = recipe_name(recipe)
-    refused = found if isinstance(found, Finding) else None
+    refused = planned if isinstance(planned, Finding) else None
     row = RecipeRow(
         recipe=name,
-        names=tuple(sorted(_short(entry) for entry in recipe)),
+        names=tuple(
+            sorted((f"compile={entry.compile.target}" if entry.compile is not None else entry.name) for entry in recipe)
+        ),
         rule=refused.rule if refused else "",
         because=refused.message if refused else "",
         needs=needs,
-        predicted=None if isinstance(found, Finding) else _predicted(found, plain),
+        predicted=None if isinstance(planned, Finding) else _predicted(planned, plain),
         gives_up=tuple(sentence for entry in recipe for sentence in gives_up(entry.name)),
     )
-    return _place(found, name), row
+    return _place(planned, name), row
 
 
-def _place(found: _Planned | Finding, name: str) -> _Place:
+def _place(planned: _Planned | Finding, name: str) -> _Place:
     """Return what sorts a row: those that run first, by the spec's objective, then by the price of a token."""
-    if isinstance(found, Finding):
+    if isinstance(planned, Finding):
         return 1, (), name
-    score = found.best.score
+    score = planned.best.score
     goal = {
         "cost": score.usd_per_hour,
         "cost_per_token": score.usd_per_million_output_tokens,
         "latency": score.ms_per_token_alone,
         "throughput": -score.output_tok_s,
-    }[found.resolved.demand.endpoint.objective]
+    }[planned.resolved.demand.endpoint.objective]
     return 0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name
-
-
-def _short(entry: OptimizationSpec) -> str:
-    return f"compile={entry.compile.target}" if entry.compile is not None else entry.name
 
 
 def gives_up(name: str) -> tuple[str, ...]:
@@ -328,33 +334,30 @@ class _Planner:
             refuse_recipe(other, choose_engine(other), allowed_instances(other)[0])
         except (SpecError, PlanError) as error:
             return error.problems[0]
-        key = _alike(other)
+        # Prefix caching as such changes no prediction, its hit rate does: recipes that differ in it are one search.
+        read = tuple(entry for entry in other.endpoint.optimization if entry.name != "prefix_cache")
+        key = f"{recipe_name(read)} {other.endpoint.workload.prefix_hit_rate}"
         if key not in self.seen:
             self.seen[key] = _search(other)
         return self.seen[key]
 
 
-def _alike(loaded: LoadedSpec) -> str:
-    """Return what the planner reads of a recipe: prefix caching as such changes no prediction, its hit rate does."""
-    recipe = tuple(entry for entry in loaded.endpoint.optimization if entry.name != "prefix_cache")
-    return f"{recipe_name(recipe)} {loaded.endpoint.workload.prefix_hit_rate}"
-
-
 def _search(loaded: LoadedSpec) -> _Planned | Finding:
     try:
-        resolved, found = search_for(loaded, winner_only=True)
-        if not found.ranked:
-            return no_deployment(loaded, resolved.demand, found.rejections).problems[0]
+        resolved, result = search_for(loaded, winner_only=True)
+        if not result.ranked:
+            return no_deployment(loaded, resolved.demand, result.rejections).problems[0]
     except PlanError as error:
         return error.problems[0]
-    return _Planned(resolved, found.ranked[0])
+    return _Planned(resolved, result.ranked[0])
 
 
 def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     best, demand = planned.best, planned.resolved.demand
-    cost = _cost(planned)
+    cost = cost_of(best, demand.discount)
     base = None if isinstance(plain, Finding) else plain
-    base_price = None if base is None else _cost(base).usd_per_million_output_tokens
+    base_cost = None if base is None else cost_of(base.best, base.resolved.demand.discount)
+    base_price = None if base_cost is None else base_cost.usd_per_million_output_tokens
     price = cost.usd_per_million_output_tokens
     band = band_for(demand, planned.resolved.choice.version.value, best.candidate)
     gate = best.at_gate
@@ -375,17 +378,6 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     )
 
 
-def _cost(planned: _Planned) -> Cost:
-    best = planned.best
-    return cost_of(
-        best.candidate.instance,
-        instance_count=best.instance_count,
-        copies_per_instance=best.candidate.copies_per_instance,
-        output_tok_s=best.score.output_tok_s,
-        discount=planned.resolved.demand.discount,
-    )
-
-
 def _combinations(choices: tuple[tuple[_Choice, ...], ...], most: int) -> Iterator[tuple[_Choice, ...]]:
     """Yield every choice across kinds of at most so many optimizations, small ones first."""
     every = [tuple(one for one in each if one is not None) for each in product(*((None, *kind) for kind in choices))]
@@ -402,31 +394,13 @@ def _built_at_start(combined: tuple[_Choice, ...]) -> tuple[_Choice, ...]:
     )
 
 
-def _choices(loaded: LoadedSpec, architecture: Architecture) -> tuple[tuple[_Choice, ...], ...]:
-    """Return what there is of each kind, the spec's own settings first."""
-    own = {entry.name: entry for entry in loaded.endpoint.optimization}
-    known: dict[str, _Choice] = {name: _Choice(entry) for name, entry in own.items()}
-    weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
-    drafts = tuple(found for name in SPECULATIONS if (found := known.get(name) or _draft(loaded, architecture, name)))
-    cache = known.get("prefix_cache") or _prefix_cache(loaded)
-    kv_cache = known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0])
-    return weights, drafts, (kv_cache,), (cache,), (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),)
-
-
 def _weights(loaded: LoadedSpec, name: str) -> _Choice:
-    model, found = loaded.endpoint.model, parse_recipe(name)[0]
+    model, entry = loaded.endpoint.model, parse_recipe(name)[0]
     if name == "fp8":
-        return _Choice(found)
+        return _Choice(entry)
     place = model.hub_id or (model.s3_uri or "weights").removesuffix("/").removesuffix(".tar.gz")
     suffix = "w8a8" if name == "smoothquant" else name
     return _Choice(parse_recipe(f"{name}={place}-{suffix}")[0], f"{name}: a checkpoint or an optimization job")
-
-
-def _prefix_cache(loaded: LoadedSpec) -> _Choice:
-    predicted = loaded.endpoint.workload.prefix_hit_rate > 0
-    return _Choice(
-        parse_recipe("prefix_cache")[0], "" if predicted else "prefix_cache: a hit_rate, to predict its gain"
-    )
 
 
 def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice | None:
@@ -436,20 +410,15 @@ def _draft(loaded: LoadedSpec, architecture: Architecture, name: str) -> _Choice
     if name == "eagle3":
         place = loaded.endpoint.model.hub_id or "org/model"
         return _Choice(parse_recipe(f"{name}={place}-eagle3")[0], "eagle3: a draft head, or an optimization job")
-    drafts = _smaller(architecture, MODELS.rows)
+    smaller = [
+        (each.params_total, each.id)
+        for each in MODELS.rows
+        if each.vocab == architecture.vocab and each.params_total * _DRAFT_IS_SMALLER <= architecture.params_active
+    ]
+    drafts = [name for _, name in sorted(smaller)]
     return (
         _Choice(parse_recipe(f"{name}={drafts[0]}")[0], f"speculative: a draft, {drafts[0]} here") if drafts else None
     )
-
-
-def _smaller(architecture: Architecture, known: Iterable[Architecture]) -> list[str]:
-    """Return the models of a quarter of the active parameters at most with the same vocabulary, the smallest first."""
-    found = [
-        (each.params_total, each.id)
-        for each in known
-        if each.vocab == architecture.vocab and each.params_total * _DRAFT_IS_SMALLER <= architecture.params_active
-    ]
-    return [name for _, name in sorted(found)]
 
 
 def explain(
@@ -458,7 +427,6 @@ def explain(
     """Say of an instance type, degree by degree, why it was chosen or rejected.
 
     Args:
-        loaded: What is asked for.
         instance_type: SageMaker's name.
         accept_slo_miss: As for the plan.
         allow_unknown_price: As for the plan.
@@ -473,50 +441,36 @@ def explain(
         hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
         raise PlanError.of("SEA110", message, hint=hint)
     instance = priced(known_type, loaded)
-    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
-    verdicts = tuple(_verdict(resolved.demand, found, each) for each in Search(resolved.demand).on(instance))
+    resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
+    verdicts = tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
     return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
 
 
-def _verdict(demand: Demand, found: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
-    return _rejected(judged) if isinstance(judged, RejectedCandidate) else _feasible(demand, found, judged)
-
-
-def _rejected(rejection: RejectedCandidate) -> DegreeVerdict:
-    return DegreeVerdict(
-        instance_type=rejection.instance_type,
-        tensor_parallel_degree=rejection.degree,
-        won=False,
-        stage=rejection.stage,
-        because=rejection.because,
-        usd_per_hour=None if rejection.usd_per_hour is None else known(rejection.usd_per_hour),
-        output_tok_s=None if rejection.output_tok_s is None else round(rejection.output_tok_s, 1),
-    )
-
-
-def _feasible(demand: Demand, found: SearchResult, feasible: FeasibleCandidate) -> DegreeVerdict:
-    candidate, best = feasible.candidate, found.ranked[0] if found.ranked else None
+def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
+    if isinstance(judged, RejectedCandidate):
+        return DegreeVerdict(**judged.fields, won=False, stage=judged.stage)
+    candidate, best = judged.candidate, result.ranked[0] if result.ranked else None
     won = best is not None and best.candidate.place == candidate.place
     if best is None:
         because = "Meets every requirement."
     elif won:
-        because = why_best(found.ranked, found.considered, demand)
-    elif _key(demand, feasible) < _key(demand, best):
-        price = hourly_words(known(feasible.score.usd_per_hour), demand.discount)
-        alone = f"{tenths(feasible.score.ms_per_token_alone)} ms per token for a single request"
-        numbers = f"{alone}, at most {feasible.score.highest_tok_s:,.0f} output tok/s"
+        because = why_best(result.ranked, result.considered, demand)
+    elif _key(demand, judged) < _key(demand, best):
+        price = hourly_words(known(judged.score.usd_per_hour), demand.discount)
+        alone = f"{tenths(judged.score.ms_per_token_alone)} ms per token for a single request"
+        numbers = f"{alone}, at most {judged.score.highest_tok_s:,.0f} output tok/s"
         because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
-        because = f"{why_outdone(best.score, feasible.score, demand.endpoint.objective)} {chosen}"
+        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,
         won=won,
         stage="chosen" if won else "ranking",
         because=because,
-        usd_per_hour=known(feasible.score.usd_per_hour),
-        output_tok_s=round(feasible.score.output_tok_s, 1),
+        usd_per_hour=known(judged.score.usd_per_hour),
+        output_tok_s=round(judged.score.output_tok_s, 1),
     )
 
 

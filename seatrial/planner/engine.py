@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.planner.decisions.batching import asked_max_model_len
+from seatrial.planner.decisions.batching import fixed_max_model_len
 from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
 from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.architecture import read_architecture
@@ -36,7 +36,7 @@ from seatrial_load.measure.conversations import cached_share
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seatrial.specs.endpoint import EndpointSpec, ServingSpec
+    from seatrial.specs.endpoint import ServingSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
@@ -71,14 +71,14 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
     types = tuple(allowed)
     neuron = {instance.link == "neuron" for instance in types}
     drafted = serving.overrides.speculative_decoding
-    found: dict[Fact, str | None] = {
+    facts: dict[Fact, str | None] = {
         "accelerators": "both" if len(neuron) > 1 else "neuron" if neuron == {True} else "gpu",
         "architecture": None if architecture.family == _UNKNOWN_FAMILY else architecture.family,
         "quantization": architecture.quantization(serving.overrides.quantization),
         "speculation": drafted.method if drafted else None,
     }
     named = types[0].instance_type if len(types) == 1 else "every allowed instance type"
-    return EngineCase({name: value for name, value in found.items() if value is not None}, named)
+    return EngineCase({name: value for name, value in facts.items() if value is not None}, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +113,31 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     """
     serving = loaded.endpoint.serving
     architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
-    case = _case(loaded.endpoint, architecture, allowed)
+    # The case of an endpoint; TensorRT-LLM makes SmoothQuant weights itself, which are planned as int8.
+    case = case_of(loaded.endpoint.serving, architecture, allowed)
+    smooth = any(entry.name == "smoothquant" for entry in loaded.endpoint.optimization)
+    built = smooth and loaded.endpoint.serving.backend == "trtllm"
+    case = replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
     taken = _take(loaded, case)
     refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
-    said = choice_warnings(case, taken.option, taken.fixed_by)
+    rule_warnings = choice_warnings(case, taken.option, taken.fixed_by)
+    # An image of the user is taken as given, without checks.
     if serving.image is not None:
         choice = _given_image(taken, serving.image, serving.engine_version)
     else:
         choice = _catalog_image(loaded, taken)
     warned = (*batching_warnings(loaded), *arrival_warnings(loaded), *prefix_warnings(loaded), *token_warnings(loaded))
-    return replace(choice, warnings=(*said, *choice.warnings, *warned))
-
-
-def _case(endpoint: EndpointSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
-    """Return the case of an endpoint; TensorRT-LLM makes SmoothQuant weights itself, which are planned as int8."""
-    case = case_of(endpoint.serving, architecture, allowed)
-    smooth = any(entry.name == "smoothquant" for entry in endpoint.optimization)
-    built = smooth and endpoint.serving.backend == "trtllm"
-    return replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
+    return replace(choice, warnings=(*rule_warnings, *choice.warnings, *warned))
 
 
 def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     serving, because = loaded.endpoint.serving, "The spec fixes it."
+    allowed = loaded.environment.guard_rails.engines
     if serving.backend != "auto":
-        _refuse_foreign_backend(loaded)
+        if serving.engine not in ("auto", "lmi"):
+            message = f"serving.backend {serving.backend} belongs to LMI, but serving.engine is {serving.engine}"
+            problem = loaded.problem(("serving", "backend"), "SEA108", message, "remove the backend, or serve with lmi")
+            raise PlanError([problem])
         option = next(option for option in ENGINE_CANDIDATES.rows if serving.backend in option.backends)
         return _Taken(option, because if serving.engine == "lmi" else _OF_LMI, "serving.backend")
     if serving.engine != "auto":
@@ -144,12 +145,16 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
             option for option in ENGINE_CANDIDATES.rows if option.engine == serving.engine and "auto" in option.backends
         ]
         return _Taken(best_candidate(case, own), because, "serving.engine")
+    # An image may be of any engine: its name is all there is to tell.
     if serving.image is not None:
         option = _option_of_image(serving.image)
-        _refuse_foreign_image(loaded, option)
+        if allowed is not None and option.engine not in allowed:
+            where = f"{loaded.environment.name} ({loaded.set_by('engines')})"
+            message = f"the image is one of {option.engine}, which is not allowed in {where}"
+            hint = f"allowed: {', '.join(allowed)}"
+            raise PlanError([loaded.problem(("serving", "image"), "SEA111", message, hint)])
         return _Taken(option, "From the name of the image in the spec.", "serving.image")
     best = best_candidate(case)
-    allowed = loaded.environment.guard_rails.engines
     return (
         _Taken(best, why_chosen(case, best))
         if allowed is None or best.engine in allowed
@@ -170,23 +175,6 @@ def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     return _Taken(best, f"The environment allows only {', '.join(allowed)}.", "guard_rails.engines")
 
 
-def _refuse_foreign_image(loaded: LoadedSpec, option: EngineCandidate) -> None:
-    allowed = loaded.environment.guard_rails.engines
-    if allowed is not None and option.engine not in allowed:
-        name = loaded.environment.name
-        message = f"the image is one of {option.engine}, which is not allowed in {name} ({loaded.set_by('engines')})"
-        hint = f"allowed: {', '.join(allowed)}"
-        raise PlanError([loaded.problem(("serving", "image"), "SEA111", message, hint)])
-
-
-def _refuse_foreign_backend(loaded: LoadedSpec) -> None:
-    serving = loaded.endpoint.serving
-    if serving.engine not in ("auto", "lmi"):
-        message = f"serving.backend {serving.backend} belongs to LMI, but serving.engine is {serving.engine}"
-        problem = loaded.problem(("serving", "backend"), "SEA108", message, "remove the backend, or serve with lmi")
-        raise PlanError([problem])
-
-
 def _option_of_image(uri: str) -> EngineCandidate:
     """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
@@ -194,16 +182,21 @@ def _option_of_image(uri: str) -> EngineCandidate:
     if by_name and _NEURON in f"{repository}:{tag}":
         by_name = [f"{by_name[0]}-{_NEURON}"]
     by_tag = [option for mark, option in _TAGS.items() if mark in tag]
-    told = [*by_name, *by_tag, "lmi-vllm"][0]
-    return next(option for option in ENGINE_CANDIDATES.rows if option.name == told)
+    name = [*by_name, *by_tag, "lmi-vllm"][0]
+    return next(option for option in ENGINE_CANDIDATES.rows if option.name == name)
 
 
 def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     serving, option = loaded.endpoint.serving, taken.option
-    found = _resolve(loaded, option)
-    build = found.build
-    image = Image(uri=found.uri, repository=build.repository, tag=build.tag)
+    regional = _resolve(loaded, option)
+    build = regional.build
+    image = Image(uri=regional.uri, repository=build.repository, tag=build.tag)
     read_as = build.lmi if build.flavour == "vllm" else None
+    # These read tool calls with parsers that are chosen by name; the others have none to warn of.
+    reads_parsers = build.family in {"vllm", "sglang"} or build.flavour == "vllm"
+    unverified = (
+        () if build.documented else (f"{build.family} {build.version} is unverified: its options may have changed.",)
+    )
     version_because = _why_version(build, option, fixed=serving.engine_version is not None)
     return EngineChoice(
         option=option,
@@ -213,16 +206,11 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
         ami_version=_ami(build),
         facts=_facts(option, build.version),
         warnings=(
-            *_undocumented(build),
+            *unverified,
             *option_warnings(serving.overrides, read_as),
-            *(parser_warnings(serving.overrides, option.engine) if _reads_parsers(build) else ()),
+            *(parser_warnings(serving.overrides, option.engine) if reads_parsers else ()),
         ),
     )
-
-
-def _reads_parsers(build: images.Build) -> bool:
-    """Tell whether an image reads tool calls with parsers that are chosen by name."""
-    return build.family in {"vllm", "sglang"} or build.flavour == "vllm"
 
 
 def _resolve(loaded: LoadedSpec, option: EngineCandidate) -> images.RegionalImage:
@@ -247,20 +235,21 @@ def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
     named, _, digest = uri.rpartition("/")[2].partition("@")
     name, _, tag = named.partition(":")
     cuda = re.search(r"cu\d+", tag)
-    told = version or tag or digest
+    release = version or tag or digest
     because = "The spec fixes it." if version else f"The {'tag' if tag else 'digest'} of the image in the spec."
     return EngineChoice(
         option=taken.option,
         engine=Decision(value=taken.option.engine, because=taken.because),
-        version=Decision(value=told, because=because),
+        version=Decision(value=release, because=because),
         image=Decision(value=Image(uri=uri, repository=name, tag=tag), because="The spec fixes it."),
         ami_version=_ami_of(cuda[0] if cuda else None),
-        facts=_facts(taken.option, told),
+        facts=_facts(taken.option, release),
         warnings=(f"The image {uri} is used as given, without checks.",),
     )
 
 
 def _facts(option: EngineCandidate, version: str) -> Engine:
+    # Whatever engine runs on AWS Neuron, its shapes are compiled, and its constants are those of `neuron`.
     return find_engine("neuron" if _NEURON in option.flavours else option.engine, version)
 
 
@@ -274,12 +263,6 @@ def _why_version(build: images.Build, option: EngineCandidate, *, fixed: bool) -
         return "The newest build in the catalog."
     names = ", ".join(other.version for other in newer)
     return f"The newest verified build. Newer, unverified: {names}."
-
-
-def _undocumented(build: images.Build) -> tuple[str, ...]:
-    if build.documented:
-        return ()
-    return (f"{build.family} {build.version} is unverified: its options may have changed.",)
 
 
 def _ami(build: images.Build) -> Decision[str | None]:
@@ -305,7 +288,6 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
     """Refuse what an engine for AWS Neuron can't serve, every problem at once; an engine for GPUs is not looked at.
 
     Args:
-        loaded: The spec.
         architecture: The model.
         allowed: The allowed instance types, in NeuronCores.
         option: The engine, as in `engine_choice.json`.
@@ -319,8 +301,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
     if engine is None or not chips:
         return
     problems = [
-        *_model_problems(loaded, architecture, engine),
-        *_chip_problems(loaded, chips, engine),
+        *_engine_problems(loaded, architecture, chips, engine),
         *_core_problems(loaded, architecture, chips),
         *_feature_problems(loaded, architecture),
     ]
@@ -328,28 +309,21 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
         raise PlanError(problems)
 
 
-def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: NeuronEngine) -> Iterator[Finding]:
+def _engine_problems(
+    loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance], engine: NeuronEngine
+) -> Iterator[Finding]:
     family = architecture.family
-    if family == _UNKNOWN_FAMILY or family in engine.families:
-        return
-    others = [each.option for each in neuron.NEURON_ENGINES.rows if family in each.families]
-    hint = f"serve with {_setting(others[0])}" if others else f"it serves {', '.join(engine.families)}; or use GPUs"
-    message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
-    yield loaded.problem(("model",), "SEA225", message, hint)
-
-
-def _setting(option: str) -> str:
-    name = option.removesuffix("-neuronx")
-    return "serving.backend: neuronx" if name == "lmi" else f"serving.engine: {name}"
-
-
-def _chip_problems(loaded: LoadedSpec, chips: Sequence[Instance], engine: NeuronEngine) -> Iterator[Finding]:
-    supported = [instance for instance in chips if instance.accelerator in engine.accelerators]
-    if supported:
-        return
-    message = f"{engine.option} has no image for the {chips[0].accelerator} of {chips[0].instance_type}"
-    hint = f"it runs on {', '.join(engine.accelerators)}"
-    yield loaded.problem(("serving", "instance_types"), "SEA225", message, hint)
+    if family != _UNKNOWN_FAMILY and family not in engine.families:
+        hint = f"it serves {', '.join(engine.families)}; or use GPUs"
+        if others := [each.option for each in neuron.NEURON_ENGINES.rows if family in each.families]:
+            name = others[0].removesuffix("-neuronx")
+            hint = f"serve with {'serving.backend: neuronx' if name == 'lmi' else f'serving.engine: {name}'}"
+        message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
+        yield loaded.problem(("model",), "SEA225", message, hint)
+    if not any(instance.accelerator in engine.accelerators for instance in chips):
+        message = f"{engine.option} has no image for the {chips[0].accelerator} of {chips[0].instance_type}"
+        hint = f"it runs on {', '.join(engine.accelerators)}"
+        yield loaded.problem(("serving", "instance_types"), "SEA225", message, hint)
 
 
 def _core_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance]) -> Iterator[Finding]:
@@ -360,11 +334,11 @@ def _core_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequen
     if degree in possible:
         return
     valid = ", ".join(map(str, possible)) or "none"
-    asked = (
+    subject = (
         f"tensor_parallel_degree {degree} is" if degree is not None else "there is no tensor_parallel_degree that is"
     )
     message = (
-        f"{asked} {'not ' if degree is not None else ''}one that {chips[0].instance_type} takes for "
+        f"{subject} {'not ' if degree is not None else ''}one that {chips[0].instance_type} takes for "
         f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads; it counts NeuronCores"
     )
     field = ("serving", "overrides", "tensor_parallel_degree")
@@ -400,15 +374,20 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
         PlanError: SEA110 when the catalog knows none of them.
     """
     endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
-    asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
-    if asked is None and rails is None:
+    # The first pool is planned; a copy of it must fit the others, too (`pool_problems`).
+    requested = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
+    if requested is None and rails is None:
         return tuple(priced(instance, loaded) for instance in INSTANCES.rows if not neuron.is_neuron(instance)), ()
-    names = [name for name in (asked or rails or ()) if rails is None or name in rails]
-    found = {name: find_instance(name) for name in names}
-    unknown = [name for name, instance in found.items() if instance is None]
-    known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in found.values() if instance is not None)
+    names = [name for name in (requested or rails or ()) if rails is None or name in rails]
+    by_name = {name: find_instance(name) for name in names}
+    unknown = [name for name, instance in by_name.items() if instance is None]
+    known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in by_name.values() if instance is not None)
     if not known:
-        near = {name: None for missing in unknown for name in nearest_names(missing, _every_name())}
+        near = {
+            name: None
+            for missing in unknown
+            for name in nearest_names(missing, [instance.instance_type for instance in INSTANCES.rows])
+        }
         message = f"not in the catalog: {', '.join(unknown)}"
         hint = f"similar in the catalog: {', '.join(near) or 'none'}"
         raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
@@ -428,13 +407,9 @@ def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 def names_neuron(loaded: LoadedSpec) -> bool:
     """Tell whether the spec names instance types with AWS Neuron, and no others that the catalog has."""
-    found = [find_instance(name) for name in loaded.endpoint.serving.instance_types or ()]
-    known = [instance for instance in found if instance is not None]
+    named = [find_instance(name) for name in loaded.endpoint.serving.instance_types or ()]
+    known = [instance for instance in named if instance is not None]
     return bool(known) and all(neuron.is_neuron(instance) for instance in known)
-
-
-def _every_name() -> list[str]:
-    return [instance.instance_type for instance in INSTANCES.rows]
 
 
 def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
@@ -447,14 +422,8 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
     problems = [
         *_context_problems(loaded, architecture),
         *_degree_problems(loaded, architecture),
-        *_unplanned(loaded),
     ]
-    if problems:
-        raise PlanError(problems)
-
-
-def _unplanned(loaded: LoadedSpec) -> list[Finding]:
-    serving, problems = loaded.endpoint.serving, []
+    serving = loaded.endpoint.serving
     if serving.backend == "neuronx" and not names_neuron(loaded):
         message = "the backend neuronx needs instance types with AWS Neuron"
         hint = "name them in serving.instance_types, as ml.inf2.xlarge, or choose a backend for GPUs"
@@ -463,7 +432,8 @@ def _unplanned(loaded: LoadedSpec) -> list[Finding]:
         message = "pipeline parallelism is not supported"
         path = ("serving", "overrides", "pipeline_parallel_degree")
         problems.append(loaded.problem(path, "SEA352", message, "set tensor_parallel_degree instead"))
-    return problems
+    if problems:
+        raise PlanError(problems)
 
 
 def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
@@ -531,7 +501,7 @@ def _repeated(loaded: LoadedSpec, conversations: Conversations) -> str:
 
 
 def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
-    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
+    workload, fixed = loaded.endpoint.workload, fixed_max_model_len(loaded.endpoint)
     tokens, context = loaded.lengths.longest, architecture.max_context
     name = architecture.id
     if tokens > context:

@@ -104,29 +104,29 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     Args:
         given: The plan that holds the values.
         fields: Which of its fields are given; degree, longest request and batched tokens always are.
-        loaded: The spec.
 
     Raises:
         SpecError: SEA416, with every value that the spec does not accept.
     """
-    asked = loaded.endpoint.model_dump()
+    fields_of_spec = loaded.endpoint.model_dump()
     kept = {"tensor_parallel_degree"} | {"max_model_len", "max_num_batched_tokens"}
     overrides = {name: getattr(given, name).value for name in options_decided_by("planner") if name in fields | kept}
-    asked["serving"]["overrides"] |= overrides
-    asked["serving"]["instance_types"] = (given.instance_type.value,)
+    fields_of_spec["serving"]["overrides"] |= overrides
+    fields_of_spec["serving"]["instance_types"] = (given.instance_type.value,)
+    # The type is given. The environment's list is held against the finished plan, not against the planner's choice.
     rails = loaded.environment.guard_rails.model_copy(update={"instance_types": None})
     try:
-        endpoint = EndpointSpec.model_validate(asked)
+        endpoint = EndpointSpec.model_validate(fields_of_spec)
     except ValidationError as error:
         raise SpecError(
-            given_problem(loaded, _field(found["loc"]), "SEA416", f"{found['msg']}, not {found['input']!r}")
-            for found in error.errors(include_url=False)
+            given_problem(loaded, _field(problem["loc"]), "SEA416", f"{problem['msg']}, not {problem['input']!r}")
+            for problem in error.errors(include_url=False)
         ) from error
     return replace(loaded, endpoint=endpoint, environment=loaded.environment.model_copy(update={"guard_rails": rails}))
 
 
 def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolved:
-    """Resolve what is asked, with the engine's constants of the version that is given.
+    """Resolve the requirements, with the engine's constants of the version that is given.
 
     Raises:
         SpecError: When the values can't be resolved; each problem is placed in the lock of `loaded`.
@@ -137,6 +137,7 @@ def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolve
         raise SpecError(_moved(each, loaded) for each in error.problems) from error
     if resolved.demand.engine.compiled_shapes:
         return resolved
+    # The constants are those of the version that was locked: the catalog's newest may be another.
     facts = find_engine("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
     return replace(resolved, demand=replace(resolved.demand, engine=facts))
 
@@ -155,19 +156,20 @@ def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loade
     """
     instance = find_instance(given.instance_type.value)
     seen = None if instance is None else neuron.in_cores(priced(instance, loaded))
-    found = None if seen is None else next(iter(candidates(demand, seen)))
-    if not isinstance(found, Candidate):
-        because = found.because if found is not None else "not in the catalog"
+    # The degree is fixed, so there is one candidate.
+    candidate = None if seen is None else next(iter(candidates(demand, seen)))
+    if not isinstance(candidate, Candidate):
+        because = candidate.because if candidate is not None else "not in the catalog"
         raise SpecError([given_problem(loaded, "instance_type", "SEA416", f"{given.instance_type.value}: {because}")])
     copies = given.copies_per_instance.value
     if "copies_per_instance" not in fields:
-        return found
-    if copies > found.copies_per_instance:
-        what = neuron.counted_as(found.instance)
-        message = f"{found.instance.accelerator_count} {what} fit {found.copies_per_instance} copies of degree "
-        message += f"{found.degree}, not {copies}"
+        return candidate
+    if copies > candidate.copies_per_instance:
+        what = neuron.counted_as(candidate.instance)
+        message = f"{candidate.instance.accelerator_count} {what} fit {candidate.copies_per_instance} copies of degree "
+        message += f"{candidate.degree}, not {copies}"
         raise SpecError([given_problem(loaded, "copies_per_instance", "SEA416", message)])
-    return replace(found, copies_per_instance=copies)
+    return replace(candidate, copies_per_instance=copies)
 
 
 def _moved(problem: Finding, loaded: LoadedSpec) -> Finding:
@@ -229,51 +231,60 @@ def adopt(loaded: LoadedSpec) -> Adoption | None:
 
 def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Adoption:
     by_hand = {*fields, *edited.adopted}
-    followed = _follow(edited, by_hand, loaded)
-    overruled = {name: _overruled(name, edited, planned) for name in sorted(by_hand)}
+    fixed = fix_in_spec(edited, by_hand, loaded)
+    resolved = resolve_given(edited, fixed, loaded)
+    candidate = given_candidate(edited, by_hand, resolved.demand, loaded)
+    missed = _missed_by_hand(edited, candidate, resolved.demand)
+    if missed:  # plan it without the objectives, as --accept-slo-miss does
+        resolved = without_objectives(resolved, missed)
+    copies, least = edited.copy_count.value, instances_for(candidate, edited.copy_count.value)
+    count = edited.instance_count.value if "instance_count" in by_hand else least
+    if count < least:
+        message = (
+            f"{copies} copies, up to {candidate.copies_per_instance} per instance, need {least} instances, not {count}"
+        )
+        raise SpecError([given_problem(loaded, "instance_count", "SEA416", message)])
+    highest, load = _highest(edited, candidate, resolved.demand), _load(edited, candidate, resolved.demand)
+    score = score_of(resolved.demand, candidate, load, candidate.levels.at(highest).output_tok_s)
+    feasible = FeasibleCandidate(candidate, highest, copies, load, count, score)
+    followed = plan_of(fixed, resolved, SearchResult((feasible,), (), 1))
+    overruled = {
+        name: Adopted.model_validate({"planned": _bare(planned, name), "adopted": _bare(edited, name)})
+        for name in sorted(by_hand)
+    }
     record = {name: each for name, each in overruled.items() if each.planned != each.adopted}
     values: dict[str, object] = {
         name: getattr(edited, name) if name in _KEPT else _reasoned(name, followed, (planned, edited))
         for name in Plan.model_fields
     }
     values |= {name: _decision(name, edited, planned, record) for name in by_hand}
-    values |= {"adopted": record, "warnings": (*followed.warnings, *_said(record))}
+    by_hand_words = [
+        f"{name} was set by hand to {change_text(each.adopted)}; the planner chose {change_text(each.planned)}."
+        for name, each in record.items()
+    ]
+    warnings = (*followed.warnings, *by_hand_words, *((_ALTERNATIVES,) if record else ()))
+    values |= {"adopted": record, "warnings": warnings}
     plan = Plan.model_validate(values)
-    if not NOT_IN_PLACE.keys().isdisjoint({*fields, *_changed_volume(edited, plan)}):
+    replacing = {*fields}
+    if _value(edited.volume_size_gb) != _value(plan.volume_size_gb):  # it follows from the hand otherwise than locked
+        replacing.add("volume_size_gb")
+    # These can't be changed on a resource that exists: a new generation gives the replacement a name of its own.
+    if not NOT_IN_PLACE.keys().isdisjoint(replacing):
         plan = plan.model_copy(update={"generation": edited.generation + 1})
     _refuse(limit_problems(plan, loaded))
     changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
     recomputed = [(name, change_text(_dumped(edited, name)), change_text(_dumped(plan, name))) for name in changed]
     lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
-    said = (*lines, *_cost_line(edited, plan), *dropped_provenance(edited.promoted))
-    return Adoption(plan, {name: overruled[name] for name in fields}, said)
-
-
-def _changed_volume(edited: Plan, plan: Plan) -> tuple[str, ...]:
-    """Return the volume's size where it follows from the hand otherwise than it was locked."""
-    return ("volume_size_gb",) if _value(edited.volume_size_gb) != _value(plan.volume_size_gb) else ()
+    old, new = edited.cost.usd_per_hour, plan.cost.usd_per_hour
+    cost = (f"usd_per_hour: {change_text(old)} -> {change_text(new)}",) if old != new else ()
+    recomputed_lines = (*lines, *cost, *dropped_provenance(edited.promoted))
+    return Adoption(plan, {name: overruled[name] for name in fields}, recomputed_lines)
 
 
 def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
     """Return a field as it follows from the hand's; in the words of the first known plan that says the same."""
     field = getattr(followed, name)
     return next((its for plan in known if _value(its := getattr(plan, name)) == _value(field)), field)
-
-
-def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:
-    old, new = before.cost.usd_per_hour, after.cost.usd_per_hour
-    return (f"usd_per_hour: {change_text(old)} -> {change_text(new)}",) if old != new else ()
-
-
-def _said(record: Mapping[str, Adopted]) -> Iterator[str]:
-    for name, each in record.items():
-        yield f"{name} was set by hand to {change_text(each.adopted)}; the planner chose {change_text(each.planned)}."
-    if record:
-        yield _ALTERNATIVES
-
-
-def _overruled(name: str, edited: Plan, planned: Plan) -> Adopted:
-    return Adopted.model_validate({"planned": _bare(planned, name), "adopted": _bare(edited, name)})
 
 
 def _decision(name: str, edited: Plan, planned: Plan, record: Mapping[str, Adopted]) -> object:
@@ -317,39 +328,24 @@ def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) ->
             if not least <= value <= most:
                 yield given_problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
     if "image" in fields:
-        yield from _image_problems(edited, loaded)
+        # An image that is another version than the plan's: what was decided for one does not hold for the
+        # other.
+        image = edited.image.value
+        build = find_image(image.repository, image.tag)
+        if build is not None and build.version != edited.engine_version.value:
+            message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
+            yield given_problem(
+                loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again"
+            )
+        if build is None and image_digest(image.uri) is None and loaded.endpoint.serving.image is None:
+            message = f"{image_repository_uri(image.uri)}:{image.tag} is not in the catalog"
+            yield given_problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
     known = {build_ami for build in IMAGES.rows if (build_ami := images.ami_version(build.cuda))}
     ami = edited.inference_ami_version.value
     if "inference_ami_version" in fields and ami is not None and ami not in known:
         yield given_problem(
             loaded, "inference_ami_version", "SEA416", f"{ami} is unknown", f"known: {', '.join(known)}"
         )
-
-
-def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
-    """Yield an image that is another version than the plan's: what was decided for one does not hold for the other."""
-    image = edited.image.value
-    build = find_image(image.repository, image.tag)
-    if build is not None and build.version != edited.engine_version.value:
-        message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
-        yield given_problem(
-            loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again"
-        )
-    if build is None and image_digest(image.uri) is None and loaded.endpoint.serving.image is None:
-        message = f"{image_repository_uri(image.uri)}:{image.tag} is not in the catalog"
-        yield given_problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
-
-
-def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
-    """Return the plan that the planner makes of the deployment that was set."""
-    fixed = fix_in_spec(edited, by_hand, loaded)
-    resolved = resolve_given(edited, fixed, loaded)
-    candidate = given_candidate(edited, by_hand, resolved.demand, loaded)
-    missed = _missed_by_hand(edited, candidate, resolved.demand)
-    if missed:  # plan it without the objectives, as --accept-slo-miss does
-        resolved = without_objectives(resolved, missed)
-    feasible = _as_feasible(edited, by_hand, candidate, resolved.demand, loaded)
-    return plan_of(fixed, resolved, SearchResult((feasible,), (), 1))
 
 
 def _missed_by_hand(edited: Plan, candidate: Candidate, demand: Demand) -> str:
@@ -364,22 +360,6 @@ def _missed_by_hand(edited: Plan, candidate: Candidate, demand: Demand) -> str:
         f"SEA205, set by hand: one copy is predicted to meet the SLO up to {highest} concurrent requests; the "
         f"workload needs {load.concurrency_per_copy}."
     )
-
-
-def _as_feasible(
-    edited: Plan, by_hand: set[str], candidate: Candidate, demand: Demand, loaded: LoadedSpec
-) -> FeasibleCandidate:
-    """Return the deployment at the size that was set."""
-    copies, least = edited.copy_count.value, instances_for(candidate, edited.copy_count.value)
-    count = edited.instance_count.value if "instance_count" in by_hand else least
-    if count < least:
-        message = (
-            f"{copies} copies, up to {candidate.copies_per_instance} per instance, need {least} instances, not {count}"
-        )
-        raise SpecError([given_problem(loaded, "instance_count", "SEA416", message)])
-    highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
-    score = score_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)
-    return FeasibleCandidate(candidate, highest, copies, load, count, score)
 
 
 def _highest(edited: Plan, candidate: Candidate, demand: Demand) -> int:
@@ -425,7 +405,6 @@ def promoted_plan(tried: TriedCopy, loaded: LoadedSpec, provenance: Promoted) ->
     is what this environment's workload, scaling and budget ask for.
 
     Args:
-        tried: The copy.
         loaded: The spec in the environment to come.
         provenance: The trial.
 
@@ -470,16 +449,10 @@ def _derived(tried: TriedCopy, loaded: LoadedSpec) -> Plan:
         ami_version=tried.plan.inference_ami_version,
     )
     resolved = replace(resolved, choice=choice)
-    sized = _sized(candidate, resolved.demand, tried, loaded)
-    if missed := _missed_by(sized, resolved.demand, tried):
-        resolved = without_objectives(resolved, missed)
-    return _in_words(plan_of(fixed, resolved, SearchResult((sized,), (), 1)), tried, sized)
-
-
-def _sized(candidate: Candidate, demand: Demand, tried: TriedCopy, loaded: LoadedSpec) -> FeasibleCandidate:
-    """Return the deployment at the size that the workload needs of copies which hold the measured concurrency."""
-    most = demand.endpoint.scaling.max_copies
-    sizing = size(demand, candidate, tried.most_concurrency, lambda level: candidate.levels.at(level).output_tok_s)
+    most = resolved.demand.endpoint.scaling.max_copies
+    sizing = size(
+        resolved.demand, candidate, tried.most_concurrency, lambda level: candidate.levels.at(level).output_tok_s
+    )
     if sizing.needed > most:
         message = (
             f"one copy was measured to meet the SLO up to {counted(tried.most_concurrency, 'concurrent request')}; the "
@@ -487,10 +460,13 @@ def _sized(candidate: Candidate, demand: Demand, tried: TriedCopy, loaded: Loade
         )
         hint = f"set scaling.max_copies to at least {sizing.needed}, or promote a plan with a faster copy"
         raise SpecError([given_problem(loaded, "copy_count", "SEA475", message, hint)])
-    load = at_its_rate(candidate, sizing.load) if demand.open_trial else sizing.load
-    score = score_of(demand, candidate, load, candidate.levels.at(tried.most_concurrency).output_tok_s)
+    load = at_its_rate(candidate, sizing.load) if resolved.demand.open_trial else sizing.load
+    score = score_of(resolved.demand, candidate, load, candidate.levels.at(tried.most_concurrency).output_tok_s)
     instances = instances_for(candidate, load.copy_count)
-    return FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, load, instances, score)
+    sized = FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, load, instances, score)
+    if missed := _missed_by(sized, resolved.demand, tried):
+        resolved = without_objectives(resolved, missed)
+    return _in_words(plan_of(fixed, resolved, SearchResult((sized,), (), 1)), tried, sized)
 
 
 def _missed_by(sized: FeasibleCandidate, demand: Demand, tried: TriedCopy) -> str:
@@ -527,7 +503,17 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
     image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
     place = _registry_here(image, tried.region, loaded)
     if place != image_repository_uri(image.uri):
-        _check_moved(image, place, loaded)
+        region, build = loaded.environment.region, find_image(image.repository, image.tag)
+        problem = ""
+        if build is None and image_digest(image.uri) is None:
+            problem = f"{place} may hold another image under {image.tag} than the tried one"
+        elif build is not None and region not in images.regions_of_build(build):
+            problem = f"{image.tag} is not listed for {region}"
+        if problem:
+            hint = (
+                "pin the digest where the plan is tried (`seatrial images lock`), or name an image of both in the spec"
+            )
+            raise SpecError([given_problem(loaded, "image", _OTHER, problem, hint)])
     uri = f"{place}{image.uri.removeprefix(image_repository_uri(image.uri))}"
     return Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
 
@@ -540,15 +526,3 @@ def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
     before, here = images.registry(region), images.registry(loaded.environment.region)
     registry, _, rest = place.partition("/")
     return f"{here}/{rest}" if registry == before and here is not None else place
-
-
-def _check_moved(image: Image, place: str, loaded: LoadedSpec) -> None:
-    region, build = loaded.environment.region, find_image(image.repository, image.tag)
-    problem = ""
-    if build is None and image_digest(image.uri) is None:
-        problem = f"{place} may hold another image under {image.tag} than the tried one"
-    elif build is not None and region not in images.regions_of_build(build):
-        problem = f"{image.tag} is not listed for {region}"
-    if problem:
-        hint = "pin the digest where the plan is tried (`seatrial images lock`), or name an image of both in the spec"
-        raise SpecError([given_problem(loaded, "image", _OTHER, problem, hint)])

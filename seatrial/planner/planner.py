@@ -1,4 +1,4 @@
-"""Makes the plan in typed stages: resolve what is asked, search, lay out the best deployment, derive limits, predict.
+"""Makes the plan in typed stages: resolve the requirements, search, lay out the best, derive limits, predict.
 
 LoadedSpec -> Resolved -> SearchResult -> Chosen -> Layout, ServingLimits, CopyPrediction -> Plan
 """
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import SearchResult
     from seatrial.planner.search.demand import Demand
-    from seatrial.planner.search.doubt import Doubt
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
@@ -41,7 +40,6 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknow
     """Plan one endpoint in one environment; equal input gives an equal plan.
 
     Args:
-        loaded: What is asked for.
         accept_slo_miss: When no deployment is predicted to meet the SLO's latencies, plan without them all the same
             and leave the judgement to the trial; the plan's warnings say so.
         allow_unknown_price: Choose also among instance types whose price is unknown and that the spec does not name.
@@ -50,33 +48,37 @@ def make_plan(loaded: LoadedSpec, *, accept_slo_miss: bool = False, allow_unknow
         PlanError: When the model is unknown or nothing satisfies the spec; the nearest deployment is named. SEA111 when
             what would be created breaks a guard rail by what does not depend on the deployment, such as a pool.
     """
-    resolved, found = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
-    if not found.ranked:
-        raise no_deployment(loaded, resolved.demand, found.rejections)
-    plan = plan_of(loaded, resolved, found)
+    resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
+    if not result.ranked:
+        raise no_deployment(loaded, resolved.demand, result.rejections)
+    plan = plan_of(loaded, resolved, result)
+    # Of the finished plan: what it creates beside the deployment, such as pools, is not known before.
     if problems := created_problems(plan, loaded):
         raise PlanError(problems)
     return plan
 
 
-def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan:
+def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Plan:
     """Return the plan of the best deployment that was found, or of the one that someone chose.
 
     Raises:
         PlanError: SEA110, SEA212 for each instance pool that can't hold a copy of it.
     """
-    chosen = Chosen(loaded, resolved, settled(found.ranked[0], resolved.demand))
+    chosen = Chosen(loaded, resolved, settled(result.ranked[0], resolved.demand))
     layout, derived = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
     endpoint, engine = loaded.endpoint, resolved.choice
     band = band_for(resolved.demand, engine.version.value, chosen.best.candidate)
+    # Once more, with the version's words: the search took the same band without them.
     chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),
         layout.copies_per_instance.value,
     )
+    because = why_best(result.ranked, result.considered, resolved.demand)
+    instance_type = Decision[str](value=result.ranked[0].candidate.instance.instance_type, because=because)
     return Plan(
         **dict(layout),
         **dict(derived.limits),
@@ -90,26 +92,21 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, found: SearchResult) -> Plan
         engine_version=engine.version,
         image=engine.image,
         inference_ami_version=engine.ami_version,
-        instance_type=_instance_type(resolved, found),
+        instance_type=instance_type,
         accelerators_per_instance=neuron.device_count(chosen.best.candidate.instance),
         max_copies=endpoint.scaling.max_copies,
         quantization=resolved.demand.quantization,
-        pareto=alternatives(found.ranked),
-        unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, found)),
+        pareto=alternatives(result.ranked),
+        unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, result)),
         chance=None if chance is None else round(chance, 3),
-        safer=None if chance is None else propose_safer(resolved.demand, found, engine.version.value, chance),
-        probe=propose_probe(resolved.demand, found, engine.version.value),
+        safer=None if chance is None else propose_safer(resolved.demand, result, engine.version.value, chance),
+        probe=propose_probe(resolved.demand, result, engine.version.value),
         proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
-        rejected=rejections(found.ranked, found.rejections, endpoint.objective),
+        rejected=rejections(result.ranked, result.rejections, endpoint.objective),
         volume_size_gb=volume,
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
         hosting_kind=decide_hosting_kind(endpoint),
     )
-
-
-def _instance_type(resolved: Resolved, found: SearchResult) -> Decision[str]:
-    because = why_best(found.ranked, found.considered, resolved.demand)
-    return Decision(value=found.ranked[0].candidate.instance.instance_type, because=because)
 
 
 _IN_VARIANT = "The model is in the production variant: one copy on each instance"
@@ -147,18 +144,29 @@ def decide_volume(instance: Instance, weights_bytes: int, copies_per_instance: i
     return Decision(value=size, because=because)
 
 
-def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> Probe | None:
+def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
     """Return the level of the cheaper deployment that is worth measuring; `None` where none is.
 
     Args:
-        demand: What is asked.
-        found: What was found; the first of it is the plan.
+        result: What was found; the first of it is the plan.
         engine_version: The engine's version, for the band.
     """
-    doubtful = doubt(demand, found, lambda candidate: band_for(demand, engine_version, candidate))
+    doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
     if doubtful is None:
         return None
-    saving = found.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
+    saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
+    size, level = doubtful.size, counted(doubtful.size.load.concurrency_per_copy, "concurrent request")
+    throughput = doubtful.field == "slo.output_tok_s"
+    band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
+    unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
+    predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
+    cost = f"{size.instance_count} x {size.candidate} costs {usd(size.usd_per_hour)} per hour"
+    because = (
+        f"{cost}, {usd(saving)} less than the plan. "
+        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
+        f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
+        "cheaper plan, else the plan stays."
+    )
     return Probe(
         **doubtful.size.fields,
         saving_usd_per_hour=round(saving, 4),
@@ -167,41 +175,25 @@ def propose_probe(demand: Demand, found: SearchResult, engine_version: str) -> P
         predicted=round(doubtful.predicted, 2),
         bound=doubtful.bound,
         chance=round(doubtful.chance, 2),
-        because=_because(doubtful, saving),
+        because=because,
     )
 
 
-def propose_safer(demand: Demand, found: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
+def propose_safer(demand: Demand, result: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
     """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
 
     Args:
-        demand: What is asked.
-        found: What was found; the first of it is the plan.
+        result: What was found; the first of it is the plan.
         engine_version: The engine's version, for the band.
         chance: That the plan meets the SLO.
     """
-    found_safer = safer(demand, found, lambda candidate: band_for(demand, engine_version, candidate), chance)
-    if found_safer is None:
+    safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)
+    if safer_size is None:
         return None
-    size, likelier = found_safer
+    size, likelier = safer_size
     return SaferDeployment(
         **size.fields,
-        more_usd_per_hour=round(size.usd_per_hour - found.ranked[0].score.usd_per_hour, 4),
+        more_usd_per_hour=round(size.usd_per_hour - result.ranked[0].score.usd_per_hour, 4),
         concurrency_per_copy=size.load.concurrency_per_copy,
         chance=round(likelier, 3),
-    )
-
-
-def _because(doubtful: Doubt, saving: float) -> str:
-    size, level = doubtful.size, counted(doubtful.size.load.concurrency_per_copy, "concurrent request")
-    throughput = doubtful.field == "slo.output_tok_s"
-    band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
-    unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
-    predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
-    cost = f"{size.instance_count} x {size.candidate} costs {usd(size.usd_per_hour)} per hour"
-    return (
-        f"{cost}, {usd(saving)} less than the plan. "
-        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
-        f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
-        "cheaper plan, else the plan stays."
     )

@@ -13,7 +13,7 @@ from seatrial_base.catalog import neuron, optimizations
 from seatrial_base.catalog.compilation import build_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.optimization import OptimizationSpec, Recipe
@@ -54,17 +54,18 @@ class RecipeRefusal:
 def engine_refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[RecipeRefusal, ...]:
     """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
     recipe = endpoint.optimization
-    found = [*_pairs(recipe, engine), *_features(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
+    refusals = [*_pairs(recipe, engine), *_features(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
+    # An optimization that is refused for several reasons is told once, by the first of them.
     seen: dict[int, RecipeRefusal] = {}
-    for refusal in found:
+    for refusal in refusals:
         seen.setdefault(refusal.index, refusal)
     return tuple(seen[index] for index in sorted(seen))
 
 
 def accelerator_refusals(recipe: Recipe, engine: RecipeEngine, instance: Instance) -> tuple[RecipeRefusal, ...]:
     """Return why an instance type can't run a recipe; nothing when it can."""
-    found = [(index, message) for index, entry in enumerate(recipe) for message in _excluded(entry, engine, instance)]
-    return tuple(RecipeRefusal("SEA235", index, message) for index, message in found)
+    refused = [(index, message) for index, entry in enumerate(recipe) for message in _excluded(entry, engine, instance)]
+    return tuple(RecipeRefusal("SEA235", index, message) for index, message in refused)
 
 
 def accelerator_limits(recipe: Recipe, engine: RecipeEngine, instance: Instance) -> tuple[str, ...]:
@@ -79,25 +80,24 @@ def accelerator_limits(recipe: Recipe, engine: RecipeEngine, instance: Instance)
 
 def job_limits(recipe: Recipe, instance: Instance) -> tuple[str, ...]:
     """Return the optimization jobs whose target SageMaker's SDK does not list, though the API takes it."""
-    found = []
+    limits = []
     for entry in recipe:
         row = next((row for row in optimizations.JOB_SUPPORT.rows if entry.name in row.optimizations), None)
         target = (entry.job.instance_type or instance.instance_type) if entry.job is not None else ""
         if row is not None and target and _family(target) not in row.families:
             listed = ", ".join(row.families)
-            found.append(f"SageMaker's SDK lists optimization jobs for {entry.name} on {listed}, not for {target}.")
-    return tuple(found)
+            limits.append(f"SageMaker's SDK lists optimization jobs for {entry.name} on {listed}, not for {target}.")
+    return tuple(limits)
 
 
 def built_at_start_s(recipe: Recipe, weights_bytes: int) -> float:
     """Return how long TensorRT-LLM may build its engine while a container starts, in seconds; 0 without a build.
 
     Args:
-        recipe: The recipe.
         weights_bytes: Of all weights at 16 bits.
     """
-    asked = compiles(recipe)
-    if asked is None or asked.target != "trtllm" or asked.when != "startup":
+    compilation = compiles(recipe)
+    if compilation is None or compilation.target != "trtllm" or compilation.when != "startup":
         return 0
     return build_seconds(weights_bytes, quantizes=quantizes(recipe) is not None)
 
@@ -160,22 +160,15 @@ def _engines(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
         if not supported:
             because = next((row.because for row in rows), "Nobody has described it there.")
             yield RecipeRefusal("SEA233", index, f"{engine.title} can't run {_called(entry)}: {because}")
-        elif engine.version is not None and not _in_range(supported, engine.version):
-            yield RecipeRefusal(
-                "SEA234", index, f"this version of {engine.title} can't run {entry.name}: {_reason(supported)}"
-            )
+        elif engine.version is not None and not any(
+            optimizations.holds_since(row, engine.version) for row in supported
+        ):
+            because = next((row.because for row in supported if row.because), "")
+            yield RecipeRefusal("SEA234", index, f"this version of {engine.title} can't run {entry.name}: {because}")
 
 
 def _called(entry: OptimizationSpec) -> str:
     return f"compile: {entry.compile.target}" if entry.compile is not None else entry.name
-
-
-def _reason(rows: Sequence[optimizations.EngineSupport]) -> str:
-    return next((row.because for row in rows if row.because), "")
-
-
-def _in_range(rows: Sequence[optimizations.EngineSupport], version: tuple[int, ...]) -> bool:
-    return any(optimizations.holds_since(row, version) for row in rows)
 
 
 def _jobs(recipe: Recipe) -> Iterator[RecipeRefusal]:
@@ -207,12 +200,12 @@ def weights_refusals(endpoint: EndpointSpec, architecture: Architecture) -> tupl
     own = architecture.checkpoint_quantization
     if own == PRECISIONS[entry.name]:
         return ()
-    index, told = recipe.index(entry), f"the weights are {own or 'at 16 bits'} by {endpoint.model.config_file}"
+    index, weights = recipe.index(entry), f"the weights are {own or 'at 16 bits'} by {endpoint.model.config_file}"
     if own is not None:
-        return (RecipeRefusal("SEA230", index, f"{told}, so {entry.name} can't be made from them"),)
+        return (RecipeRefusal("SEA230", index, f"{weights}, so {entry.name} can't be made from them"),)
     if getattr(entry, entry.name).job or is_quantized_at_start(endpoint, architecture):
         return ()
-    return (RecipeRefusal("SEA232", index, f"{entry.name} needs quantized weights, and {told}"),)
+    return (RecipeRefusal("SEA232", index, f"{entry.name} needs quantized weights, and {weights}"),)
 
 
 def compiled_refusals(

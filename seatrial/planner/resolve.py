@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec, Recipe
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.findings import Finding
 
 _NEEDS_NOTHING = {WEIGHTS: "fp8", SPECULATIONS: "ngram"}  # of each kind, what needs neither weights nor a draft
 _MORE_PROMPT_TOKENS = (2, 4)  # times the engine's default
@@ -75,7 +74,7 @@ class Resolved:
 
 
 def resolve(loaded: LoadedSpec) -> Resolved:
-    """Resolve what is asked.
+    """Resolve the requirements.
 
     Raises:
         PlanError: When the model, the engine's image or every instance type is unknown, or the recipe can't be served.
@@ -125,29 +124,30 @@ def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[In
     """
     if not loaded.endpoint.optimization:
         return
-    found = recipe_refusals(loaded, choice, allowed)
-    if found:
+    refusals = recipe_refusals(loaded, choice, allowed)
+    if refusals:
         hint = f"the nearest recipe that runs: {recipe_name(nearest_recipe(loaded))}"
-        raise PlanError([_problem(loaded, refusal, hint) for refusal in found])
+        raise PlanError(
+            [
+                loaded.problem(("optimization", refusal.index), refusal.rule, refusal.message, hint)
+                for refusal in refusals
+            ]
+        )
 
 
 def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> tuple[RecipeRefusal, ...]:
     """Return what the engine can't do of a recipe; when it can do all, why no allowed instance type can."""
     engine, recipe = recipe_engine(choice), loaded.endpoint.optimization
-    found = engine_refusals(loaded.endpoint, engine)
-    if not found:
+    refusals = engine_refusals(loaded.endpoint, engine)
+    if not refusals:
         architecture = read_architecture(loaded)
-        found = weights_refusals(loaded.endpoint, architecture)
-        found = found or compiled_refusals(loaded.endpoint, architecture, engine)
-        found = found or build_refusal(recipe, weights_bytes(architecture, None))
+        refusals = weights_refusals(loaded.endpoint, architecture)
+        refusals = refusals or compiled_refusals(loaded.endpoint, architecture, engine)
+        refusals = refusals or build_refusal(recipe, weights_bytes(architecture, None))
     refused = [accelerator_refusals(recipe, engine, instance) for instance in allowed]
-    if found or not all(refused):
-        return found
+    if refusals or not all(refused):
+        return refusals
     return tuple(dict.fromkeys(refusal for each in refused for refusal in each))
-
-
-def _problem(loaded: LoadedSpec, refusal: RecipeRefusal, hint: str) -> Finding:
-    return loaded.problem(("optimization", refusal.index), refusal.rule, refusal.message, hint)
 
 
 def nearest_recipe(loaded: LoadedSpec) -> Recipe:
@@ -199,7 +199,6 @@ def search_for(
     """Read a spec and search; a miss that is accepted is among the warnings.
 
     Args:
-        loaded: What is asked for.
         accept_slo_miss: As for the plan.
         allow_unknown_price: As for the plan.
         winner_only: Rank the best deployment alone.
@@ -209,11 +208,12 @@ def search_for(
     """
     resolved = resolve(loaded)
     demand = replace(resolved.demand, unknown_price_accepted=allow_unknown_price)
-    resolved, found = _searched(replace(resolved, demand=demand), winner_only=winner_only)
-    if found.ranked or not accept_slo_miss:
-        return resolved, found
-    missed = no_deployment(loaded, resolved.demand, found.rejections).problems
+    resolved, result = _searched(replace(resolved, demand=demand), winner_only=winner_only)
+    if result.ranked or not accept_slo_miss:
+        return resolved, result
+    missed = no_deployment(loaded, resolved.demand, result.rejections).problems
     accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
+    # The last objective is the request timeout. It stays: what it cuts off is no answer.
     demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
     accepting = replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted))
     return _searched(accepting, winner_only=winner_only)
@@ -224,43 +224,36 @@ def _searched(resolved: Resolved, *, winner_only: bool = False) -> tuple[Resolve
 
     An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
     """
-    found = Search(resolved.demand).best(resolved.allowed, winner_only=winner_only)
+    result = Search(resolved.demand).best(resolved.allowed, winner_only=winner_only)
     fixed = resolved.demand.overrides.max_num_batched_tokens is not None
+    # With chunks a prefill does not stop decoding, so that more prompt tokens gain nothing.
     if fixed or resolved.demand.engine.scheduler == "chunked":
-        return resolved, found
-    best = _widest_worthwhile(resolved, found)
-    if best is resolved:
-        return resolved, found
-    return best, Search(best.demand).best(best.allowed, winner_only=winner_only)
-
-
-def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:
-    """Return what was resolved with as many prompt tokens as improve the best deployments; itself when none do."""
-    usual, near = resolved.batched_tokens.value, _nearest_types(found) or resolved.allowed
+        return resolved, result
+    # What was resolved with as many prompt tokens as improve the best deployments; itself when none do.
+    # Other limits are worth trying on the instance types of the best deployments alone: each try is a whole search.
+    best_types = tuple(dict.fromkeys(feasible.candidate.instance for feasible in result.ranked[:_BEST_TRIED]))
+    usual, near = resolved.batched_tokens.value, best_types or resolved.allowed
     best = resolved
     for factor in _MORE_PROMPT_TOKENS:
         demand = replace(resolved.demand, batched_tokens=factor * usual)
         other = Search(demand).best(near)
-        because = _why_wider(demand, found, other)
+        because = _why_wider(demand, result, other)
         if because:
             value = demand.batched_tokens
             decision = Decision[int](value=value, because=f"{value:,} instead of {usual:,}: {because}.")
-            best, found = replace(resolved, demand=demand, batched_tokens=decision), other
-    return best
+            best, result = replace(resolved, demand=demand, batched_tokens=decision), other
+    if best is resolved:
+        return resolved, result
+    return best, Search(best.demand).best(best.allowed, winner_only=winner_only)
 
 
-def _nearest_types(found: SearchResult) -> tuple[Instance, ...]:
-    """Return the instance types of the best deployments, on which other limits are worth trying."""
-    return tuple(dict.fromkeys(feasible.candidate.instance for feasible in found.ranked[:_BEST_TRIED]))
-
-
-def _why_wider(demand: Demand, found: SearchResult, wider: SearchResult) -> str:
+def _why_wider(demand: Demand, usual_result: SearchResult, wider: SearchResult) -> str:
     """Return why a search with more prompt tokens came to something better; empty when it didn't."""
     if not wider.ranked:
         return ""
-    if not found.ranked:
+    if not usual_result.ranked:
         return "with fewer, no deployment meets the requirements in simulation"
-    before, after = found.ranked[0].score, wider.ranked[0].score
+    before, after = usual_result.ranked[0].score, wider.ranked[0].score
     if demand.endpoint.objective == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
         return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""

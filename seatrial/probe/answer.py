@@ -100,10 +100,11 @@ def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None 
 
     Args:
         pinned: The deployment.
-        result: Its trial.
         spent_s: How long its instances were there; `None` where nothing was deployed.
     """
-    level = _level(result, pinned.probed.concurrency_per_copy)
+    # There is none when the trial ended before it, or measured its client there.
+    wanted = pinned.probed.concurrency_per_copy
+    level = next((level for level in result.levels if level.concurrency == wanted and level.valid), None)
     hourly = pinned.plan.cost.usd_per_hour
     return ProbeAnswer(
         pinned=pinned,
@@ -112,11 +113,6 @@ def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None 
         spent_usd=None if spent_s is None or hourly is None else hourly * spent_s / S_PER_HOUR,
         spent_s=spent_s,
     )
-
-
-def _level(result: TrialResult, concurrency: int) -> LevelResult | None:
-    """Return the level that was asked for; `None` when the trial ended before it, or measured its client there."""
-    return next((level for level in result.levels if level.concurrency == concurrency and level.valid), None)
 
 
 def predicted_level(pinned: PinnedSpec) -> SimulatedLevel:
@@ -139,11 +135,11 @@ def _metrics(pinned: PinnedSpec, level: LevelResult | None, copies: int) -> Iter
     )
     bounds = tuple(bound for bound in read_objectives(endpoint) if bound.path[0] == "slo")
     for bound in bounds or _UNBOUNDED:
-        found = None if level is None else getattr(level, bound.metric)
+        distribution = None if level is None else getattr(level, bound.metric)
         yield ProbedMetric(
             name=f"{_NAMES[bound.metric]} {bound.statistic}, ms",
             predicted=bound.predicted(predicted),
-            measured=None if found is None else float(getattr(found, bound.statistic)),
+            measured=None if distribution is None else float(getattr(distribution, bound.statistic)),
             bound=bound.bound_ms or None,
         )
 
@@ -207,12 +203,13 @@ def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibrati
     pinned, where = answer.pinned, f"probe of {answer.pinned.probed.hardware}"
     refuse_local_engine(answer.result.engine_note, where)
     text = answer.result.to_json()
-    found = usable(points_of_trial(answer.result), where)
+    measured = usable(points_of_trial(answer.result), where)
     source = CalibrationSource(file=f"{pinned.loaded.endpoint.name}.result.json", digest=digest(text))
-    fresh = calibrate_endpoint(pinned.loaded, pinned.plan, found, source)
+    fresh = calibrate_endpoint(pinned.loaded, pinned.plan, measured, source)
     fresh = fresh.model_copy(update={"model": model_name(loaded.endpoint)})
-    points = usable((*_former(loaded, fresh), *found), where)
-    if points == found:
+    # Fitted again with the earlier points of the same deployment: one level alone can't tell the two factors apart.
+    points = usable((*_former(loaded, fresh), *measured), where)
+    if points == measured:
         return fresh
     again = calibrate_endpoint(pinned.loaded, pinned.plan, points, source)
     return again.model_copy(update={"model": fresh.model})

@@ -96,8 +96,6 @@ def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) 
     discount stays.
 
     Args:
-        loaded: The spec in its environment.
-        probed: The deployment.
         folder: Where the spec will lie; what names a file is relative to it.
     """
     document = copied(loaded.document.data)
@@ -147,10 +145,10 @@ def copied(data: dict[str, Yaml]) -> dict[str, Yaml]:
 
 def _mapping(document: dict[str, Yaml], name: str) -> dict[str, Yaml]:
     """Return the mapping of a field; an empty one is made where there is none."""
-    found = document.get(name)
-    if not isinstance(found, dict):
-        found = document[name] = {}
-    return found
+    mapping = document.get(name)
+    if not isinstance(mapping, dict):
+        mapping = document[name] = {}
+    return mapping
 
 
 def relocate(document: dict[str, Yaml], before: Path, after: Path) -> None:
@@ -168,8 +166,6 @@ def pin(
     """Write, plan, lock and render the spec of each deployment, each in a folder of its own.
 
     Args:
-        loaded: The spec in its environment.
-        probed: The deployments.
         folder: What an earlier probe left there is replaced; it lies in the spec's repository.
         environments: Folder of environments.
 
@@ -181,22 +177,17 @@ def pin(
     problems: list[Finding] = []
     for each in probed:
         try:
-            pinned.append(_pin(loaded, each, folder / each.role, environments))
+            own = folder / each.role
+            spec, deployment, place = pin_document(loaded, pinned_document(loaded, each, own), own, environments)
+            throughput = loaded.endpoint.slo.output_tok_s
+            least_tok_s = None if throughput is None else throughput / each.copy_count
+            pinned.append(PinnedSpec(each, spec, deployment, place, least_tok_s))
         except SeatrialError as error:
             problems += error.problems
     if problems:
         shutil.rmtree(folder, ignore_errors=True)
         raise SpecError(dict.fromkeys(problems))
     return tuple(pinned)
-
-
-def _pin(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path, environments: Path) -> PinnedSpec:
-    pinned, deployment, environments = pin_document(
-        loaded, pinned_document(loaded, probed, folder), folder, environments
-    )
-    throughput = loaded.endpoint.slo.output_tok_s
-    least_tok_s = None if throughput is None else throughput / probed.copy_count
-    return PinnedSpec(probed, pinned, deployment, environments, least_tok_s)
 
 
 def pin_document(
@@ -223,6 +214,7 @@ def pin_document(
     _copy_calibration(loaded, path, f"{document['name']}")
     environments = _environments(loaded, folder, environments)
     pinned = load_spec(path, name, environments=environments)
+    # What is predicted to miss the SLO is just what a probe is for.
     write_lock(make_plan(pinned, accept_slo_miss=True), path)
     (deployment,) = load_deployments(folder, environments, name).deployments
     return pinned, deployment, environments
@@ -312,9 +304,9 @@ def read_candidate(text: str, option: str = "--candidate") -> ProbedHardware:
     """
     instance_type, _, degree = text.partition(":")
     if re.fullmatch(INSTANCE_TYPE, instance_type) and re.fullmatch("[1-9][0-9]{0,3}", degree):
-        found = ProbedHardware(instance_type, int(degree))
-        if found.tensor_parallel_degree <= _MOST_DEGREE:
-            return found
+        hardware = ProbedHardware(instance_type, int(degree))
+        if hardware.tensor_parallel_degree <= _MOST_DEGREE:
+            return hardware
     message = f"{text[:60]!r} is not an instance type with a tensor parallel degree"
     raise SpecError.of("SEA524", message, hint="write ml.g6e.12xlarge:4", where=WHERE, field=option)
 

@@ -74,19 +74,18 @@ class PinnedRecipe:
         """Whether the endpoint's schema takes messages."""
         return self.pinned.deployment.serving.payload_schema == "openai_chat"
 
-    def digest(self, asked: EvaluationSet | None, most_tokens: int) -> str:
+    def digest(self, evaluation_set: EvaluationSet | None, most_tokens: int) -> str:
         """Return the digest of all that is deployed and asked.
 
         Args:
-            asked: The evaluation set; None without one.
+            evaluation_set: The evaluation set; None without one.
             most_tokens: Tokens that an answer may have.
         """
         deployment, environment = self.pinned.deployment, self.pinned.loaded.environment
         place = f"{environment.name} {environment.region} {environment.account or ''}"
-        return result_digest(
-            self.name, place, self.pinned.plan.digest, deployment.trial_request, asked.digest if asked else "",
-            f"{most_tokens}",
-        )  # fmt: skip
+        questions = evaluation_set.digest if evaluation_set else ""
+        parts = (self.name, place, self.pinned.plan.digest, deployment.trial_request, questions, f"{most_tokens}")
+        return result_digest(*parts)
 
 
 def compare_folder(loaded: LoadedSpec) -> Path:
@@ -136,7 +135,6 @@ def pin_recipes(
 
     Args:
         loaded: The endpoint's own spec.
-        recipes: The recipes.
         plan: The endpoint's locked plan, which has the gate and the levels.
         environments: Folder of environments.
         hardware: What every copy runs on; None leaves it to the planner.
@@ -173,23 +171,22 @@ def _pin(
     return PinnedRecipe(loaded.endpoint.name, recipe_name(recipe), PinnedSpec(probed, own, deployment, place))
 
 
-def asking_limit_s(asked: EvaluationSet | None) -> float:
+def asking_limit_s(evaluation_set: EvaluationSet | None) -> float:
     """Return how long an evaluation set may be asked, in seconds: every request its time limit, at most an hour."""
-    if asked is None:
+    if evaluation_set is None:
         return 0.0
-    return min(LONGEST_ASKING_S, (1 + math.ceil(len(asked.prompts) / MOST_AT_ONCE)) * TIMEOUT_S)
+    return min(LONGEST_ASKING_S, (1 + math.ceil(len(evaluation_set.prompts) / MOST_AT_ONCE)) * TIMEOUT_S)
 
 
 def measure_recipe(
-    each: PinnedRecipe, tools: ProbeTools, steps: Steps, asked: EvaluationSet | None, most_tokens: int
+    each: PinnedRecipe, tools: ProbeTools, steps: Steps, evaluation_set: EvaluationSet | None, most_tokens: int
 ) -> RecipeResult:
     """Deploy a recipe, try it, ask it the evaluation set, and delete its stack, whatever happened before.
 
     Args:
-        each: The recipe.
         tools: What it is deployed with.
         steps: Where it is shown.
-        asked: The evaluation set; None without one.
+        evaluation_set: The evaluation set; None without one.
         most_tokens: Tokens that an answer may have.
 
     Raises:
@@ -201,8 +198,8 @@ def measure_recipe(
     def ask() -> None:
         stack = describe_stack(each.pinned.deployment.stack_name, tools.stacks.cloudformation)
         request = complete_request(each.pinned.deployment, stack)
-        if asked is not None:
-            answers.extend(_answers(each, request, asked, most_tokens))
+        if evaluation_set is not None:
+            answers.extend(_answers(each, request, evaluation_set, most_tokens))
         if each.pinned.loaded.environment.is_embedded:
             sizes.append(local_weight_bytes(region_logs(request.target.region), request.target))
 
@@ -210,21 +207,23 @@ def measure_recipe(
     with steps.step(f"{each.name}: deploy, try and delete {run.stack_name}") as step:
         with shown_beside(tools.watcher(each.pinned), step):
             trial, _ = run.measure()
-        told = f", {sum(answer.answered for answer in answers)} of {len(answers)} prompts answered" if answers else ""
-        step.did(f"verdict: {trial.verdict.status}{told}")
-    result = recipe_result(each, trial, asked, answers, most_tokens)
+        answered_words = (
+            f", {sum(answer.answered for answer in answers)} of {len(answers)} prompts answered" if answers else ""
+        )
+        step.did(f"verdict: {trial.verdict.status}{answered_words}")
+    result = recipe_result(each, trial, evaluation_set, answers, most_tokens)
     return replace(result, local_weight_bytes=sizes[-1])
 
 
 def _answers(
-    each: PinnedRecipe, request: TrialRequest, asked: EvaluationSet, most_tokens: int
+    each: PinnedRecipe, request: TrialRequest, evaluation_set: EvaluationSet, most_tokens: int
 ) -> tuple[EvaluationAnswer, ...]:
     answers = collect_answers(
         request.target,
         request.workload.schema,
-        asked.prompts,
+        evaluation_set.prompts,
         most_tokens=most_tokens,
-        within_s=asking_limit_s(asked),
+        within_s=asking_limit_s(evaluation_set),
     )
     if not any(answer.answered for answer in answers):
         message = f"none of {len(answers)} prompts was answered: {answers[0].failure}"
@@ -235,16 +234,14 @@ def _answers(
 def recipe_result(
     each: PinnedRecipe,
     trial: TrialResult,
-    asked: EvaluationSet | None,
+    evaluation_set: EvaluationSet | None,
     answers: Sequence[EvaluationAnswer],
     most_tokens: int,
 ) -> RecipeResult:
     """Return what is kept of a recipe.
 
     Args:
-        each: The recipe.
-        trial: Its trial.
-        asked: The evaluation set; None without one.
+        evaluation_set: The evaluation set; None without one.
         answers: One for each prompt.
         most_tokens: Tokens that an answer could have.
     """
@@ -253,7 +250,7 @@ def recipe_result(
     return RecipeResult(
         endpoint=each.endpoint,
         recipe=each.name,
-        digest=each.digest(asked, most_tokens),
+        digest=each.digest(evaluation_set, most_tokens),
         deployment=RecipeDeployment(
             instance_type=plan.instance_type.value,
             tensor_parallel_degree=degree,
@@ -265,8 +262,8 @@ def recipe_result(
         ),
         trial=trial,
         most_tokens=most_tokens,
-        evaluation_set=asked.digest if asked else "",
-        prompts=asked.prompts if asked else (),
+        evaluation_set=evaluation_set.digest if evaluation_set else "",
+        prompts=evaluation_set.prompts if evaluation_set else (),
         answers=tuple(answers),
     )
 
@@ -295,5 +292,5 @@ def local_weight_bytes(logs: CloudWatchLogsClient, target: TrialTarget) -> int |
         lines = logs.filter_log_events(logGroupName=f"/aws/sagemaker/{kind}/{name}").get("events", ())
     except ClientError:
         return None
-    found = (_WEIGHTS.search(line.get("message", "")) for line in lines)
-    return next((int(match[1]) for match in found if match is not None), None)
+    matches = (_WEIGHTS.search(line.get("message", "")) for line in lines)
+    return next((int(match[1]) for match in matches if match is not None), None)

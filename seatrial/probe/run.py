@@ -65,7 +65,6 @@ def own_folder(loaded: LoadedSpec, kind: str) -> Path:
     """Return a folder of an endpoint's own files: below the CDK app's folder, else beside the spec.
 
     Args:
-        loaded: The spec in its environment.
         kind: Which files, as a relative path.
     """
     root = app_root(loaded.path) or follow_links(loaded.path).parent
@@ -165,7 +164,6 @@ def measure_probe_level(request: TrialRequest, pinned: PinnedSpec, watched: Call
     """Load the one level of an endpoint that serves.
 
     Args:
-        request: The trial.
         pinned: The deployment that serves.
         watched: Runs the trial and shows it.
 
@@ -295,9 +293,11 @@ class ProbeRun:
             failure = BenchError(error.problems)
             raise
         finally:
+            # A second Ctrl-C must not end the deletion: instances that are left cost money.
             with uninterrupted():
                 left = self._delete()
             if left:
+                # What is left of the stack is told with what failed before: the one must not hide the other.
                 raise BenchError([*failure.problems, *left])
         return result, self.clock() - began_s
 
@@ -372,7 +372,6 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
 
     Args:
         sagemaker: The control plane.
-        endpoint_name: The endpoint.
         component: The inference component; `None` where the endpoint has one.
 
     Raises:
@@ -386,21 +385,21 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
         if endpoint.existence == "absent":
             raise BenchError.of(_LIVE_RULE, "there is no such endpoint", where=where)
         name = component or _only_component(endpoint_name, reader, where)
-        found = read_component(name, reader)
-    if found is None:
+        live = read_component(name, reader)
+    if live is None:
         raise BenchError.of(_LIVE_RULE, f"there is no inference component {name}", where=where)
-    if found.endpoint != endpoint_name:
-        raise BenchError.of(_LIVE_RULE, f"component {name} is on endpoint {found.endpoint}", where=where)
-    variant, accelerators = endpoint.variant(found.variant), found.accelerators or 0
+    if live.endpoint != endpoint_name:
+        raise BenchError.of(_LIVE_RULE, f"component {name} is on endpoint {live.endpoint}", where=where)
+    variant, accelerators = endpoint.variant(live.variant), live.accelerators or 0
     instance_type = variant.instance_type if variant else ""
-    if not (found.model and instance_type and accelerators >= 1):
+    if not (live.model and instance_type and accelerators >= 1):
         message = f"component {name} tells no model, instance type or number of accelerators"
         raise BenchError.of(_LIVE_RULE, message, where=where, hint="give a component that a Seatrial stack deployed")
     return ProbedEndpoint(
         endpoint_name=endpoint_name,
         component=name,
         config_name=endpoint.config,
-        model_name=found.model,
+        model_name=live.model,
         hardware=ProbedHardware(instance_type, round(accelerators)),
     )
 
@@ -416,14 +415,14 @@ def _only_component(endpoint_name: str, reader: AwsReader, where: str) -> str:
     raise BenchError.of(_LIVE_RULE, f"the endpoint has {len(names)} inference components", where=where, hint=hint)
 
 
-def check_hardware(live: ProbedEndpoint, asked: ProbedHardware | None) -> None:
-    """Refuse an endpoint that runs on other hardware than the candidate that is asked for.
+def check_hardware(live: ProbedEndpoint, requested: ProbedHardware | None) -> None:
+    """Refuse an endpoint that runs on other hardware than the requested candidate.
 
     Raises:
         BenchError: SEA502.
     """
-    if asked is not None and asked != live.hardware:
-        message = f"component {live.component} runs on {live.hardware}, not on {asked}"
+    if requested is not None and requested != live.hardware:
+        message = f"component {live.component} runs on {live.hardware}, not on {requested}"
         hint = "leave out --candidate, or give another endpoint"
         raise BenchError.of(_LIVE_RULE, message, where=f"endpoint {live.endpoint_name}", hint=hint)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
-    from seatrial.probe.answer import ProbeAnswer, ProbedMetric
+    from seatrial.probe.answer import ProbeAnswer
     from seatrial.probe.pinned import PinnedSpec
 
 _NONE = "-"
@@ -42,10 +42,10 @@ def estimate_lines(pinned: Sequence[PinnedSpec], *, what: str = "probe", asking_
         most = None if hourly is None else hourly * limit_s / S_PER_HOUR
         total = None if total is None or most is None else total + most
         price = hourly_words(hourly, each.plan.cost.discount)
-        told = "" if most is None else f", {usd(most)} in all"
+        in_all = "" if most is None else f", {usd(most)} in all"
         yield (
             f"{each.deployment.stack_name}: {counted(each.plan.instance_count.value, 'instance')} of "
-            f"{each.probed.hardware}, {price}, up to {limit_s / S_PER_MINUTE:.0f} min{told}"
+            f"{each.probed.hardware}, {price}, up to {limit_s / S_PER_MINUTE:.0f} min{in_all}"
         )
     yield f"cost of the {what}: {'unknown' if total is None else f'up to {usd(total)}'}, then the stacks are deleted"
 
@@ -77,21 +77,18 @@ def _deployment(answer: ProbeAnswer) -> Iterator[RenderableType]:
     probed, result = answer.pinned.probed, answer.result
     level = counted(probed.concurrency_per_copy, "concurrent request")
     yield heading(f"{probed.role}: {probed.hardware}, {level} per copy")
+    rows = [
+        (metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))
+        for metric in answer.metrics
+    ]
     columns = (*text_columns(""), *number_columns("predicted", "measured", "SLO"))
-    yield table_view(table_of(columns, map(_metric_row, answer.metrics)))
+    yield table_view(table_of(columns, rows))
     slow = "slo.output_tok_s is not reached. " if answer.throughput_met is False else ""
     yield Text(f"{_VERDICTS[answer.meets_slo]}: {slow}{sentence(result.verdict.because)}")
     if result.engine_note:
         yield Text(f"simulated, measured on: {result.engine_note}", style="yellow")
     elif answer.spent_s is not None:
+        plan = answer.pinned.plan
+        instances = f"{plan.instance_count.value} x {plan.instance_type.value}"
         spent = "unknown, as the price is" if answer.spent_usd is None else f"about {usd(answer.spent_usd)}"
-        yield Text(f"cost: {spent}, for {answer.spent_s / S_PER_MINUTE:.1f} min of {_instances(answer)}")
-
-
-def _instances(answer: ProbeAnswer) -> str:
-    plan = answer.pinned.plan
-    return f"{plan.instance_count.value} x {plan.instance_type.value}"
-
-
-def _metric_row(metric: ProbedMetric) -> tuple[str, ...]:
-    return (metric.name, short(metric.predicted), short(metric.measured, _NONE), short(metric.bound, _NONE))
+        yield Text(f"cost: {spent}, for {answer.spent_s / S_PER_MINUTE:.1f} min of {instances}")

@@ -145,18 +145,15 @@ def _differences(pairs: Sequence[AnswerPair]) -> Iterator[MetricDifference]:
     if exact:
         yield _of_means("exact_match", exact)
     referenced = [pair for pair in pairs if pair.prompt.reference is not None]
+    # The library is an extra: without it the other metrics are judged all the same.
     if referenced and has_rouge():
-        yield _of_means("rouge_l", _rouge_values(referenced))
-    sums = [found for pair in pairs if (found := pair.log_sums()) is not None]
+        first = rouge_l([(pair.prompt.reference or "", pair.a.text) for pair in referenced])
+        second = rouge_l([(pair.prompt.reference or "", pair.b.text) for pair in referenced])
+        yield _of_means("rouge_l", list(zip(first, second, strict=True)))
+    sums = [log_sums for pair in pairs if (log_sums := pair.log_sums()) is not None]
     if sums:
         yield _of_ratios("mean_logprob", sums, lambda mean: mean)
         yield _of_ratios("perplexity", sums, perplexity)
-
-
-def _rouge_values(pairs: Sequence[AnswerPair]) -> _Values:
-    first = rouge_l([(pair.prompt.reference or "", pair.a.text) for pair in pairs])
-    second = rouge_l([(pair.prompt.reference or "", pair.b.text) for pair in pairs])
-    return list(zip(first, second, strict=True))
 
 
 def _of_means(metric: PairMetric, values: _Values) -> MetricDifference:
@@ -169,15 +166,15 @@ def _of_means(metric: PairMetric, values: _Values) -> MetricDifference:
     return _difference(metric, a, b, interval, len(values))
 
 
-def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], told: Callable[[float], float]) -> MetricDifference:
+def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], figure: Callable[[float], float]) -> MetricDifference:
     """Compare sums of log-probabilities over tokens; both of a prompt are drawn together."""
     rows = [(log_a, float(count_a), log_b, float(count_b)) for (log_a, count_a), (log_b, count_b) in sums]
 
     def difference(totals: Sequence[float]) -> float:
-        return told(totals[2] / totals[3]) - told(totals[0] / totals[1])
+        return figure(totals[2] / totals[3]) - figure(totals[0] / totals[1])
 
     totals = [math.fsum(column) for column in zip(*rows, strict=True)]
-    a, b = told(totals[0] / totals[1]), told(totals[2] / totals[3])
+    a, b = figure(totals[0] / totals[1]), figure(totals[2] / totals[3])
     return _difference(metric, a, b, _bootstrap(rows, difference), len(sums))
 
 
@@ -195,7 +192,7 @@ def _likeness(pairs: Sequence[AnswerPair]) -> Iterator[Likeness]:
         return
     yield _share("identical_answers", [pair.is_identical for pair in pairs])
     yield _share("same_text", [pair.says_the_same for pair in pairs])
-    common = [float(found) for pair in pairs if (found := pair.common_tokens) is not None]
+    common = [float(count) for pair in pairs if (count := pair.common_tokens) is not None]
     distances = [far for pair in pairs if (far := pair.log_probability_distance) is not None]
     if common:
         yield _likeness_of("common_tokens", common)
@@ -225,20 +222,15 @@ def _bootstrap(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[fl
     """Return the 95 % interval of a statistic of the rows' sums; nothing of fewer than two rows."""
     if len(rows) < 2:  # noqa: PLR2004 (one prompt says nothing of the next)
         return NOTHING
-    blocks = _blocks(rows)
+    count = min(len(rows), MOST_BLOCKS)
+    blocks = [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]
     random = Random(sha256(repr(blocks).encode()).digest())  # noqa: S311 (a resampling, not a secret)
-    found: list[float] = []
+    draws: list[float] = []
     for _ in range(RESAMPLES):
         drawn = random.choices(blocks, k=len(blocks))
-        found.append(statistic([math.fsum(column) for column in zip(*drawn, strict=True)]))
-    found.sort()
-    return Interval(low=percentile(found, 100 * BOTH_TAILS), high=percentile(found, 100 * (1 - BOTH_TAILS)))
-
-
-def _blocks(rows: Sequence[Sequence[float]]) -> Sequence[tuple[float, ...]]:
-    """Return the rows, or sums of equally many of them where there are too many to draw one by one."""
-    count = min(len(rows), MOST_BLOCKS)
-    return [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]
+        draws.append(statistic([math.fsum(column) for column in zip(*drawn, strict=True)]))
+    draws.sort()
+    return Interval(low=percentile(draws, 100 * BOTH_TAILS), high=percentile(draws, 100 * (1 - BOTH_TAILS)))
 
 
 class _Score(Protocol):

@@ -141,6 +141,7 @@ def sheet_csv(rows: Sequence[SheetRow]) -> str:
 
 
 def _cell(text: str) -> str:
+    # A cell that begins so is a formula for a spreadsheet, and answers are written by strangers.
     plain = _shown(text)
     return f"'{plain}" if plain.startswith(("=", "+", "-", "@", "\t")) else plain
 
@@ -165,7 +166,6 @@ def sheet_key(rows: Sequence[SheetRow], a: str, b: str) -> str:
     """Write which recipe wrote answer 1 and answer 2 of each row, as JSON.
 
     Args:
-        rows: The rows.
         a: Name of the first recipe.
         b: Name of the second one.
     """

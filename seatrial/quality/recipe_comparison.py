@@ -92,19 +92,18 @@ class RecipeComparison:
     @property
     def verdict(self) -> str:
         """What was found, in one sentence."""
-        return f"{self._speed()}; {self._gate()}; {self._quality()}{self._local()}."
+        words = {"pass": "meets the SLO", "fail": "misses the SLO", "inconclusive": "is not proven to meet the SLO"}
+        at_gate = f"{self.b.recipe} {words[self.b.trial.verdict.status]}"
+        local = f" (a local engine answered, not the model: {self.engine_note})" if self.engine_note else ""
+        return f"{self._speed()}; {at_gate}; {self._quality()}{local}."
 
     def _speed(self) -> str:
         output, cost = self.figure(OUTPUT_AT_GATE), self.figure(COST_AT_GATE)
         if output.ratio is None:
             return f"{self.b.recipe} against {self.a.recipe}: the throughput at the gate was not measured"
         real = ", no real difference" if output.verdict == "no real difference" else ""
-        told = f"{self.b.recipe} serves {output.ratio:.2f} times the output tokens per second of {self.a.recipe}{real}"
-        return told if cost.ratio is None else f"{told}, at {cost.ratio:.2f} times the cost per million tokens"
-
-    def _gate(self) -> str:
-        words = {"pass": "meets the SLO", "fail": "misses the SLO", "inconclusive": "is not proven to meet the SLO"}
-        return f"{self.b.recipe} {words[self.b.trial.verdict.status]}"
+        words = f"{self.b.recipe} serves {output.ratio:.2f} times the output tokens per second of {self.a.recipe}{real}"
+        return words if cost.ratio is None else f"{words}, at {cost.ratio:.2f} times the cost per million tokens"
 
     def _quality(self) -> str:
         quality = self.quality
@@ -117,9 +116,6 @@ class RecipeComparison:
         others = len(judged) - len(real)
         rest = f"no real difference in {others} of {len(judged)} metrics" if others else ""
         return f"quality: {', '.join(filter(None, [*real, rest]))}"
-
-    def _local(self) -> str:
-        return f" (a local engine answered, not the model: {self.engine_note})" if self.engine_note else ""
 
 
 def compare_recipes(a: RecipeResult, b: RecipeResult) -> RecipeComparison:

@@ -121,9 +121,9 @@ def read_recipe_result(path: Path) -> RecipeResult:
     try:
         result = read_document(RecipeResult, text, where=where)
     except BenchError as wrong:
-        told = "; ".join(f"{problem.field or 'the document'}: {problem.message}" for problem in wrong.problems[:3])
+        problems = "; ".join(f"{problem.field or 'the document'}: {problem.message}" for problem in wrong.problems[:3])
         hint = "give a file that `seatrial compare` wrote; --again replaces a stored one"
-        raise SpecError.of(RULE, f"not the result of a recipe: {told}", where=where, hint=hint) from wrong
+        raise SpecError.of(RULE, f"not the result of a recipe: {problems}", where=where, hint=hint) from wrong
     if len(result.answers) not in (0, len(result.prompts)):
         message = f"it has {len(result.prompts)} prompts and {len(result.answers)} answers"
         raise SpecError.of(RULE, message, where=where)
@@ -163,7 +163,7 @@ def check_comparable(results: Sequence[RecipeResult]) -> None:
     """
     first, second = results
     one, other = first.trial.request, second.trial.request
-    found = {
+    differences = {
         "workload": (one.workload, other.workload),
         "concurrency levels": (one.load.concurrency_levels, other.load.concurrency_levels),
         "concurrency of the gate": (one.gate_concurrency, other.gate_concurrency),
@@ -172,7 +172,7 @@ def check_comparable(results: Sequence[RecipeResult]) -> None:
         "limit on the tokens of an answer": (first.most_tokens, second.most_tokens),
         "engine, local or not": (bool(first.trial.engine_note), bool(second.trial.engine_note)),
     }
-    different = [name for name, (here, there) in found.items() if here != there]
+    different = [name for name, (here, there) in differences.items() if here != there]
     if different:
         hint = "measure both with the same spec and evaluation set"
         message = f"not comparable: they differ in {', '.join(different)}"

@@ -117,9 +117,9 @@ def s3_failures(uri: str) -> AbstractContextManager[None]:
 
 def reason(error: ClientError) -> str:
     """Return what S3 answered, in words."""
-    found = error.response.get("Error", {})
-    code = found.get("Code", "")
-    return _REASONS.get(code) or f"S3 refused: {code} {found.get('Message', '')}".rstrip()
+    details = error.response.get("Error", {})
+    code = details.get("Code", "")
+    return _REASONS.get(code) or f"S3 refused: {code} {details.get('Message', '')}".rstrip()
 
 
 class ManifestFile(FrozenModel):
@@ -183,12 +183,14 @@ def for_each(
         futures = {pool.submit(work, item): item for item in items}
         try:
             for future in as_completed(futures):
+                # Every item is waited for, so that the problems of all are told and not the first alone.
                 future.exception()
         except BaseException:
+            # Ctrl-C: what runs ends at its next part, and what waits never begins.
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    problems = dict.fromkeys(found for future, item in futures.items() for found in _problems(future, name(item)))
+    problems = dict.fromkeys(failure for future, item in futures.items() for failure in _problems(future, name(item)))
     if problems:
         raise StageError(sorted(problems, key=lambda problem: problem.where))
     return tuple(future.result() for future in futures)
@@ -200,19 +202,14 @@ def _problems(future: Future[Result], name: str) -> tuple[Finding, ...]:
         return ()
     if isinstance(error, StageError):
         return error.problems
-    if (told := _of_aws(error, name)) is not None:
-        return (told,)
+    problem = aws_problem(error, where=name) if isinstance(error, BotoCoreError | ClientError) else None
+    if problem is not None and problem.rule == "SEA503":  # the credentials are those of every file: one problem
+        return (replace(problem, place=Place(field=problem.field)),)
+    if problem is not None and problem.rule == "SEA511":
+        return (problem,)
     if isinstance(error, ClientError):
         hint = _CHANGED if error.response["Error"].get("Code") == "BadDigest" else ""
         return (Finding("SEA362", Place.at(name), reason(error), hint),)
     if isinstance(error, BotoCoreError | OSError):
         return (Finding("SEA362", Place.at(name), f"{error}".replace("\n", " ")),)
     raise error
-
-
-def _of_aws(error: BaseException, name: str) -> Finding | None:
-    """Return what is wrong with the caller, credentials or permissions; credentials are every file's, so told once."""
-    problem = aws_problem(error, where=name) if isinstance(error, BotoCoreError | ClientError) else None
-    if problem is None or problem.rule not in ("SEA503", "SEA511"):
-        return None
-    return replace(problem, place=Place(field=problem.field)) if problem.rule == "SEA503" else problem

@@ -30,7 +30,6 @@ def upload_templates(loaded: LoadedProduct, environment: str, bucket: str, envir
     """Upload each published version of a product, and yield its S3 URI; deprecated ones lose the tag of Studio.
 
     Args:
-        loaded: The product.
         environment: The environment's name.
         bucket: Output `TemplatesBucket` of the vending stack.
         environments: Folder of environments.
@@ -64,7 +63,6 @@ def mark_deprecated(loaded: LoadedProduct, environment: str, portfolio: str, env
     CloudFormation has no property for it.
 
     Args:
-        loaded: The product.
         environment: The environment's name.
         portfolio: Output `PortfolioId` of the vending stack.
         environments: Folder of environments.
@@ -75,8 +73,10 @@ def mark_deprecated(loaded: LoadedProduct, environment: str, portfolio: str, env
     client = boto3.client("servicecatalog", region_name=load_environment(environments, environment).region)
     name = loaded.product.name
     try:
-        found = client.search_products_as_admin(PortfolioId=portfolio)["ProductViewDetails"]
-        ids = [each["ProductViewSummary"]["ProductId"] for each in found if each["ProductViewSummary"]["Name"] == name]
+        products = client.search_products_as_admin(PortfolioId=portfolio)["ProductViewDetails"]
+        ids = [
+            each["ProductViewSummary"]["ProductId"] for each in products if each["ProductViewSummary"]["Name"] == name
+        ]
         if not ids:
             raise StageError.of(
                 "SEA497", f"the portfolio has no product {name}", where=portfolio, hint="deploy it first"

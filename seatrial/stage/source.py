@@ -39,14 +39,14 @@ class SourceFile:
     Attributes:
         name: Its path below the model's folder, with forward slashes.
         size_bytes: Its size.
-        told: The digest that the source itself tells, as `sha256:HEX` or `git-sha1:HEX` (the blob's id); `None` when
-            the source tells none, as a folder.
+        listed_digest: The digest that the source itself lists, as `sha256:HEX` or `git-sha1:HEX` (the blob's id);
+            `None` when it lists none, as a folder.
         fetch: Lends the file on this machine for as long as the context lasts; safe to call from several threads.
     """
 
     name: str
     size_bytes: int
-    told: str | None
+    listed_digest: str | None
     fetch: Callable[[], AbstractContextManager[Path]]
 
 
@@ -145,9 +145,9 @@ def read_hub(model: str, revision: str | None, scratch: Path, *, endpoint: str |
 
 
 def _file(api: HfApi, model: str, commit: str, sibling: RepoSibling, scratch: Path) -> SourceFile:
-    told = f"sha256:{sibling.lfs.sha256}" if sibling.lfs else f"git-sha1:{sibling.blob_id}"
+    listed_digest = f"sha256:{sibling.lfs.sha256}" if sibling.lfs else f"git-sha1:{sibling.blob_id}"
     fetch = partial(_lent, api, model, commit, sibling.rfilename, scratch)
-    return SourceFile(sibling.rfilename, sibling.size or 0, told, fetch)
+    return SourceFile(sibling.rfilename, sibling.size or 0, listed_digest, fetch)
 
 
 @contextmanager
@@ -165,8 +165,8 @@ def _failures() -> tuple[type[Exception], ...]:
     from huggingface_hub import errors  # noqa: PLC0415 (an optional dependency)
 
     transport = errors.HfHubHTTPError.__mro__[1]
-    found = (OSError, errors.HFValidationError, errors.XetDownloadError, errors.FileMetadataError)
-    return (*found, transport) if issubclass(transport, Exception) else found
+    failures = (OSError, errors.HFValidationError, errors.XetDownloadError, errors.FileMetadataError)
+    return (*failures, transport) if issubclass(transport, Exception) else failures
 
 
 def _refused(where: str, what: str, error: Exception) -> StageError:
@@ -184,7 +184,7 @@ def read_folder(folder: Path) -> ModelFiles:
     Raises:
         StageError: SEA360 when the folder or a file of it can't be read, or there is none.
     """
-    found: list[SourceFile] = []
+    files: list[SourceFile] = []
     problems: list[Finding] = []
 
     def unreadable(error: OSError) -> None:
@@ -196,12 +196,12 @@ def read_folder(folder: Path) -> ModelFiles:
         except OSError as error:
             unreadable(error)
             continue
-        found.append(SourceFile(path.relative_to(folder).as_posix(), size_bytes, None, partial(_lent_by_folder, path)))
+        files.append(SourceFile(path.relative_to(folder).as_posix(), size_bytes, None, partial(_lent_by_folder, path)))
     if problems:
         raise StageError(problems)
-    if not found:
+    if not files:
         raise StageError.of("SEA360", "the folder holds no file", where=folder.as_posix())
-    return ModelFiles(follow_links(folder).name, None, tuple(sorted(found, key=lambda file: file.name)))
+    return ModelFiles(follow_links(folder).name, None, tuple(sorted(files, key=lambda file: file.name)))
 
 
 def _lent_by_folder(path: Path) -> AbstractContextManager[Path]:
@@ -248,9 +248,9 @@ class Checksums:
         joined = b"".join(base64.b64decode(part) for part in self.parts)
         return f"{_base64(hashlib.sha256(joined).digest())}-{len(self.parts)}"
 
-    def agrees(self, told: str | None) -> bool:
+    def agrees(self, listed_digest: str | None) -> bool:
         """Return whether the digest that a source told is this file's; `None` tells nothing, and agrees."""
-        return told is None or told in (f"sha256:{self.sha256}", f"git-sha1:{self.git_sha1}")
+        return listed_digest is None or listed_digest in (f"sha256:{self.sha256}", f"git-sha1:{self.git_sha1}")
 
 
 def part_bytes(size_bytes: int) -> int:

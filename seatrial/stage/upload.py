@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.stage.destination import Destination
     from seatrial.stage.source import Checksums, SourceFile
 
-TOLD = "seatrial-digest"
+SOURCE_DIGEST = "seatrial-digest"
 """Metadata key of the digest that the source told. An object with it was copied from a file of that digest."""
 
 
@@ -56,25 +56,18 @@ class Upload:
             ClientError: What S3 refuses, a part whose content differs from its checksum included.
             OSError: The file can't be read.
         """
-        if len(self.checksums.parts) == 1:
-            self._whole()
-        else:
-            self._in_parts()
-
-    def _whole(self) -> None:
-        at = self.destination
-        at.s3.put_object(
-            Bucket=at.bucket,
-            Key=at.key(self.file.name),
-            Body=self.path.read_bytes(),
-            ChecksumSHA256=self.checksums.s3,
-            Metadata=self._metadata(),
-            **encryption(at),
-        )
-        self.on_bytes(self.file.size_bytes)
-
-    def _in_parts(self) -> None:
         at, key = self.destination, self.destination.key(self.file.name)
+        if len(self.checksums.parts) == 1:
+            at.s3.put_object(
+                Bucket=at.bucket,
+                Key=key,
+                Body=self.path.read_bytes(),
+                ChecksumSHA256=self.checksums.s3,
+                Metadata=self._metadata(),
+                **encryption(at),
+            )
+            self.on_bytes(self.file.size_bytes)
+            return
         upload_id = self._begun()
         parts = list(self._parts(upload_id))
         at.s3.complete_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": parts})
@@ -86,6 +79,7 @@ class Upload:
             if self.stop.is_set():
                 raise StoppedError
             length = min(size, self.file.size_bytes - (number - 1) * size)
+            # By checksum, not by number alone: the file may have changed since the upload began.
             tag = there.get((number, checksum, length))
             if tag is None:
                 tag = at.s3.upload_part(
@@ -124,11 +118,11 @@ class Upload:
         """
         at, key = self.destination, self.destination.key(self.file.name)
         pages = at.s3.get_paginator("list_multipart_uploads").paginate(Bucket=at.bucket, Prefix=key)
-        old = [found for page in pages for found in page.get("Uploads", ()) if found["Key"] == key]
-        if old and self.file.told is None:
-            return max(old, key=lambda found: found["Initiated"])["UploadId"]
-        for found in old:
-            at.s3.abort_multipart_upload(Bucket=at.bucket, Key=key, UploadId=found["UploadId"])
+        old = [upload for page in pages for upload in page.get("Uploads", ()) if upload["Key"] == key]
+        if old and self.file.listed_digest is None:
+            return max(old, key=lambda upload: upload["Initiated"])["UploadId"]
+        for upload in old:
+            at.s3.abort_multipart_upload(Bucket=at.bucket, Key=key, UploadId=upload["UploadId"])
         return at.s3.create_multipart_upload(
             Bucket=at.bucket,
             Key=key,
@@ -138,7 +132,7 @@ class Upload:
         )["UploadId"]
 
     def _metadata(self) -> dict[str, str]:
-        return {TOLD: self.file.told} if self.file.told else {}
+        return {SOURCE_DIGEST: self.file.listed_digest} if self.file.listed_digest else {}
 
 
 def encryption(destination: Destination) -> Encryption:

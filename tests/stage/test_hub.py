@@ -84,7 +84,7 @@ def endpoint() -> Iterator[str]:
 def test_the_files_of_the_commit_that_a_branch_names(endpoint: str, tmp_path: Path) -> None:
     source = read_hub("org/model", None, tmp_path, endpoint=endpoint)
     assert (source.model, source.revision) == ("org/model", COMMIT)
-    assert [(file.name, file.size_bytes, file.told) for file in source.files] == [
+    assert [(file.name, file.size_bytes, file.listed_digest) for file in source.files] == [
         ("config.json", len(CONFIG), f"git-sha1:{CONFIG_BLOB}"),
         ("model.safetensors", len(WEIGHTS), f"sha256:{hashlib.sha256(WEIGHTS).hexdigest()}"),
     ]
@@ -94,7 +94,7 @@ def test_a_file_is_lent_and_gone_afterwards(endpoint: str, tmp_path: Path) -> No
     for file in read_hub("org/model", COMMIT, tmp_path, endpoint=endpoint).files:
         with file.fetch() as path:
             assert path.read_bytes() == FILES[file.name]
-            assert checksums_of(path, file.size_bytes).agrees(file.told)
+            assert checksums_of(path, file.size_bytes).agrees(file.listed_digest)
         assert list(tmp_path.iterdir()) == []
 
 

@@ -27,7 +27,7 @@ _TYPICAL_REQUESTS = 2
 _USUAL_LENGTH = 4096  # what a chat that grows, or a page of context, needs; tokens
 
 
-def asked_max_model_len(endpoint: EndpointSpec) -> int | None:
+def fixed_max_model_len(endpoint: EndpointSpec) -> int | None:
     """Return the longest request that the spec fixes; None when it leaves that to the planner."""
     return endpoint.serving.overrides.max_model_len or endpoint.workload.max_model_len
 
@@ -38,12 +38,11 @@ def choose_max_model_len(
     """Return the longest request that a deployment must hold: the spec's, or the workload's longest one's, rounded up.
 
     Args:
-        endpoint: The endpoint.
         lengths: How long prompts and answers are.
         architecture: The model.
         compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
     """
-    fixed, workload = asked_max_model_len(endpoint), endpoint.workload
+    fixed, workload = fixed_max_model_len(endpoint), endpoint.workload
     if fixed is not None:
         return Decision(value=fixed, because="The spec fixes it.")
     longest = lengths.longest
@@ -68,7 +67,6 @@ def settle_max_model_len(
 
     Args:
         least: The longest request that it must take.
-        demand: What is asked.
         memory: How the memory of one accelerator is divided.
         batched_tokens: Prompt tokens of one iteration.
         groups: Groups of the copy's accelerators that each have a KV cache.
@@ -78,7 +76,7 @@ def settle_max_model_len(
         cost = "It is compiled in: every sequence of the batch reserves it."
         words = _kv_words(least.value, demand, memory, groups)
         return Decision(value=least.value, because=f"{least.because} {cost} {words}")
-    if asked_max_model_len(demand.endpoint) is not None:
+    if fixed_max_model_len(demand.endpoint) is not None:
         return Decision(value=least.value, because=f"{least.because} {_kv_words(least.value, demand, memory, groups)}")
     wanted = max(_TYPICAL_REQUESTS * typical, _USUAL_LENGTH)
     bounds = {"the model's context": architecture.max_context, "the KV cache": _longest_held(architecture, memory)}
@@ -119,12 +117,13 @@ def choose_batched_tokens(
 
     An engine with compiled shapes takes one prompt at a time and fills it up to `max_model_len`.
     """
+    # Not the default of the engine: a prompt is padded to the compiled length, whatever it has.
     if engine.compiled_shapes:
         return Decision(value=max_model_len, because="One prompt at a time, filled up to max_model_len.")
     overrides, workload = endpoint.serving.overrides, endpoint.workload
     if overrides.max_num_batched_tokens is not None:
         return Decision(value=overrides.max_num_batched_tokens, because="The spec fixes it.")
-    longest = max(lengths.input.longest, (asked_max_model_len(endpoint) or 0) - workload.output_tokens)
+    longest = max(lengths.input.longest, (fixed_max_model_len(endpoint) or 0) - workload.output_tokens)
     prompt = _rounded_up(longest)
     default = engine.default_batched_tokens
     if prompt > default and engine.scheduler == "separate":
@@ -152,6 +151,7 @@ def choose_max_num_seqs(
     """
     if overrides.max_num_seqs is not None:
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
+    # By as much as the prediction may be too low: a limit below what a copy takes would throttle it.
     allowed = math.ceil(capacity * (1 + error))
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
         held = counted(capacity, "concurrent request")

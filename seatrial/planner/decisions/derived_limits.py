@@ -42,6 +42,7 @@ from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words,
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
     from seatrial.planner.predict.open_loop import OpenLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
@@ -56,7 +57,7 @@ class Chosen:
 
     Attributes:
         loaded: The spec in its environment.
-        resolved: What is asked for.
+        resolved: The requirements.
         best: The deployment.
     """
 
@@ -93,17 +94,33 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     batch = _batch(chosen, band.latency)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     copy = replace(best.candidate.copy, max_num_seqs=batch.value)
+    # The batch limit is part of the copy now: levels that were simulated without it are not its own.
     levels = replace(best.candidate.levels, copy=copy, seen={}, seen_rates={})
     in_time = answered_in_time(levels, demand.timeout)
     gate = decide_gate(best, demand)
     size = stored_bytes(endpoint, demand.architecture)
     concurrency_levels = choose_levels(endpoint.trial.concurrency_levels, running, gate.value)
     predicted = predict_target(best, demand, running, levels, concurrency_levels.value)
-    startup = _startup(chosen, size)
+    # The startup timeout; artifacts that are compiled ahead of time are only loaded.
+    recipe, model = chosen.loaded.endpoint.optimization, chosen.loaded.endpoint.model
+    compilation = compiles(recipe)
+    at_start = compilation is None or compilation.when == "startup"
+    whole = weights_bytes(demand.architecture, None)
+    startup = startup_timeout_s(
+        model, size, compiles=demand.engine.compiled_shapes and at_start, build_s=built_at_start_s(recipe, whole)
+    )
     download = download_timeout(endpoint.model, size)
     start_s = download.value + startup.value
+    resolved, candidate = chosen.resolved, chosen.best.candidate
+    max_model_len = settle_max_model_len(
+        resolved.max_model_len,
+        resolved.demand,
+        candidate.memory,
+        resolved.batched_tokens.value,
+        candidate.copy.attention_data_parallel_degree,
+    )
     limits = ServingLimits(
-        max_model_len=_max_model_len(chosen),
+        max_model_len=max_model_len,
         max_num_seqs=batch,
         max_num_batched_tokens=chosen.resolved.batched_tokens,
         max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
@@ -130,17 +147,6 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     return DerivedLimits(limits, levels, band)
 
 
-def _startup(chosen: Chosen, weights: int) -> Decision[int]:
-    """Return the startup timeout; artifacts that are compiled ahead of time are only loaded."""
-    recipe, demand, model = chosen.loaded.endpoint.optimization, chosen.demand, chosen.loaded.endpoint.model
-    asked = compiles(recipe)
-    at_start = asked is None or asked.when == "startup"
-    whole = weights_bytes(demand.architecture, None)
-    return startup_timeout_s(
-        model, weights, compiles=demand.engine.compiled_shapes and at_start, build_s=built_at_start_s(recipe, whole)
-    )
-
-
 def _batch(chosen: Chosen, error: float) -> Decision[int]:
     best, demand = chosen.best, chosen.demand
     memory = best.candidate.memory
@@ -148,17 +154,6 @@ def _batch(chosen: Chosen, error: float) -> Decision[int]:
     if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
         return choose_compiled_batch(demand.engine, memory, running)
     return choose_max_num_seqs(demand.overrides, memory, running, error, bursts=best.sustained is not None)
-
-
-def _max_model_len(chosen: Chosen) -> Decision[int]:
-    resolved, candidate = chosen.resolved, chosen.best.candidate
-    return settle_max_model_len(
-        resolved.max_model_len,
-        resolved.demand,
-        candidate.memory,
-        resolved.batched_tokens.value,
-        candidate.copy.attention_data_parallel_degree,
-    )
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -207,52 +202,45 @@ def rate_points(chosen: Chosen, levels: Levels) -> tuple[RatePoint, ...]:
     each = chosen.best.load.rate_per_copy
     if each is None:
         return ()
-    asked = chosen.loaded.endpoint.workload.requests_per_second or 0.0
+    planned_rate = chosen.loaded.endpoint.workload.requests_per_second or 0.0
     saturation = saturation_per_s(levels.copy)
-    return tuple(_rate_point(levels.at_rate(share * each), share * asked, saturation) for share in RATE_SHARES)
+    return tuple(_rate_point(levels.at_rate(share * each), share * planned_rate, saturation) for share in RATE_SHARES)
 
 
-def _rate_point(found: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
-    numbers = {
-        "in_flight": found.in_flight,
-        "output_tok_s": found.output_tok_s,
-        "queue_p95_ms": found.queue_ms.p95,
-        "ttft_ms": found.ttft_ms.mean,
-        "ttft_p95_ms": found.ttft_ms.p95,
-        "ttft_p99_ms": found.ttft_ms.p99,
-        "tpot_ms": found.tpot_ms.mean,
-        "tpot_p95_ms": found.tpot_ms.p95,
-        "itl_p99_ms": found.itl_ms.p99,
-        "e2e_latency_ms": found.e2e_latency_ms.mean,
-        "e2e_latency_p95_ms": found.e2e_latency_ms.p95,
+def _rate_point(level: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
+    numbers = _numbers_of(level) | {
+        "in_flight": level.in_flight,
+        "queue_p95_ms": level.queue_ms.p95,
+        "ttft_p99_ms": level.ttft_ms.p99,
+        "itl_p99_ms": level.itl_ms.p99,
     }
     return RatePoint(
         requests_per_second=round(requests_per_second, 6),
-        per_copy=round(found.rate_per_s, 6),
-        utilization=round(found.rate_per_s / saturation_per_s, 4),
+        per_copy=round(level.rate_per_s, 6),
+        utilization=round(level.rate_per_s / saturation_per_s, 4),
         **{name: round(number, 2) for name, number in numbers.items()},
-        late=round(found.late, 4),
+        late=round(level.late, 4),
     )
+
+
+def _numbers_of(level: Level) -> dict[str, float]:
+    # The fields that a point of the curve and one of the rates share; a plan names them flat, so that old locks read.
+    latencies = {"ttft": level.ttft_ms, "tpot": level.tpot_ms, "e2e_latency": level.e2e_latency_ms}
+    means = {f"{name}_ms": latency.mean for name, latency in latencies.items()}
+    return {"output_tok_s": level.output_tok_s, **means, **{f"{n}_p95_ms": each.p95 for n, each in latencies.items()}}
 
 
 def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
     """Return one point of the curve; two decimals are more than it is worth, and keep the lock readable."""
-    found = levels.at(concurrency)
-    numbers = {
-        "output_tok_s": found.output_tok_s,
-        "ttft_ms": found.ttft_ms.mean,
-        "tpot_ms": found.tpot_ms.mean,
-        "e2e_latency_ms": found.e2e_latency_ms.mean,
-        "ms_per_token": found.ms_per_token.mean,
-        "ttft_p95_ms": found.ttft_ms.p95,
-        "tpot_p95_ms": found.tpot_ms.p95,
-        "e2e_latency_p95_ms": found.e2e_latency_ms.p95,
-        "ms_per_token_p90": found.ms_per_token.p90,
+    level = levels.at(concurrency)
+    numbers = _numbers_of(level) | {
+        "ms_per_token": level.ms_per_token.mean,
+        "ms_per_token_p90": level.ms_per_token.p90,
     }
     return CurvePoint(
         concurrency=concurrency,
         **{name: round(number, 2) for name, number in numbers.items()},
-        late=round(found.late, 4),
+        late=round(level.late, 4),
         limit=predict_at(levels.copy, concurrency).limit,
     )
 
@@ -265,7 +253,6 @@ def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -
 
     Args:
         best: The chosen deployment.
-        demand: What is asked for.
         start_s: Longest time for the download and the start of a copy.
     """
     trial = demand.endpoint.trial
@@ -300,7 +287,7 @@ def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
     """Warn when CloudFormation's hour may end before the candidate has started and been tried.
 
     Args:
-        trial: The trial that is asked for.
+        trial: The requested trial.
         start_s: Longest time for the download and the start of a copy.
     """
     if trial.update != "candidate" or trial.mode == "off":

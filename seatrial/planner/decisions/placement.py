@@ -44,13 +44,7 @@ def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
         dtype=decide_dtype(best, demand),
         cpu_cores_per_copy=cpu_cores_per_copy(best),
         memory_min_mb=decide_host_memory(),
-        cost=cost_of(
-            candidate.instance,
-            instance_count=best.instance_count,
-            copies_per_instance=candidate.copies_per_instance,
-            output_tok_s=best.load.output_tok_s,
-            discount=demand.discount,
-        ),
+        cost=cost_of(best, demand.discount),
     )
 
 
@@ -93,14 +87,17 @@ def decide_copies_per_instance(best: FeasibleCandidate) -> Decision[int]:
 def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     """Return the copies that run from the start, and what peak and floor need."""
     scaling, load = demand.endpoint.scaling, best.load
-    highest, peak = counted(best.capacity, "concurrent request"), _peak(demand.endpoint.workload)
+    highest, peak = counted(best.capacity, "concurrent request"), demand.endpoint.workload.concurrency
+    peak_words = f"{peak:,}" if peak is not None else _traffic(demand.endpoint.workload)
     if best.sustained is not None:
         highest = f"{best.sustained.rate_per_s:.3g} requests per second"
     because = (
-        f"One copy sustains {highest}; peak is {peak}: at least {counted(best.needed, 'copy', 'copies')}. "
+        f"One copy sustains {highest}; peak is {peak_words}: at least {counted(best.needed, 'copy', 'copies')}. "
         f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
     )
-    more = _why_more(best, demand) + _at_zero(scaling.min_copies)
+    more = _why_more(best, demand)
+    if not scaling.min_copies:  # an idle endpoint has neither copies nor instances
+        more += "; at 0 copies no instance runs: $0.00 per hour, and the first request waits for a start"
     return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 
@@ -116,15 +113,6 @@ def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
     if demand.endpoint.slo.output_tok_s is not None:
         return f"; {count} reach slo.output_tok_s"
     return f"; {count} fill the instances at the same price"
-
-
-def _at_zero(min_copies: int) -> str:
-    """Return what an endpoint costs that scales to zero; an idle one has neither copies nor instances."""
-    return (
-        "; at 0 copies no instance runs: $0.00 per hour, and the first request waits for a start"
-        if not min_copies
-        else ""
-    )
 
 
 def decide_instance_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
@@ -226,10 +214,6 @@ def decide_host_memory() -> Decision[int]:
 def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
     """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
     return best.candidate.instance.vcpus * SHARE_OF_CPUS / best.candidate.copies_per_instance
-
-
-def _peak(workload: WorkloadSpec) -> str:
-    return _traffic(workload) if workload.concurrency is None else f"{workload.concurrency:,}"
 
 
 def _traffic(workload: WorkloadSpec) -> str:

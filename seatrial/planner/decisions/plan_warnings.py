@@ -14,8 +14,6 @@ from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
@@ -28,20 +26,20 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
     name, where, date = instance.instance_type, instance.price_region, instance.price_date
     if instance.usd_per_hour is None:
         return (f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}",)
-    found = []
+    warnings = []
     if instance.price_component != "Hosting":
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
-        found.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
+        warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
     if region != where:
-        found.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
-    return tuple(found)
+        warnings.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
+    return tuple(warnings)
 
 
-def purchase_warnings(instance: Instance, asked: Purchase) -> tuple[str, ...]:
+def purchase_warnings(instance: Instance, purchase: Purchase) -> tuple[str, ...]:
     """Warn where the environment buys instance hours in a way whose price is unknown: the on-demand price counts."""
-    if asked == instance.purchase:
+    if purchase == instance.purchase:
         return ()
-    how = PURCHASES[asked]
+    how = PURCHASES[purchase]
     return (f"The price of {instance.instance_type} {how} is unknown, so the price on demand counts. {_REFRESH}",)
 
 
@@ -114,14 +112,12 @@ def parser_warnings(overrides: ServingOverrides, engine: str) -> tuple[str, ...]
         overrides: What the spec sets.
         engine: `lmi` with vLLM, `vllm` or `sglang`; others have no parsers.
     """
-    return tuple(_parser_warnings(overrides, engine))
-
-
-def _parser_warnings(overrides: ServingOverrides, engine: str) -> Iterator[str]:
+    warnings = []
     for option, plugin in PLUGINS.items():
         name, known = getattr(overrides, option), parser_names(engine, option)
         if name in {None, "auto"} or known is None or name in known.names or plugin in overrides.extra:
             continue
         near = nearest_names(name, known.names)
         meant = f"; did you mean {near[0]}?" if near else f"; known on {known.date}: {', '.join(known.names)}."
-        yield f"SEA378: {engine} has no {option} {name}{meant}"
+        warnings.append(f"SEA378: {engine} has no {option} {name}{meant}")
+    return tuple(warnings)

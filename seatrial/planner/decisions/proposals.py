@@ -38,29 +38,26 @@ def propose_precisions(
     demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
 ) -> tuple[Proposal, ...]:
     """Return the proposals of narrower weights, in the order fp8, nvfp4."""
-    return tuple(_proposal(demand, best, found) for found in narrower(demand, allowed, best, engine_version))
+    return tuple(_proposal(demand, best, narrow) for narrow in narrower(demand, allowed, best, engine_version))
 
 
-def _proposal(demand: Demand, plan: FeasibleCandidate, found: NarrowerDeployment) -> Proposal:
-    best, score = found.best, found.best.score
+def _proposal(demand: Demand, plan: FeasibleCandidate, narrow: NarrowerDeployment) -> Proposal:
+    best, score = narrow.best, narrow.best.score
+    ours, theirs = plan.score, best.score
+    price, paid = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (theirs, ours))
+    because = (
+        f"{best.instance_count} x {best.candidate}: {price} instead of {paid}, "
+        f"{tenths(theirs.ms_per_token_alone)} instead of {tenths(ours.ms_per_token_alone)} ms per token for a single "
+        f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
+    )
     return Proposal(
-        quantization=found.quantization,
+        quantization=narrow.quantization,
         **best.size.fields,
         output_tok_s=round(score.output_tok_s, 1),
         highest_tok_s=round(score.highest_tok_s, 1),
         ms_per_token_alone=round(score.ms_per_token_alone, 2),
-        because=_because(demand, plan, best),
-        gives_up=_GIVES_UP[found.quantization],
-    )
-
-
-def _because(demand: Demand, plan: FeasibleCandidate, best: FeasibleCandidate) -> str:
-    ours, theirs = plan.score, best.score
-    price, paid = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (theirs, ours))
-    return (
-        f"{best.instance_count} x {best.candidate}: {price} instead of {paid}, "
-        f"{tenths(theirs.ms_per_token_alone)} instead of {tenths(ours.ms_per_token_alone)} ms per token for a single "
-        f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
+        because=because,
+        gives_up=_GIVES_UP[narrow.quantization],
     )
 
 
@@ -80,29 +77,23 @@ def narrower(
     Nothing where the weights are quantized already, by the spec or in the named repository.
 
     Args:
-        demand: What is asked.
         allowed: The instance types that may be used.
         best: The plan's deployment.
         engine_version: The engine's version: older ones lack a quantization.
     """
     if demand.quantization is not None:
         return ()
-    found = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
-    return tuple(NarrowerDeployment(name, each) for name, each in found if each is not None)
+    deployments = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
+    return tuple(NarrowerDeployment(name, each) for name, each in deployments if each is not None)
 
 
 def _worth_trying(demand: Demand, engine_version: str) -> Iterator[str]:
     """Yield the quantizations that the engine takes in place of 16-bit weights."""
-    tgi = demand.engine.family == "tgi"
-    if not tgi or _major(engine_version) >= _FIRST_TGI_WITH_FP8:
+    tgi, major = demand.engine.family == "tgi", engine_version.partition(".")[0]
+    if not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8:
         yield _AT_LOAD
     if not tgi:
         yield _NEEDS_CHECKPOINT
-
-
-def _major(version: str) -> int:
-    digits = version.partition(".")[0]
-    return int(digits) if digits.isdigit() else 0
 
 
 def _best(
@@ -111,8 +102,10 @@ def _best(
     """Return the best deployment with a quantization, if it beats the plan; the price bounds what is tried."""
     overrides = demand.overrides.model_copy(update={"quantization": quantization})
     serving = demand.endpoint.serving.model_copy(update={"overrides": overrides})
+    # The calibration was measured with the weights of the plan, so it says nothing of narrower ones.
     narrow = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}), calibrated=None)
     tried = [instance for instance in allowed if _may_gain(demand, instance, best, quantization)]
+    # Only what the estimate does not rule out already: most are too dear or too slow, and a simulation costs more.
     estimates = [each for each in Search(narrow).estimates(tried).estimates if each.comes_into_question]
     feasible = _best_of(narrow, estimates)
     return feasible if feasible is not None and _gains(demand, best, feasible) else None
@@ -124,15 +117,15 @@ def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate
     def order(one: Estimate | FeasibleCandidate) -> Key:
         return ranking_order(one.candidate, one.score, demand.endpoint.objective)
 
-    found: FeasibleCandidate | None = None
+    cheapest: FeasibleCandidate | None = None
     hopeful = (one for one in sorted(estimates, key=order) if planned_load(demand, one) is not None)
     for estimated in islice(hopeful, _MOST_EVALUATED):
-        if found is not None and order(estimated) >= order(found):
+        if cheapest is not None and order(estimated) >= order(cheapest):
             break
         result = evaluate(demand, estimated)
-        if isinstance(result, FeasibleCandidate) and (found is None or order(result) < order(found)):
-            found = result
-    return found
+        if isinstance(result, FeasibleCandidate) and (cheapest is None or order(result) < order(cheapest)):
+            cheapest = result
+    return cheapest
 
 
 def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:

@@ -38,11 +38,11 @@ def startup_timeout_s(
     """Return the time that the container may take until it answers health checks.
 
     Args:
-        model: The model.
         weights_bytes: Of all weights.
         compiles: The engine may compile the model while it starts (AWS Neuron), for as long as the service waits.
         build_s: What TensorRT-LLM may take to build its engine while the container starts, in seconds.
     """
+    # Nobody knows how long a model compiles, and a longer timeout than the service takes is refused.
     if compiles:
         reason = f"SageMaker's maximum, {LONGEST_S:,} s: the engine may compile the model while it starts."
         return Decision(value=LONGEST_S, because=reason)

@@ -72,11 +72,12 @@ def band_of(
     if calibrated is not None:
         return calibrated
     if engine.family not in ("tgi", "neuron") and input_tokens <= LONGEST_MEASURED_PROMPT:
+        # LMI runs another engine: the one whose constants it has (`vllm-v1`).
         place = BandPlace(
             accelerator=instance.accelerator,
             bits=bands.bits_of(quantization or architecture.checkpoint_quantization),
             family=bands.family_of(architecture),
-            engine=_engine_of(engine),
+            engine=engine.constants.partition("-")[0] if engine.family == "lmi" else engine.family,
             degree=degree,
             shape=bands.shape_of(architecture),
         )
@@ -89,13 +90,15 @@ def band_of(
         )
         return Band(throughput=ON_NEURON, latency=ON_NEURON, measured=False, because=because)
     constants = engine.performance
+    # A margin around the prompts that were fitted: half of the shortest, a tenth above the longest.
+    near_fitted = FITTED_PROMPTS[0] / 2 <= input_tokens <= FITTED_PROMPTS[1] * 1.1
     doubts = {
         f"{engine.family} {version}": not engine.fitted,
         f"{instance.accelerator}": instance.accelerator not in constants.fitted_accelerators,
         "mixture of experts": architecture.experts is not None,
         f"{quantization} weights": quantization is not None,
         "speculative decoding": speculation is not None,
-        f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not _within(input_tokens),
+        f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not near_fitted,
     }
     return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
 
@@ -115,26 +118,35 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     """
     kept, seen = tuple(cells), tuple(measured)
     new = bands.unseen(seen, place)
-    left_out = _left_out(seen, place, new)
-    found = [bands.holding(kept, place, facet) for facet in left_out]
-    throughputs = [cell for per in found if (cell := _first(per, "throughput")) is not None]
-    latencies = [cell for per in found if (cell := _first(per, "latency")) is not None]
+    # A place that was measured is off by other lengths alone; else by what was left out of the fit as this place is.
+    unseen: tuple[Facet, ...] = ("degree",) if bands.has_model(seen, place) else ("model", *new)
+    left_out: tuple[Facet, ...] = ("lengths",) if place in seen else unseen
+    matches = [bands.holding(kept, place, facet) for facet in left_out]
+    throughputs = [cell for per in matches if (cell := _first(per, "throughput")) is not None]
+    latencies = [cell for per in matches if (cell := _first(per, "latency")) is not None]
     if len(throughputs) < len(left_out) or len(latencies) < len(left_out):
         return None
     throughput = max(throughputs, key=lambda cell: cell.throughput or 0.0)
     latency = max(latencies, key=lambda cell: cell.latency or 0.0)
+    # What no measured row has, as a sentence; empty where each facet has rows.
+    facet_words = {
+        "accelerator": place.accelerator,
+        "engine": f"{place.engine} on {place.accelerator}",
+        "precision": f"{place.bits}-bit weights on {place.accelerator}",
+        "degree": f"degree {place.degree} on {place.accelerator}",
+    }
+    missing = " or ".join(facet_words[facet] for facet in new if facet in facet_words)
+    because = (
+        f"{_coverage_words(throughput, 'the band of throughput')} {_coverage_words(latency, 'the band of latency')}"
+    )
+    if throughput == latency:
+        because = _coverage_words(latency, "this band")
     return Band(
         throughput=throughput.throughput or 0.0,
         latency=latency.latency or 0.0,
         measured=True,
-        because=_earned_because(throughput, latency) + _extrapolated_because(new, place),
+        because=because + (f" No row has {missing}: {EXTRAPOLATED}" if missing else ""),
     )
-
-
-def _left_out(seen: Sequence[BandPlace], place: BandPlace, new: Sequence[Facet]) -> tuple[Facet, ...]:
-    if place in seen:
-        return ("lengths",)
-    return ("degree",) if bands.has_model(seen, place) else ("model", *new)
 
 
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
@@ -142,20 +154,20 @@ def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
 
     A rate that was fitted has been judged with everything else, so there the wider share counts.
     """
-    told = f"{plain.because} The acceptance rate {speculation.acceptance_rate:g} is {acceptance_words(speculation)}"
+    words = f"{plain.because} The acceptance rate {speculation.acceptance_rate:g} is {acceptance_words(speculation)}"
     if speculation.provenance == "fitted":
         return Band(
             throughput=max(plain.throughput, FITTED_DRAFTS),
             latency=max(plain.latency, FITTED_DRAFTS),
             measured=plain.measured and accelerator == FITTED_DRAFTS_ON,
-            because=f"{told}; 80 % of its rows were within {FITTED_DRAFTS:.0%} while their use case was left out.",
+            because=f"{words}; 80 % of its rows were within {FITTED_DRAFTS:.0%} while their use case was left out.",
         )
     off = _rate_effect(speculation)
     return Band(
         throughput=(1 + plain.throughput) * (1 + off) - 1,
         latency=(1 + plain.latency) * (1 + off) - 1,
         measured=False,
-        because=f"{told}; {RATE_OFF:g} more or less of it changes the speed by up to {off:.0%}.",
+        because=f"{words}; {RATE_OFF:g} more or less of it changes the speed by up to {off:.0%}.",
     )
 
 
@@ -179,27 +191,9 @@ def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) 
     return next((cell for cell in cells if getattr(cell, figure) is not None), None)
 
 
-def _earned_because(throughput: BandCell, latency: BandCell) -> str:
-    if throughput == latency:
-        return _told(latency, "this band")
-    return f"{_told(throughput, 'the band of throughput')} {_told(latency, 'the band of latency')}"
-
-
-def _told(cell: BandCell, band: str) -> str:
+def _coverage_words(cell: BandCell, band: str) -> str:
     left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {cell.left_out} was left out of the fit"
     return f"80 % of measured rows were predicted within {band} {left_out}, weighed towards {_rows_of(cell)}."
-
-
-def _extrapolated_because(new: Sequence[Facet], place: BandPlace) -> str:
-    """Return what no measured row has, as a sentence; empty where each facet has rows."""
-    told = {
-        "accelerator": place.accelerator,
-        "engine": f"{place.engine} on {place.accelerator}",
-        "precision": f"{place.bits}-bit weights on {place.accelerator}",
-        "degree": f"degree {place.degree} on {place.accelerator}",
-    }
-    missing = " or ".join(told[facet] for facet in new if facet in told)
-    return f" No row has {missing}: {EXTRAPOLATED}" if missing else ""
 
 
 def _rows_of(cell: BandCell) -> str:
@@ -210,14 +204,9 @@ def _rows_of(cell: BandCell) -> str:
         cell.engine,
         None if cell.degree is None else f"degree {cell.degree}",
     )
-    told = ", ".join(part for part in parts if part is not None) or "all engines and models"
+    place = ", ".join(part for part in parts if part is not None) or "all engines and models"
     models = "this model" if cell.shape else counted(cell.models, "model")
-    return f"{counted(cell.rows, 'row')} of {models} ({told})"
-
-
-def _engine_of(engine: Engine) -> str:
-    """LMI runs another engine: the one whose constants it has (`vllm-v1`)."""
-    return engine.constants.partition("-")[0] if engine.family == "lmi" else engine.family
+    return f"{counted(cell.rows, 'row')} of {models} ({place})"
 
 
 def _fitted_or_assumed(constants: Performance, architecture: Architecture, reasons: Sequence[str]) -> Band:
@@ -237,15 +226,10 @@ def _fitted_or_assumed(constants: Performance, architecture: Architecture, reaso
     return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
 
 
-def _within(input_tokens: int) -> bool:
-    return FITTED_PROMPTS[0] / 2 <= input_tokens <= FITTED_PROMPTS[1] * 1.1
-
-
 def doubted(band: Band, doubts: tuple[str, ...]) -> Band:
     """Return the band of what is in doubt: 1.5 times as wide and not measured; the same without doubts.
 
     Args:
-        band: The band.
         doubts: What is in doubt, in words without a full stop.
     """
     if not doubts:

@@ -81,6 +81,7 @@ def predict_at(copy: Copy, concurrency: int) -> EstimatedLevel:
     step = mean_step(copy, batch)
     service_s = max(1, copy.decode_steps) * step.total
     end_to_end_s = constants.request_s + concurrency / batch * service_s
+    # A prompt waits for half of those that arrive with it, as far as requests bunch.
     ahead = 1 + constants.bunching * (batch - 1) / 2
     waited_s = min(step.prefill * ahead + (step.total / 2 if batch > 1 else 0.0), service_s)
     ttft_s = end_to_end_s - service_s + waited_s
@@ -103,6 +104,7 @@ def running_batch(copy: Copy, concurrency: int) -> tuple[float, Limit | None]:
         Limit.BATCH_LIMIT: copy.max_num_seqs,
         Limit.ADMISSION: _admitted(copy),
     }
+    # The least of the bounds is the one that is felt; it is none where fewer are in the batch anyway.
     bound = min(limits, key=lambda name: limits[name])
     inside = _inside(copy, concurrency)
     return (max(1.0, float(limits[bound])), bound) if limits[bound] < inside else (inside, None)

@@ -263,7 +263,6 @@ def place_copy(
     Args:
         architecture: The model.
         hardware: The accelerators.
-        engine: The engine.
         memory: How the memory of one accelerator is divided.
         degree: Accelerators that the copy is sharded over.
         quantization: Quantization of the weights.
@@ -294,6 +293,7 @@ def place_copy(
         output_tokens=output_tokens,
         speculation=speculation,
         calibration=calibration or Calibration(),
+        # Compiled shapes fill every prompt up to the compiled length: cached tokens save nothing.
         prefix_hit_rate=0.0 if engine.compiled_shapes else prefix_hit_rate,
         compiled_length=max_model_len if engine.compiled_shapes else 0,
         lengths=None if lengths is None or lengths.are_fixed else lengths,
@@ -319,29 +319,29 @@ def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) 
     return max(default, input_tokens if engine.scheduler == "separate" else 0)
 
 
-def speculation_of(asked: SpeculativeDecodingSpec | None, architecture: Architecture) -> Speculation | None:
+def speculation_of(spec: SpeculativeDecodingSpec | None, architecture: Architecture) -> Speculation | None:
     """Return speculative decoding as the performance model reads it; `None` where the spec asks for none.
 
     Drafting is computed from the draft's shape where that is known. A draft cost that is neither the spec's default nor
     the catalog's is the user's own, and wins. So does an acceptance rate, which is then `given`.
 
     Args:
-        asked: The spec's.
+        spec: The spec's.
         architecture: The model.
     """
-    if asked is None:
+    if spec is None:
         return None
-    plain = Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)
-    if asked.method is None:
+    plain = Speculation(spec.draft_tokens, spec.acceptance_rate, spec.draft_cost)
+    if spec.method is None:
         return plain
-    facts = facts_of(asked.method, architecture, asked.model)
-    known = asked.acceptance_rate == facts.acceptance_rate
-    usual = asked.draft_cost in (DEFAULT_DRAFT_COST, facts.draft_cost)
+    facts = facts_of(spec.method, architecture, spec.model)
+    known = spec.acceptance_rate == facts.acceptance_rate
+    usual = spec.draft_cost in (DEFAULT_DRAFT_COST, facts.draft_cost)
     return Speculation(
-        draft_tokens=asked.draft_tokens,
-        acceptance_rate=asked.acceptance_rate,
-        draft_cost=facts.draft_cost if usual else asked.draft_cost,
-        draft=draft_of(asked.method, architecture, asked.model) if usual else None,
+        draft_tokens=spec.draft_tokens,
+        acceptance_rate=spec.acceptance_rate,
+        draft_cost=facts.draft_cost if usual else spec.draft_cost,
+        draft=draft_of(spec.method, architecture, spec.model) if usual else None,
         provenance=facts.provenance if known else "given",
         source=facts.source if known else "",
     )

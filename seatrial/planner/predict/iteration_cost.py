@@ -231,6 +231,7 @@ class Costs:
 
 def _added(read: float, arithmetic: float, sharpness: float) -> float:
     """Return ((read) ** q + (arithmetic) ** q) ** (1 / q), scaled so that nothing overflows."""
+    # The larger of the two goes outside the power: q may be so large that a power of seconds is zero.
     high, low = (read, arithmetic) if read >= arithmetic else (arithmetic, read)
     return high if high <= 0 else float(high * (1 + (low / high) ** sharpness) ** (1 / sharpness))
 
@@ -247,6 +248,7 @@ def _in_groups(costs: Costs, copy: Copy) -> Costs:
     if groups == 1:
         return costs
     own = _dynamic_costs(replace(copy, degree=copy.attention_degree, attention_data_parallel_degree=1))
+    # Behind attention the accelerators of a group reduce; before and behind the experts all of them do.
     shared = 1 / _reduces_of_layer(shape) if shape.experts else 0.0  # of the all-reduces of a layer
     return replace(
         costs,
@@ -282,6 +284,7 @@ def _speculative(costs: Costs, copy: Copy) -> Costs:
     draft, constants = copy.speculation.draft, copy.engine.performance
     drafting = drafting_copy(copy, draft)
     drafter = _in_groups(_dynamic_costs(drafting), drafting)
+    # The drafter's costs hold the work between two steps of the model, which is more than between two drafted tokens.
     spared = copy.calibration.fixed * (constants.step_s - draft.step_s)
     return replace(
         costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
@@ -363,19 +366,19 @@ def _operator(copy: Copy, kind: operators.Kind) -> Operator:
     narrow, hardware = find_precision(copy.quantization), copy.hardware
     everywhere = narrow is not None and (narrow.scope == "linear" or copy.architecture.experts is None)
     mine = narrow if narrow and "attention" not in kind and (kind == "experts" or everywhere) else None
-    found = find_operator(hardware.accelerator, kind, mine.name if mine else None, copy.engine.kernels)
-    narrowed = found.precision != operators.WIDE and find_precision(found.precision)
+    operator = find_operator(hardware.accelerator, kind, mine.name if mine else None, copy.engine.kernels)
+    narrowed = operator.precision != operators.WIDE and find_precision(operator.precision)
     if narrowed and narrowed.arithmetic_bits < precision.BITS_16BIT and not hardware.has_narrow_arithmetic:
         return find_operator(hardware.accelerator, kind, None, copy.engine.kernels)
-    return found
+    return operator
 
 
 def kernels_of(copy: Copy) -> tuple[str, ...]:
     """Return the operators that a copy runs, as `Performance.kernel_factors` names them."""
     kinds: tuple[operators.Kind, ...] = ("product", "decode attention", "prefill attention")
-    found = [_operator(copy, kind) for kind in (*kinds, *(("experts",) if copy.architecture.experts else ()))]
+    used = [_operator(copy, kind) for kind in (*kinds, *(("experts",) if copy.architecture.experts else ()))]
     links = ("link/16-bit",) if copy.degree > 1 else ()
-    named = (*(f"{each.operator}/{each.precision}" for each in found), *links)
+    named = (*(f"{each.operator}/{each.precision}" for each in used), *links)
     return tuple(f"{copy.hardware.accelerator}/{name}" for name in named)
 
 

@@ -171,7 +171,6 @@ def fit_memory(
     Args:
         architecture: The model.
         instance: The instance type.
-        engine: The engine.
         degree: Accelerators that one copy is sharded over.
         quantization: Quantization of the weights.
         tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.request_simulation import simulate_open
-from seatrial.planner.predict.simulation import distribution
+from seatrial.planner.predict.simulation import Level, distribution
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import Poisson
 from seatrial_load.documents.distribution import Distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.request_simulation import Served
     from seatrial_load.documents.arrivals import Arrivals
 
 SEED: Final = "level 0"  # as the first level of a trial
@@ -38,34 +35,22 @@ AT_RANDOM: Final = Poisson()
 
 
 @dataclass(frozen=True, slots=True)
-class OpenLevel:
-    """What one copy is predicted to do at one rate; simulated, not measured. Latencies are at the client, in ms.
+class OpenLevel(Level):
+    """A level at one rate.
 
     Attributes:
         rate_per_s: Requests per second at this copy.
         in_flight: Mean number of requests in flight, by Little's law.
         most_in_flight: So many are in flight when 99 % of the requests arrive.
         queue_ms: From the arrival at the engine until the first tokens of the prompt are computed.
-        ttft_ms: Time to first token, queueing included.
-        tpot_ms: Time per output token after the first.
         itl_ms: Pause between two tokens of a request.
-        e2e_latency_ms: Request sent to last token.
-        ms_per_token: End-to-end latency over output tokens.
-        output_tok_s: Output tokens per second that are asked for.
-        late: Share of the requests that take longer than the given time.
     """
 
     rate_per_s: float
     in_flight: float
     most_in_flight: int
     queue_ms: Distribution
-    ttft_ms: Distribution
-    tpot_ms: Distribution
     itl_ms: Distribution
-    e2e_latency_ms: Distribution
-    ms_per_token: Distribution
-    output_tok_s: float
-    late: float
 
 
 def open_level(
@@ -80,7 +65,6 @@ def open_level(
     """Simulate one rate at one copy.
 
     Args:
-        copy: The copy.
         arrivals: When requests arrive.
         rate_per_s: Requests per second, above 0.
         requests: How many are measured, after those that fill the batch.
@@ -89,20 +73,28 @@ def open_level(
     """
     if arrivals.needs_times and copy.lengths is not None and copy.lengths.pairs:
         copy = replace(copy, lengths=replace(copy.lengths, in_order=True))
-    filling = _filling(copy, rate_per_s)
+    alone_s = predict_at(copy, 1).e2e_latency_ms / MS_PER_S
+    filling = min(_MOST_FILLING, max(_FEWEST_FILLING, math.ceil(_FILLING * rate_per_s * alone_s)))
+    # As many come after the measured requests as before them: the last one that is measured meets a full copy, too.
     due_s = arrivals.due_s(rate_per_s, (requests + 2 * filling) / rate_per_s, SEED)
     last = min(filling + requests, len(due_s)) - 1
     done, pauses = simulate_open(copy, due_s, last)
     measured = sorted((each for each in done if min(filling, last) <= each.row <= last), key=attrgetter("row"))
     took_s = [each.last_token_s - each.due_s + round_trip_s for each in measured]
     e2e = distribution(took_s)
+    ended = sorted(each.last_token_s + round_trip_s for each in done)
+    seen, answered = list[int](), 0
+    for request in measured:
+        while answered < len(ended) and ended[answered] <= request.due_s:
+            answered += 1
+        seen.append(request.row + 1 - answered)
     return OpenLevel(
         rate_per_s=rate_per_s,
         in_flight=rate_per_s * e2e.mean / MS_PER_S,
-        most_in_flight=_most_in_flight(done, measured, round_trip_s),
+        most_in_flight=sorted(seen)[math.ceil(0.99 * len(seen)) - 1],
         queue_ms=distribution(each.started_s - each.due_s for each in measured),
         ttft_ms=distribution(each.first_token_s - each.due_s + round_trip_s for each in measured),
-        tpot_ms=distribution(map(_tpot_s, measured)),
+        tpot_ms=distribution((each.last_token_s - each.first_token_s) / (each.output - 1 or 1) for each in measured),
         itl_ms=_pauses(pauses),
         e2e_latency_ms=e2e,
         ms_per_token=distribution(seconds / each.output for seconds, each in zip(took_s, measured, strict=True)),
@@ -111,38 +103,17 @@ def open_level(
     )
 
 
-def _tpot_s(served: Served) -> float:
-    return (served.last_token_s - served.first_token_s) / (served.output - 1 or 1)
-
-
-def _filling(copy: Copy, rate_per_s: float) -> int:
-    """Return how many requests come before as many are in flight as there will be."""
-    alone_s = predict_at(copy, 1).e2e_latency_ms / MS_PER_S
-    return min(_MOST_FILLING, max(_FEWEST_FILLING, math.ceil(_FILLING * rate_per_s * alone_s)))
-
-
-def _most_in_flight(done: Sequence[Served], measured: Sequence[Served], round_trip_s: float) -> int:
-    """Return how many requests are in flight when 99 % of the measured ones arrive, the arriving one included."""
-    ended = sorted(each.last_token_s + round_trip_s for each in done)
-    seen, answered = list[int](), 0
-    for request in measured:
-        while answered < len(ended) and ended[answered] <= request.due_s:
-            answered += 1
-        seen.append(request.row + 1 - answered)
-    return sorted(seen)[math.ceil(0.99 * len(seen)) - 1]
-
-
 def _pauses(pauses: list[tuple[float, int]]) -> Distribution:
     """Return the percentiles of pauses, each as often as tokens came after it, in ms; zeros where there are none."""
     pauses = sorted(pauses) or [(0.0, 1)]
     total = sum(count for _, count in pauses)
-    wanted, found, seen = [0.5 * total, 0.9 * total, 0.95 * total, 0.99 * total], list[float](), 0
+    wanted, percentiles, seen = [0.5 * total, 0.9 * total, 0.95 * total, 0.99 * total], list[float](), 0
     for seconds, count in pauses:
         seen += count
-        while len(found) < len(wanted) and seen >= wanted[len(found)]:
-            found.append(seconds * MS_PER_S)
+        while len(percentiles) < len(wanted) and seen >= wanted[len(percentiles)]:
+            percentiles.append(seconds * MS_PER_S)
     mean = math.fsum(seconds * count for seconds, count in pauses) / total * MS_PER_S
-    p50, p90, p95, p99 = found
+    p50, p90, p95, p99 = percentiles
     return Distribution(count=total, mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=pauses[-1][0] * MS_PER_S)
 
 

@@ -74,7 +74,6 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
-        copy: The copy.
         limit: Its name.
         concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
@@ -109,16 +108,17 @@ def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
     """
     at_gate = level_regime(copy, gate)
     limit, full = growth_limit(copy)
-    batch, _ = running_batch(copy, gate)
-    said = dict.fromkeys([step_sentence(copy, gate, batch, mean_step(copy, batch)), *_kept_out(copy, gate)])
-    said[_growth(copy, limit, full)] = None
+    batch, bound = running_batch(copy, gate)
+    kept_out = () if bound is None else (growth_sentence(copy, bound, gate, batch),)
+    sentences = dict.fromkeys([step_sentence(copy, gate, batch, mean_step(copy, batch)), *kept_out])
+    sentences[growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])] = None
     return Regime(
         arithmetic_intensity_flops_per_byte=arithmetic_intensity(copy, batch),
         machine_balance_flops_per_byte=machine_balance(copy),
         critical_batch_size=critical_batch_size(copy),
         bound_by=at_gate.bound_by,
         growth_limit=limit,
-        sentence=" ".join(said),
+        sentence=" ".join(sentences),
         per_level=tuple(level_regime(copy, level) for level in levels),
     )
 
@@ -175,15 +175,6 @@ def growth_limit(copy: Copy) -> tuple[Limit, int]:
     return max(STEP_PARTS, key=lambda part: getattr(after, part) - getattr(before, part)), full
 
 
-def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
-    batch, bound = running_batch(copy, concurrency)
-    return (growth_sentence(copy, bound, concurrency, batch),) if bound is not None else ()
-
-
-def _growth(copy: Copy, limit: Limit, full: int) -> str:
-    return growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])
-
-
 class PredictedTarget(NamedTuple):
     """The knee, the target that it gives in requests in flight per copy, and why it leads."""
 
@@ -211,9 +202,9 @@ def predicted_target(
         target_knee: Which knee sets the target.
         utilization: Target utilization, above 0 and at most 1.
     """
-    found = saturation(throughputs)
-    saturated = None if found is None else min(found.load, float(batch_limit))
-    planned = float(gate if found is None else found.planned(gate, utilization))
+    saturated_at = saturation(throughputs)
+    saturated = None if saturated_at is None else min(saturated_at.load, float(batch_limit))
+    planned = float(gate if saturated_at is None else saturated_at.planned(gate, utilization))
     knees = (
         Knee(detector="slo", concurrency=float(capacity), because=""),
         Knee(detector="saturation", concurrency=saturated, because="no level is predicted"),

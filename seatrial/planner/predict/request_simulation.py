@@ -122,6 +122,7 @@ class _Engine:
     def arrive(self) -> None:
         """Let requests wait that the next iteration can take."""
         busy = self.running or self.computed
+        # An engine that schedules ahead decided on its next iteration when the running one began.
         horizon, coming = self.began if self.ahead and busy else self.now, self.coming
         while coming and coming[0].due_s <= horizon:
             self.waiting.append(coming.popleft())
@@ -199,23 +200,22 @@ def _requests(copy: Copy, due_s: Sequence[float]) -> list[_Request]:
     if copy.lengths is None:
         alike = _request_of(copy, copy.input_tokens, copy.output_tokens, 0.0)
         return [alike._replace(row=row, due_s=at_s) for row, at_s in enumerate(due_s)]
-    rows = _rows_of(copy.lengths, len(due_s), cached=copy.prefix_hit_rate > 0)
+    # Prompt, answer, and what is computed of the prompt over the average, of each request; in tokens.
+    count = len(due_s)
+    cached = copy.prefix_hit_rate > 0
+    known = _known_rows(copy.lengths, cached)
+    # In place: the list is the cached one, and every level of every candidate takes the same requests from it.
+    known += ((*copy.lengths.of(row), copy.lengths.longer(row, cached=cached)) for row in range(len(known), count))
+    rows = known[:count]
     return [
         _request_of(copy, prompt, output, longer)._replace(row=row, due_s=at_s)
         for row, (at_s, (prompt, output, longer)) in enumerate(zip(due_s, rows, strict=True))
     ]
 
 
-def _rows_of(lengths: RequestLengths, count: int, *, cached: bool) -> list[tuple[int, int, float]]:
-    """Return prompt, answer, and what is computed of the prompt over the average, of each request; in tokens."""
-    known = _known_rows(lengths, cached)
-    known += ((*lengths.of(row), lengths.longer(row, cached=cached)) for row in range(len(known), count))
-    return known[:count]
-
-
 @lru_cache(maxsize=8)
 def _known_rows(lengths: RequestLengths, cached: bool) -> list[tuple[int, int, float]]:  # noqa: FBT001 (a key)
-    """Return the rows that were asked for so far: every level of every candidate takes the same ones."""
+    """Return the rows that were needed so far: every level of every candidate takes the same ones."""
     del lengths, cached
     return []
 
@@ -265,6 +265,7 @@ def _take_prompts(engine: _Engine, whole: list[tuple[_Request, float]]) -> int:
         if not engine.computed:
             if not engine.fits(head, alone=not whole):
                 break
+            # The whole request gets its cache with its first chunk, so that a prompt that was begun can end.
             engine.room -= head.reserved
             engine.started = engine.now
         part = min(budget - taken, head.prompt - engine.computed)
@@ -300,6 +301,7 @@ def _separate(engine: _Engine) -> None:
 def _next_prefill(engine: _Engine) -> list[_Request]:
     """Return the waiting prompts that one prefill takes: those that fit its tokens, the batch and the cache."""
     copy, prompts, tokens, room = engine.copy, list[_Request](), 0, engine.room
+    # Compiled shapes take one prompt at a time.
     most = min(1, engine.free_slots) if copy.compiled_length else engine.free_slots
     for request in engine.waiting:
         tokens += request.prompt
@@ -330,6 +332,7 @@ def _enter(engine: _Engine, prompts: Sequence[tuple[_Request, float]]) -> None:
         engine.context += request.attended
         heapq.heappush(engine.running, _Running(engine.steps + request.steps, request, started, engine.now))
     if prompts:
+        # A request of a single token ends with its prefill.
         _advance(engine, 0)
 
 

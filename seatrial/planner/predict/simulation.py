@@ -131,7 +131,6 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end.
 
     Args:
-        copy: The copy.
         concurrency: Clients.
         protocol: How they send.
     """
@@ -159,6 +158,7 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     iterate = _chunked if copy.engine.scheduler == "chunked" else _separate
     while len(server.done) < total:
         if not server.batch and not server.chunk_done and not server.waiting:
+            # Nothing runs and nothing waits: time goes to the next arrival.
             server.now = server.arrivals[server.admitted]
         iterate(server)
     return server.done
@@ -203,22 +203,18 @@ def _chunked(server: _EngineState) -> None:
     budget = max(1, server.copy.batched_tokens - batch * server.costs.verified)
     tokens = min(budget, min(waiting, room) * server.prompt - server.chunk_done)
     whole, server.chunk_done = divmod(server.chunk_done + tokens, server.prompt)
-    server.now += _iteration_s(server, tokens)
-    if batch:
-        server.now += server.context_after(0) * server.costs.attention(batch)
-        _advance(server, 1)
-    if whole:
-        _admit(server, whole)
-
-
-def _iteration_s(server: _EngineState, tokens: int) -> float:
-    """Return the time of a mixed iteration without its attention; the same few batches come again and again."""
+    # The time of a mixed iteration without its attention; the same few batches come again and again.
     key = server.batch, tokens
     known = server.iterations.get(key)
     if known is None:
         known = server.costs.mixed(server.batch, tokens)
         server.iterations[key] = known
-    return known
+    server.now += known
+    if batch:
+        server.now += server.context_after(0) * server.costs.attention(batch)
+        _advance(server, 1)
+    if whole:
+        _admit(server, whole)
 
 
 def _admit(server: _EngineState, prompts: int) -> None:
@@ -237,30 +233,27 @@ def _decode(server: _EngineState, waiting: int, most: int) -> None:
     """Take decode steps in one leap: until a group ends, a prompt may enter, or one arrives that could.
 
     Args:
-        server: The engine.
         waiting: Requests that have arrived, and wait.
         most: Steps of the leap at most, no more than until a group ends.
     """
     steps, batch, now = most, server.batch, server.now
-    step, attention = _decode_time(server, batch)
-    context = server.context_after(0)
-    following = server.admitted + waiting
-    if server.most_running > batch and following < len(server.arrivals):
-        pause = math.ceil((server.arrivals[following] - now) / (step + attention * context))
-        if pause < steps:
-            steps = max(1, pause)
-    middle = (context + server.context_after(steps - 1)) / 2 if steps > 1 else context
-    server.now = now + steps * (step + attention * middle)
-    _advance(server, steps)
-
-
-def _decode_time(server: _EngineState, batch: int) -> tuple[float, float]:
-    """Return the time of a decode step without its attention, and of attention per cached token; likewise."""
+    # The time of a decode step without its attention, and of attention per cached token; likewise.
     known = server.decode_times.get(batch)
     if known is None:
         known = server.costs.step(batch), server.costs.attention(batch)
         server.decode_times[batch] = known
-    return known
+    step, attention = known
+    context = server.context_after(0)
+    following = server.admitted + waiting
+    # A request that arrives during the leap may enter after the step in which it arrives: the leap ends there.
+    if server.most_running > batch and following < len(server.arrivals):
+        pause = math.ceil((server.arrivals[following] - now) / (step + attention * context))
+        if pause < steps:
+            steps = max(1, pause)
+    # The cache grows by the same in each step, so the mean of the first and the last step is that of all.
+    middle = (context + server.context_after(steps - 1)) / 2 if steps > 1 else context
+    server.now = now + steps * (step + attention * middle)
+    _advance(server, steps)
 
 
 def _advance(server: _EngineState, steps: int) -> None:
@@ -287,6 +280,7 @@ def _end(server: _EngineState, group: _Group) -> None:
         server.unsent -= following
         arrival = answered + half
         at = bisect_right(server.arrivals, arrival, lo=server.admitted)
+        # First requests that are staggered may come after it, so it does not simply go to the end.
         server.arrivals[at:at] = [arrival] * following
 
 
@@ -359,12 +353,12 @@ def batch_time_s(copy: Copy, batch: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedLevel:
-    """What one copy is predicted to do at one concurrency; simulated, not measured.
+class Level:
+    """What one copy is predicted to do under a load; simulated, not measured. Latencies are at the client.
 
     Attributes:
-        concurrency: Requests in flight on the copy.
-        output_tok_s: Output tokens over the steady window, or over the whole level where there is none.
+        output_tok_s: Output tokens per second: over the steady window of a closed loop, or over the whole level where
+            there is none; those that are requested where requests come at a rate.
         ttft_ms: Time to first token, queueing included.
         tpot_ms: Time per output token after the first.
         e2e_latency_ms: Request sent to last token.
@@ -372,7 +366,6 @@ class SimulatedLevel:
         late: Share of the requests that take longer than the given time.
     """
 
-    concurrency: int
     output_tok_s: float
     ttft_ms: Distribution
     tpot_ms: Distribution
@@ -381,11 +374,21 @@ class SimulatedLevel:
     late: float
 
 
+@dataclass(frozen=True, slots=True)
+class SimulatedLevel(Level):
+    """A level of a closed loop.
+
+    Attributes:
+        concurrency: Requests in flight on the copy.
+    """
+
+    concurrency: int
+
+
 def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> SimulatedLevel:
     """Simulate one level.
 
     Args:
-        copy: The copy.
         concurrency: Clients of the closed loop.
         protocol: How they send.
         timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
@@ -393,11 +396,19 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     requests = _requests(copy, concurrency, protocol)
     ramp = protocol.ramp(concurrency)
     measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
+    time = _measured_time(requests, measured)
+    # A request that is partly outside the window counts by the part of its time within.
+    inside = math.fsum(
+        share_inside(request.sent_s, request.last_token_s, time) * (request.output_tokens / copy.output_tokens)
+        for request in requests
+    )
     return SimulatedLevel(
         concurrency=concurrency,
-        output_tok_s=_tok_s(requests, measured, copy.output_tokens),
-        ttft_ms=distribution(map(_ttft, measured)),
-        tpot_ms=distribution(map(_tpot, measured)),
+        output_tok_s=inside * copy.output_tokens / time.length_s,
+        ttft_ms=distribution(each.first_token_s - each.sent_s for each in measured),
+        tpot_ms=distribution(
+            (each.last_token_s - each.first_token_s) / (each.output_tokens - 1 or 1) for each in measured
+        ),
         e2e_latency_ms=distribution(map(_e2e, measured)),
         ms_per_token=distribution(_e2e(each) / each.output_tokens for each in measured),
         late=sum(_e2e(each) > timeout_s for each in measured) / len(measured),
@@ -417,15 +428,6 @@ def _requests(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]
     ]
 
 
-def _tok_s(requests: Sequence[Request], measured: Sequence[Request], output: int) -> float:
-    time = _measured_time(requests, measured)
-    inside = math.fsum(
-        share_inside(request.sent_s, request.last_token_s, time) * (request.output_tokens / output)
-        for request in requests
-    )
-    return inside * output / time.length_s
-
-
 def _measured_time(requests: Sequence[Request], measured: Sequence[Request]) -> MeasuredTime:
     """Return the steady window; the whole level without a ramp, or where the window is shorter than a request."""
     if len(measured) < len(requests):
@@ -434,14 +436,6 @@ def _measured_time(requests: Sequence[Request], measured: Sequence[Request]) -> 
             return window
     opened_s = min(request.sent_s for request in requests)
     return MeasuredTime(kind="whole", opened_s=opened_s, closed_s=max(request.last_token_s for request in requests))
-
-
-def _ttft(request: Request) -> float:
-    return request.first_token_s - request.sent_s
-
-
-def _tpot(request: Request) -> float:
-    return (request.last_token_s - request.first_token_s) / (request.output_tokens - 1 or 1)
 
 
 def _e2e(request: Request) -> float:

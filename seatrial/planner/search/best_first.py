@@ -29,7 +29,9 @@ _CHANCE_STEPS = 20
 Goal = Literal["cost", "cost_per_token", "latency", "throughput"]
 Key = tuple[tuple[float, ...], str, int]
 _Queued = tuple[tuple[int, float], "Key", int]
+# The winner, and the nearest runners-up, which the plan shows with why they lost.
 _BEST_SIMULATED = 8
+# Estimates are optimistic, so what falls short by its estimate fails: some are simulated for the sake of the message.
 _HOPELESS_SIMULATED = 8
 _NO_BOUNDS = {"usd_per_hour": None, "usd_per_million_output_tokens": None, "blended_usd_per_million_tokens": None}
 
@@ -101,7 +103,6 @@ def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Deman
     Args:
         ranked: What was simulated and satisfies everything, best first.
         considered: Deployments that come into question by the closed form.
-        demand: What was asked.
     """
     best, gate = ranked[0], ranked[0].at_gate
     of = f"of {counted(considered, 'candidate')} predicted to {demand.kept}"
@@ -138,7 +139,12 @@ def rejections(
     """Return the nearest losers, the best of each instance type first, each with one sentence why."""
     best = ranked[0]
     outdone = [_outdone(best, feasible, goal) for feasible in ranked[1:]]
-    failed = [_failed(rejection) for rejection in sorted(rejections, key=_nearness)]
+    failed = [
+        Rejected(**rejection.fields)
+        for rejection in sorted(
+            rejections, key=lambda each: (-STAGES.index(each.stage), each.gap, each.instance_type, each.degree)
+        )
+    ]
     first: list[Rejected] = []
     others: list[Rejected] = []
     seen = {best.candidate.instance.instance_type}
@@ -146,20 +152,6 @@ def rejections(
         (others if rejected.instance_type in seen else first).append(rejected)
         seen.add(rejected.instance_type)
     return (*first, *others)[:MOST_REJECTED]
-
-
-def _nearness(rejection: RejectedCandidate) -> tuple[int, float, str, int]:
-    return -STAGES.index(rejection.stage), rejection.gap, rejection.instance_type, rejection.degree
-
-
-def _failed(rejection: RejectedCandidate) -> Rejected:
-    return Rejected(
-        instance_type=rejection.instance_type,
-        tensor_parallel_degree=rejection.degree,
-        usd_per_hour=None if rejection.usd_per_hour is None else known(rejection.usd_per_hour),
-        output_tok_s=None if rejection.output_tok_s is None else round(rejection.output_tok_s, 1),
-        because=rejection.because,
-    )
 
 
 def _outdone(best: FeasibleCandidate, feasible: FeasibleCandidate, goal: Goal) -> Rejected:
@@ -185,10 +177,10 @@ def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) 
 def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
-        slower, faster = _told_apart(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
+        slower, faster = _distinct(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
         return f"{slower} ms per token for a single request, against {faster} ms for the chosen one."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
-        fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+        fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
         return f"At most {fewer} output tok/s, against {more} for the chosen one."
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
         return "Meets the SLO, but its price is unknown; a known price ranks first."
@@ -198,12 +190,12 @@ def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     if other.usd_per_hour > best.usd_per_hour:
         dearer = usd(other.usd_per_hour - best.usd_per_hour)
         return f"Meets the SLO at {usd(other.usd_per_hour)}/h, {dearer}/h above the chosen one."
-    fewer, more = _told_apart(other.highest_tok_s, best.highest_tok_s)
+    fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
     same = "Same price" if known(other.usd_per_hour) is not None else "Price unknown"
     return f"{same}, at most {fewer} output tok/s against {more} for the chosen one."
 
 
-def _told_apart(one: float, other: float, decimals: int = 0) -> tuple[str, str]:
+def _distinct(one: float, other: float, decimals: int = 0) -> tuple[str, str]:
     """Write two numbers with as many decimals as show that they differ, three more at most."""
     for digits in range(decimals, decimals + 4):
         texts = f"{one:,.{digits}f}", f"{other:,.{digits}f}"
@@ -242,8 +234,12 @@ class _Queue:
 
     def simulate(self, index: int) -> FeasibleCandidate | RejectedCandidate:
         if index not in self.evaluated:
-            found = evaluate(self.demand, self.estimates[index])
-            self.evaluated[index] = _with_chance(self.demand, found) if isinstance(found, FeasibleCandidate) else found
+            result = evaluate(self.demand, self.estimates[index])
+            if isinstance(result, FeasibleCandidate):
+                band = band_for(self.demand, "", result.candidate)  # the version is for words alone
+                chance = chance_of(self.demand.endpoint, result.candidate, result.load, band)
+                result = replace(result, chance=chance)
+            self.evaluated[index] = result
         return self.evaluated[index]
 
     @property
@@ -254,10 +250,10 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Judges deployments by what is asked, and finds the best.
+    """Judges deployments by the requirements, and finds the best.
 
     Attributes:
-        demand: What is asked.
+        demand: The requirements.
     """
 
     demand: Demand
@@ -274,12 +270,13 @@ class Search:
 
     def estimates(self, instances: Iterable[Instance]) -> SearchResult:
         """Return what holds the model, and estimates of what keeps the objectives with a single request."""
-        fitted = [found for instance in instances for found in candidates(self.demand, instance)]
-        holding = sharing(found for found in fitted if isinstance(found, Candidate))
+        fitted = [judged for instance in instances for judged in candidates(self.demand, instance)]
+        # Before anything is simulated: equal copies on sizes of one family then share what is.
+        holding = sharing(judged for judged in fitted if isinstance(judged, Candidate))
         missed = [misses_alone(self.demand, candidate) for candidate in holding]
         keeping = (candidate for candidate, miss in zip(holding, missed, strict=True) if miss is None)
         estimates = tuple(estimate(self.demand, candidate) for candidate in keeping)
-        rejections = [found for found in (*fitted, *missed) if isinstance(found, RejectedCandidate)]
+        rejections = [judged for judged in (*fitted, *missed) if isinstance(judged, RejectedCandidate)]
         considered = sum(estimated.comes_into_question for estimated in estimates)
         return SearchResult((), tuple(rejections), considered, holding, estimates)
 
@@ -291,7 +288,17 @@ class Search:
             winner_only: Rank the best alone: nothing that it beats is simulated.
         """
         known = self.estimates(instances)
-        queue = _queued(self.demand, list(known.estimates))
+        estimates = list(known.estimates)
+        entries = [
+            (
+                estimated.shortfall,
+                ranking_order(estimated.candidate, estimated.score, self.demand.endpoint.objective),
+                index,
+            )
+            for index, estimated in enumerate(estimates)
+        ]
+        heapify(entries)
+        queue = _Queue(self.demand, estimates, entries)
         ranked = _best_first(queue, 1 if winner_only else _BEST_SIMULATED)
         rest = () if winner_only else _rest_of_the_front(queue)
         ranked += [feasible for feasible in rest if feasible not in ranked]
@@ -302,15 +309,6 @@ class Search:
             rejections=(*known.rejections, *failed),
             considered=max(known.considered, len(ranked)),
         )
-
-
-def _queued(demand: Demand, estimates: list[Estimate]) -> _Queue:
-    entries = [
-        (estimated.shortfall, _order(demand, estimated.candidate, estimated.score), index)
-        for index, estimated in enumerate(estimates)
-    ]
-    heapify(entries)
-    return _Queue(demand, estimates, entries)
 
 
 def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
@@ -326,9 +324,10 @@ def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
         hopeless += shortfall[0] > 0
         if hopeless > _HOPELESS_SIMULATED:
             break
-        found = queue.simulate(index)
-        if isinstance(found, FeasibleCandidate):
-            heappush(queue.entries, ((0, 0.0), _order_of(queue.demand, found), index))
+        result = queue.simulate(index)
+        if isinstance(result, FeasibleCandidate):
+            # Queued again with its simulated score: it is the best once it comes to the front a second time.
+            heappush(queue.entries, ((0, 0.0), _order_of(queue.demand, result), index))
     return ranked
 
 
@@ -336,34 +335,32 @@ def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
     """Simulate every estimate that no simulated candidate beats, those on the estimates' own front first."""
     hopeful = [index for index, estimated in enumerate(queue.estimates) if estimated.comes_into_question]
     likely = {hopeful[place] for place in front([queue.estimates[index].score for index in hopeful])}
+    # What is likely on the front goes first: once simulated, it beats many others, which need no simulation then.
     for index in sorted(hopeful, key=lambda each: each not in likely):
         if not any(beats(feasible.score, queue.estimates[index].score, earlier=True) for feasible in queue.feasible):
             queue.simulate(index)
     return sorted(queue.feasible, key=lambda feasible: _order_of(queue.demand, feasible))
 
 
-def _order(demand: Demand, candidate: Candidate, score: Score) -> Key:
-    return ranking_order(candidate, score, demand.endpoint.objective)
-
-
 def _order_of(demand: Demand, feasible: FeasibleCandidate) -> Key:
     return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective, feasible.chance)
 
 
-def _with_chance(demand: Demand, feasible: FeasibleCandidate) -> FeasibleCandidate:
-    band = band_for(demand, "", feasible.candidate)  # the version is for words alone
-    return replace(feasible, chance=chance_of(demand.endpoint, feasible.candidate, feasible.load, band))
-
-
-def unpriced_candidates(demand: Demand, found: SearchResult) -> tuple[FeasibleCandidate, ...]:
+def unpriced_candidates(demand: Demand, result: SearchResult) -> tuple[FeasibleCandidate, ...]:
     """Return the best deployment of each instance type that has no price and is not ranked, the fastest first.
 
     Only what satisfies everything but the bounds on money, which nothing without a price can be held against.
     """
-    ranked = {feasible.candidate.instance.instance_type for feasible in found.ranked}
-    free = _without_bounds_on_money(demand)
+    ranked = {feasible.candidate.instance.instance_type for feasible in result.ranked}
+    budget = demand.endpoint.budget.model_copy(update=_NO_BOUNDS)
+    free = replace(
+        demand,
+        endpoint=demand.endpoint.model_copy(update={"budget": budget}),
+        rails=demand.rails.model_copy(update=_NO_BOUNDS),
+        unknown_price_accepted=True,
+    )
     by_type: dict[str, list[Estimate]] = {}
-    for estimated in found.estimates:
+    for estimated in result.estimates:
         name = estimated.candidate.instance.instance_type
         if estimated.score.usd_per_hour == UNKNOWN and name not in ranked:
             by_type.setdefault(name, []).append(estimated)
@@ -379,13 +376,3 @@ def _feasible(demand: Demand, estimates: list[Estimate]) -> Iterator[FeasibleCan
         result = planned_load(demand, estimated)
         if result is not None:
             yield result
-
-
-def _without_bounds_on_money(demand: Demand) -> Demand:
-    budget = demand.endpoint.budget.model_copy(update=_NO_BOUNDS)
-    return replace(
-        demand,
-        endpoint=demand.endpoint.model_copy(update={"budget": budget}),
-        rails=demand.rails.model_copy(update=_NO_BOUNDS),
-        unknown_price_accepted=True,
-    )

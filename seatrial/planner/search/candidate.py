@@ -11,8 +11,7 @@ from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widen
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import OpenLevel
-    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.predict.simulation import Level, SimulatedLevel
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
@@ -182,7 +181,7 @@ class FeasibleCandidate:
         return Size(self.candidate, self.load, self.instance_count, self.score.usd_per_hour)
 
     @property
-    def at_gate(self) -> SimulatedLevel | OpenLevel:
+    def at_gate(self) -> Level:
         """What one copy does at the planned load."""
         return self.candidate.levels.under(self.load)
 
@@ -242,6 +241,17 @@ class RejectedCandidate:
     misses: tuple[Miss, ...] = ()
     excesses: tuple[Excess, ...] = ()
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that documents have of it."""
+        return {
+            "instance_type": self.instance_type,
+            "tensor_parallel_degree": self.degree,
+            "because": self.because,
+            "usd_per_hour": None if self.usd_per_hour is None else known(self.usd_per_hour),
+            "output_tok_s": None if self.output_tok_s is None else round(self.output_tok_s, 1),
+        }
+
 
 def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
@@ -258,5 +268,6 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
         input_tokens=demand.prompt_tokens,
         calibrated=own.band if own is not None and measured else None,
     )
+    # A calibrated deployment was measured as it is split: nothing is in doubt then.
     doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
     return doubted(widened(band, demand.architecture), doubts)

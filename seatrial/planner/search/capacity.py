@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
-from seatrial.planner.predict.simulation import TRIAL, Protocol, SimulatedLevel, outcome
+from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, SimulatedLevel, outcome
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Levels:
             )
         return self.seen_rates[rate_per_s]
 
-    def under(self, load: LoadSpread) -> SimulatedLevel | OpenLevel:
+    def under(self, load: LoadSpread) -> Level:
         """Return what the copy is simulated to do with its share of a load: a rate, or requests in flight."""
         if load.rate_per_copy is not None:
             return self.at_rate(load.rate_per_copy)
@@ -108,6 +108,8 @@ def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: fl
     def misses(concurrency: int) -> bool:
         point = predict_at(copy, concurrency)
         waited_ms = _wait_for_prefill_ms(copy, point) if slack > 1 else 0.0
+        # With slack this is to be no lower than the simulated capacity, so the wait, which a trial hardly has, is left
+        # out.
         hoped = replace(point, ttft_ms=point.ttft_ms - waited_ms)
         return any(objective.out_of_reach(hoped, slack) for objective in objectives)
 
@@ -139,9 +141,11 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
     if worst(1) > 1:
         return 0
     low, high = _bracket(worst, min(max(1, guess), MOST_IN_FLIGHT))
+    # Each step is a simulation, and the last per cent of a large capacity is less than its error.
     while high - low > max(1, low // _RESOLUTION):
         middle = (low + high) // 2
         low, high = (middle, high) if worst(middle) <= 1 else (low, middle)
+    # Bisection alone trusts that what holds at a level holds below it; levels that others asked for may say otherwise.
     failed = [concurrency for concurrency in levels.seen if concurrency <= low and worst(concurrency) > 1]
     return low if not failed else max(level for level in levels.seen if level < min(failed))
 
@@ -204,16 +208,17 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
         total = busiest * tok_s(fewer + 1) if busiest else 0.0
         total += (copy_count - busiest) * tok_s(fewer) if fewer else 0.0
         return LoadSpread(copy_count, fewer + (1 if busiest else 0), total)
-    asked = _tokens_per_second(workload)
-    each = asked / copy_count
+    wanted_tok_s = _tokens_per_second(workload)
+    each = wanted_tok_s / copy_count
 
     def serves(concurrency: int) -> bool:
+        # The fixed point is an equality, which rounding must not decide.
         return _steady_tok_s(copy, workload, concurrency) >= each * (1 - 1e-9)
 
     least = 1 + last_without(serves, most=MOST_IN_FLIGHT)
-    # A level of the trial ends emptier than it ran: what is asked must be reached over the whole of it.
+    # A level of the trial ends emptier than it ran: what is required must be reached over the whole of it.
     enough = (level for level in range(least, 2 * least + _FEW) if tok_s(level) >= each)
-    return LoadSpread(copy_count, next(enough, least), asked, each / workload.output_tokens)
+    return LoadSpread(copy_count, next(enough, least), wanted_tok_s, each / workload.output_tokens)
 
 
 def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from seatrial.documents.calibration import Calibrated, Calibration
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Speculation
-    from seatrial.planner.predict.open_loop import OpenLevel
-    from seatrial.planner.predict.simulation import Protocol, SimulatedLevel
+    from seatrial.planner.predict.simulation import Level, Protocol
     from seatrial.planner.recipe_limits import RecipeEngine
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
     from seatrial.specs.guard_rails import GuardRails
@@ -64,12 +63,12 @@ class LatencyBound:
     statistic: str
     bound_ms: float
 
-    def predicted(self, outcome: SimulatedLevel | OpenLevel) -> float:
+    def predicted(self, outcome: Level) -> float:
         """Return the simulated value in milliseconds."""
         value: float = getattr(getattr(outcome, self.metric), self.statistic)
         return value
 
-    def ratio(self, outcome: SimulatedLevel | OpenLevel) -> float:
+    def ratio(self, outcome: Level) -> float:
         """Return the simulated value as a multiple of the bound: above 1 it misses."""
         return self.predicted(outcome) / self.bound_ms
 
@@ -88,7 +87,7 @@ class LatencyBound:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of every candidate.
+    """The requirements of every candidate.
 
     Attributes:
         endpoint: The spec.
@@ -206,14 +205,15 @@ class Demand:
 
 def read_objectives(endpoint: EndpointSpec) -> tuple[LatencyBound, ...]:
     """Return every bound of the SLO on its own percentile, and the timeout that no request may pass."""
-    found = [
+    bounds = [
         LatencyBound(("slo", metric, name), metric, name, bound)
         for metric in METRICS
         for name, bound in getattr(endpoint.slo, metric).model_dump().items()
         if bound is not None
     ]
+    # Always the last objective: whoever leaves out the SLO keeps it (`objectives[-1:]`).
     timeout_ms = endpoint.trial.request_timeout_s * MS_PER_S
-    return (*found, LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))
+    return (*bounds, LatencyBound(("trial", "request_timeout_s"), "e2e_latency_ms", "max", timeout_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,60 +56,61 @@ class Doubt:
     chance: float
 
 
-def doubt(demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
+def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
     """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
 
     Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
 
     Args:
-        demand: What is asked.
-        found: What was found; the first of it is the plan.
+        result: What was found; the first of it is the plan.
         band_of: How far the predictions of a candidate may be off.
     """
-    price = _deciding_price(demand, found)
+    price = _deciding_price(demand, result)
     if price is None:
         return None
     sizes = [
         size
-        for candidate in found.fitted
+        for candidate in result.fitted
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
         if not _hopeless(demand, size, band_of(candidate))
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
+    # The cheapest save the most; a simulation of each would take as long as the whole search.
     doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
+    # What a probe promises: what the size saves, times the chance that it may be used.
     return max(filter(None, doubts), key=lambda each: (price - each.size.usd_per_hour) * each.chance, default=None)
 
 
 def safer(
-    demand: Demand, found: SearchResult, band_of: Callable[[Candidate], Band], chance: float
+    demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band], chance: float
 ) -> tuple[Size, float] | None:
     """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
 
     Args:
-        demand: What is asked.
-        found: What was found; the first of it is the plan.
+        result: What was found; the first of it is the plan.
         band_of: How far the predictions of a candidate may be off.
         chance: That the plan meets the SLO.
     """
-    price, wanted = _deciding_price(demand, found), 1 - (1 - chance) / 2
+    price, wanted = _deciding_price(demand, result), 1 - (1 - chance) / 2
     if price is None or chance >= LIKELY:
         return None
     sizes = [
         size
-        for candidate in found.fitted
+        for candidate in result.fitted
         for size in _sizes(demand, candidate, price, price * _MOST_DEARER)
         if _may_reach(demand, size, band_of(candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
+    # Lazily: the first that is likely enough is the cheapest of them, and the others need no simulation.
     tried = ((size, _chance(demand, size, band_of(size.candidate))) for size in sizes[:_MOST_DEARER_SIMULATED])
     return next(((size, own) for size, own in tried if own is not None and own >= wanted), None)
 
 
-def _deciding_price(demand: Demand, found: SearchResult) -> float | None:
+def _deciding_price(demand: Demand, result: SearchResult) -> float | None:
     """Return the plan's price in USD per hour; `None` where it is unknown, or where another objective decides."""
-    price = found.ranked[0].score.usd_per_hour
+    price = result.ranked[0].score.usd_per_hour
     decides = demand.endpoint.objective in ("cost", "cost_per_token") and price != UNKNOWN
     return price if decides else None
 
@@ -169,15 +170,15 @@ def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
         return None
     outcome = candidate.levels.under(size.load)
     worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
-    asked, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
-    slow = asked / reached
+    wanted_tok_s, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
+    slow = wanted_tok_s / reached
     if slow > 1 + band.throughput:
         return None
     if worst.ratio(outcome) > 1:
         field, predicted, bound = ".".join(worst.path), worst.predicted(outcome), worst.bound_ms
         ratio, most = worst.ratio(outcome), band.latency_of(worst.metric)
     else:
-        field, predicted, bound, ratio, most = "slo.output_tok_s", reached, asked, slow, band.throughput
+        field, predicted, bound, ratio, most = "slo.output_tok_s", reached, wanted_tok_s, slow, band.throughput
     if not 1 < ratio <= 1 + most:
         return None
     slower = slower_in_doubt(band)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
 _THROUGHPUT_SLACK = 1.08
+# Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
 _TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
 _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
@@ -56,6 +57,8 @@ def estimate(demand: Demand, candidate: Candidate) -> Estimate:
     def tok_s(concurrency: int) -> float:
         return predict_at(candidate.copy, concurrency).output_tok_s * _THROUGHPUT_SLACK
 
+    # With slack the score is a little better than the simulation will say: best-first search is right only as long as
+    # no estimate is too low. The capacity at which the simulation begins has no slack.
     highest = max(1, estimated_capacity(candidate.copy, demand.objectives, _LATENCY_SLACK))
     sized = size(demand, candidate, highest, tok_s)
     score = score_of(demand, candidate, sized.load, tok_s(highest))
@@ -64,11 +67,11 @@ def estimate(demand: Demand, candidate: Candidate) -> Estimate:
 
 
 def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score) -> tuple[int, float]:
-    most, asked = demand.endpoint.scaling.max_copies, demand.endpoint.slo.output_tok_s or 0.0
+    most, wanted_tok_s = demand.endpoint.scaling.max_copies, demand.endpoint.slo.output_tok_s or 0.0
     if sized.needed > most:
         return _TOO_MANY_COPIES, sized.needed / most
-    if sized.load.output_tok_s < asked:
-        return _TOO_SLOW, asked / sized.load.output_tok_s
+    if sized.load.output_tok_s < wanted_tok_s:
+        return _TOO_SLOW, wanted_tok_s / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
         choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
         return (0, 0.0) if choosable else (_NO_PRICE, 0.0)
@@ -82,12 +85,12 @@ def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | No
     missed = [objective for objective in demand.objectives if objective.ratio(outcome) > 1]
     if not missed:
         return None
+    # Every objective that is missed is kept: where nothing fits, the message says which of them nothing reaches.
     misses = tuple(Miss(objective, objective.predicted(outcome)) for objective in missed)
     worst = max(misses, key=lambda miss: miss.predicted_ms / miss.objective.bound_ms)
     parts = ", ".join(f"{tenths(miss.predicted_ms, grouped=True)} ms against {miss.objective}" for miss in misses)
     return RejectedCandidate(
-        instance_type=candidate.instance.instance_type,
-        degree=candidate.degree,
+        *candidate.place,
         stage="slo",
         because=f"A single request is predicted to take {parts}.",
         gap=worst.predicted_ms / worst.objective.bound_ms,
@@ -103,11 +106,14 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
     candidate = estimated.candidate
     highest = capacity(candidate.levels, demand.objectives, estimated.capacity)
     sized = _sized(demand, candidate, highest)
+    # The search for the capacity has seen some levels only. Where the planned one lies between them and misses, a copy
+    # gets fewer requests, and there are more copies, until it holds.
     while sized.needed <= demand.endpoint.scaling.max_copies and not _holds(demand, candidate, sized.load):
         highest = min(highest, sized.load.concurrency_per_copy) - 1
         sized = _sized(demand, candidate, highest)
     if sized.needed > demand.endpoint.scaling.max_copies:
         return _too_many_copies(demand, candidate, highest, sized.needed)
+    # Requests that come at a rate queue, which a closed loop does not show: that may need more copies.
     if demand.arrivals is not None:
         fewest = _copies_at_rate(demand, candidate, sized.load.copy_count)
         if fewest > demand.endpoint.scaling.max_copies:
@@ -116,15 +122,14 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
             sized = _sized(demand, candidate, highest, fewest)
     if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return _too_slow(demand, candidate, sized.load)
-    score = score_of(demand, candidate, sized.load, _most_tok_s(demand, candidate, highest, sized.load))
-    return _affordable(demand, candidate, score, sized) or FeasibleCandidate(
-        candidate=candidate,
-        capacity=highest,
-        needed=sized.needed,
-        load=sized.load,
-        instance_count=instances_for(candidate, sized.load.copy_count),
-        score=score,
-    )
+    # What a copy gives at most: past a full batch the last round of a level runs half empty.
+    full = candidate.levels.at(min(highest, candidate.copy.most_running))
+    holding = [full] if all(objective.ratio(full) <= 1 for objective in demand.objectives) else []
+    ends = (candidate.levels.at(level) for level in (highest, sized.load.concurrency_per_copy))
+    score = score_of(demand, candidate, sized.load, max(outcome.output_tok_s for outcome in (*holding, *ends)))
+    count = instances_for(candidate, sized.load.copy_count)
+    chosen = FeasibleCandidate(candidate, highest, sized.needed, sized.load, count, score)
+    return _affordable(demand, candidate, score, sized) or chosen
 
 
 def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | RejectedCandidate:
@@ -138,14 +143,9 @@ def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate 
     if sized.load.output_tok_s < (demand.endpoint.slo.output_tok_s or 0.0):
         return _too_slow(demand, candidate, sized.load)
     score = score_of(demand, candidate, sized.load, predict_at(candidate.copy, highest).output_tok_s)
-    return _affordable(demand, candidate, score, sized) or FeasibleCandidate(
-        candidate=candidate,
-        capacity=max(sized.load.concurrency_per_copy, highest),
-        needed=sized.needed,
-        load=sized.load,
-        instance_count=instances_for(candidate, sized.load.copy_count),
-        score=score,
-    )
+    count, taken = instances_for(candidate, sized.load.copy_count), max(sized.load.concurrency_per_copy, highest)
+    chosen = FeasibleCandidate(candidate, taken, sized.needed, sized.load, count, score)
+    return _affordable(demand, candidate, score, sized) or chosen
 
 
 def at_its_rate(candidate: Candidate, load: LoadSpread) -> LoadSpread:
@@ -182,19 +182,12 @@ def _sized(demand: Demand, candidate: Candidate, highest: int, fewest: int | Non
     return size(demand, candidate, highest, lambda level: candidate.levels.at(level).output_tok_s, fewest)
 
 
-def _most_tok_s(demand: Demand, candidate: Candidate, highest: int, load: LoadSpread) -> float:
-    """Return what a copy gives at most: past a full batch the last round of a level runs half empty."""
-    full = candidate.levels.at(min(highest, candidate.copy.most_running))
-    holding = [full] if all(objective.ratio(full) <= 1 for objective in demand.objectives) else []
-    ends = (candidate.levels.at(level) for level in (highest, load.concurrency_per_copy))
-    return max(outcome.output_tok_s for outcome in (*holding, *ends))
-
-
 def _holds(demand: Demand, candidate: Candidate, load: LoadSpread) -> bool:
     """Tell whether the planned load keeps the objectives: a level between those that were searched may not."""
     if demand.open_trial:
         return True
     outcome = candidate.levels.at(load.concurrency_per_copy)
+    # A single request was judged before (`misses_alone`).
     return load.concurrency_per_copy == 1 or all(objective.ratio(outcome) <= 1 for objective in demand.objectives)
 
 
@@ -207,8 +200,7 @@ def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed:
     raised = f"set max_copies to at least {needed}, " if needed <= MOST_COPIES else ""
     instead = f"{raised}{_loosened(demand, candidate, most)}"
     return RejectedCandidate(
-        instance_type=candidate.instance.instance_type,
-        degree=candidate.degree,
+        *candidate.place,
         stage="copies",
         because=because,
         gap=needed / most,
@@ -220,8 +212,7 @@ def _too_many_copies(demand: Demand, candidate: Candidate, highest: int, needed:
 def _too_fast(demand: Demand, candidate: Candidate, needed: int) -> RejectedCandidate:
     most, rate = demand.endpoint.scaling.max_copies, demand.endpoint.workload.requests_per_second or 0.0
     return RejectedCandidate(
-        instance_type=candidate.instance.instance_type,
-        degree=candidate.degree,
+        *candidate.place,
         stage="copies",
         because=too_fast(candidate.levels, demand.objectives, rate, most),
         gap=needed / most,
@@ -243,18 +234,17 @@ def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
 
 
 def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> RejectedCandidate:
-    asked, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
+    wanted_tok_s, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
     because = (
         f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, below slo.output_tok_s "
-        f"{asked:,.0f}."
+        f"{wanted_tok_s:,.0f}."
     )
     what = "max_copies or " if load.concurrency_per_copy > 1 else ""
     return RejectedCandidate(
-        instance_type=candidate.instance.instance_type,
-        degree=candidate.degree,
+        *candidate.place,
         stage="copies",
         because=because,
-        gap=asked / reached,
+        gap=wanted_tok_s / reached,
         field=("slo", "output_tok_s"),
         hint=f"lower it to {math.floor(reached):,}, or raise {what}the workload's traffic",
     )
@@ -263,8 +253,12 @@ def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> Rejecte
 def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizing) -> RejectedCandidate | None:
     """Return the rejection of a candidate that costs too much, or whose price can't be held against a bound."""
     if score.usd_per_hour == UNKNOWN:
-        because = _why_not_unpriced(demand, candidate)
-        if not because:
+        if bounds_money(demand):
+            because = "The price is unknown, so the budget can't be checked."
+        elif not demand.may_choose(candidate.instance):
+            name = "name the type in instance_types or plan with --allow-unknown-price to choose it."
+            because = f"The price is unknown: {name}"
+        else:
             return None
         rejection = rejection_of(candidate.instance, candidate.degree, "price", because)
         return replace(rejection, output_tok_s=sized.load.output_tok_s)
@@ -273,8 +267,7 @@ def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizin
         return None
     worst = max(beyond, key=lambda excess: excess.price / excess.bound)
     return RejectedCandidate(
-        instance_type=candidate.instance.instance_type,
-        degree=candidate.degree,
+        *candidate.place,
         stage="budget",
         because=" ".join(excess.because for excess in beyond),
         gap=worst.price / worst.bound,
@@ -283,15 +276,6 @@ def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizin
         output_tok_s=sized.load.output_tok_s,
         excesses=tuple(beyond),
     )
-
-
-def _why_not_unpriced(demand: Demand, candidate: Candidate) -> str:
-    """Return why a deployment without a price is not chosen; empty when it may be."""
-    if bounds_money(demand):
-        return "The price is unknown, so the budget can't be checked."
-    if not demand.may_choose(candidate.instance):
-        return "The price is unknown: name the type in instance_types or plan with --allow-unknown-price to choose it."
-    return ""
 
 
 def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
@@ -318,17 +302,17 @@ def chance_of(
     """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
 
     Args:
-        endpoint: The spec.
         candidate: The deployment.
         load: The workload spread over its copies.
         band: How far its predictions may be off.
         slower: By how many standard deviations it is taken to be slower than predicted.
     """
-    bounds, asked = read_objectives(endpoint)[:-1], endpoint.slo.output_tok_s
+    # The last objective is the request timeout, which is no promise of the SLO.
+    bounds, wanted_tok_s = read_objectives(endpoint)[:-1], endpoint.slo.output_tok_s
     outcome = candidate.levels.under(load) if bounds else None
     chances = [
         chance_within(bound.ratio(outcome), band.latency_of(bound.metric), slower) for bound in bounds if outcome
     ]
-    if asked is not None:
-        chances.append(chance_within(asked / load.output_tok_s, band.throughput, slower))
+    if wanted_tok_s is not None:
+        chances.append(chance_within(wanted_tok_s / load.output_tok_s, band.throughput, slower))
     return min(chances, default=None)

@@ -18,7 +18,7 @@ from seatrial_base.catalog.instances import find_instance, has_kernels
 from seatrial_base.units import MS_PER_S, counted, gib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from seatrial.documents.plan import Layout
     from seatrial.documents.prediction import MemoryFit
@@ -60,21 +60,26 @@ def candidates(demand: Demand, instance: Instance) -> Iterator[Candidate | Rejec
     if not degrees:
         because = f"{demand.architecture.id} can't be sharded over any degree of the {instance.accelerator}."
         yield rejection_of(instance, instance.accelerator_count, "degree", because)
+    count, single = instance.accelerator_count, demand.endpoint.hosting.kind == "single_model"
     for degree in degrees:
-        fits = degree <= instance.accelerator_count
-        if fits and demand.endpoint.hosting.kind == "single_model" and degree < instance.accelerator_count:
-            yield _part_of_an_instance(instance, degree)
-            continue
-        yield _fitted(demand, instance, hardware, degree) if fits else _too_few(instance, degree)
+        if degree > count:
+            because = f"{counted(count, 'accelerator')}, too few for degree {degree}."
+            yield _wrong_degree(instance, degree, because, f"set it to at most {count}")
+        elif single and degree < count:
+            because = f"A model in a production variant takes the whole instance: {count} accelerators, not {degree}."
+            hint = f"set it to {count}, or host the model as an inference component"
+            yield _wrong_degree(instance, degree, because, hint)
+        else:
+            yield _fitted(demand, instance, hardware, degree)
 
 
-def sharing(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def sharing(holding: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Return candidates of which equal copies share their simulated levels.
 
     Instance types of one family with the same accelerators differ in price and host memory alone, which no copy sees.
     """
     seen: dict[tuple[Copy, str], dict[int, SimulatedLevel]] = {}
-    return tuple(replace(each, levels=replace(each.levels, seen=_seen(each, seen))) for each in found)
+    return tuple(replace(each, levels=replace(each.levels, seen=_seen(each, seen))) for each in holding)
 
 
 def _seen(candidate: Candidate, every: dict[tuple[Copy, str], dict[int, SimulatedLevel]]) -> dict[int, SimulatedLevel]:
@@ -87,6 +92,11 @@ def _seen(candidate: Candidate, every: dict[tuple[Copy, str], dict[int, Simulate
 def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
     """Return a rejection against the allowed instance types."""
     return RejectedCandidate(instance.instance_type, degree, stage, because, gap)
+
+
+def _wrong_degree(instance: Instance, degree: int, because: str, hint: str) -> RejectedCandidate:
+    gap, field = abs(degree - instance.accelerator_count), ("serving", "overrides", "tensor_parallel_degree")
+    return RejectedCandidate(instance.instance_type, degree, "degree", because, gap, field, hint)
 
 
 def _unplannable(demand: Demand, instance: Instance) -> str:
@@ -114,33 +124,6 @@ def _why_not_neuron(demand: Demand, instance: Instance) -> str:
     if not demand.engine.compiled_shapes:
         return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
     return ""
-
-
-def _too_few(instance: Instance, degree: int) -> RejectedCandidate:
-    count = instance.accelerator_count
-    return RejectedCandidate(
-        instance_type=instance.instance_type,
-        degree=degree,
-        stage="degree",
-        because=f"{counted(count, 'accelerator')}, too few for degree {degree}.",
-        gap=degree - count,
-        field=("serving", "overrides", "tensor_parallel_degree"),
-        hint=f"set it to at most {count}",
-    )
-
-
-def _part_of_an_instance(instance: Instance, degree: int) -> RejectedCandidate:
-    """Reject a copy that shares its instance: in a production variant the model takes each instance whole."""
-    count = instance.accelerator_count
-    return RejectedCandidate(
-        instance_type=instance.instance_type,
-        degree=degree,
-        stage="degree",
-        because=f"A model in a production variant takes the whole instance: {count} accelerators, not {degree}.",
-        gap=count - degree,
-        field=("serving", "overrides", "tensor_parallel_degree"),
-        hint=f"set it to {count}, or host the model as an inference component",
-    )
 
 
 def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
@@ -177,16 +160,6 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
             f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
-    candidate = _candidate(demand, instance, hardware, degree, memory)
-    if not candidate.copy.most_running:
-        because = (
-            f"The KV cache is too small for one request of {demand.tokens:,} tokens in blocks of the engine's size."
-        )
-        return rejection_of(instance, degree, "memory", because)
-    return candidate
-
-
-def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: int, memory: MemoryFit) -> Candidate:
     overrides, workload, groups = demand.overrides, demand.endpoint.workload, demand.groups(degree)
     copy = place_copy(
         demand.architecture,
@@ -208,7 +181,8 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         attention_data_parallel_degree=groups.attention,
     )
     published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
-    return Candidate(
+    # As many copies as the accelerators take: fewer would cost the same.
+    candidate = Candidate(
         instance=instance,
         degree=degree,
         copies_per_instance=instance.accelerator_count // degree,
@@ -216,6 +190,12 @@ def _candidate(demand: Demand, instance: Instance, hardware: Hardware, degree: i
         memory=memory,
         levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S, demand.arrivals or AT_RANDOM),
     )
+    if not candidate.copy.most_running:
+        because = (
+            f"The KV cache is too small for one request of {demand.tokens:,} tokens in blocks of the engine's size."
+        )
+        return rejection_of(instance, degree, "memory", because)
+    return candidate
 
 
 def _largest_batch(demand: Demand, memory: MemoryFit) -> int:
@@ -227,15 +207,18 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:
-        loaded: The spec.
         demand: What a copy must do.
         layout: The deployment on the first pool: degree, type and vCPUs of a copy.
     """
     degree = layout.tensor_parallel_degree.value
-    fixed = _with(demand, {"tensor_parallel_degree": degree, "dtype": layout.dtype.value})
+    serving = demand.endpoint.serving
+    overrides = serving.overrides.model_copy(update={"tensor_parallel_degree": degree, "dtype": layout.dtype.value})
+    serving = serving.model_copy(update={"overrides": overrides})
+    fixed = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}))
     pools = loaded.endpoint.hosting.instance_pools or ()
     for index, name in enumerate(pools[1:], 1):
-        instance, path = _found(name), ("hosting", "instance_pools", index)
+        pool_type, path = find_instance(name), ("hosting", "instance_pools", index)
+        instance = None if pool_type is None else neuron.in_cores(pool_type)
         if instance is None:
             hint = "name types of the catalog: a copy must be known to fit"
             yield loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)
@@ -244,23 +227,10 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
             yield loaded.problem(path, "SEA212", f"{name} can't hold a copy: {because}", hint)
 
 
-def _found(name: str) -> Instance | None:
-    """Return an instance type as the planner sees it: one with AWS Neuron in cores."""
-    instance = find_instance(name)
-    return None if instance is None else neuron.in_cores(instance)
-
-
-def _with(demand: Demand, fixed: Mapping[str, int | str]) -> Demand:
-    serving = demand.endpoint.serving
-    overrides = serving.overrides.model_copy(update=fixed)
-    serving = serving.model_copy(update={"overrides": overrides})
-    return replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}))
-
-
 def _why_not(demand: Demand, instance: Instance, cpu_cores: float) -> str:
     if cpu_cores > instance.vcpus:
         return f"it has {instance.vcpus} vCPUs; a copy reserves {cpu_cores:g}."
-    found = list(candidates(demand, instance))
-    if any(isinstance(each, Candidate) for each in found):
+    judged = list(candidates(demand, instance))
+    if any(isinstance(each, Candidate) for each in judged):
         return ""
-    return " ".join(each.because for each in found if not isinstance(each, Candidate))
+    return " ".join(each.because for each in judged if not isinstance(each, Candidate))

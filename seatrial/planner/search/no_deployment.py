@@ -10,7 +10,7 @@ from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.search.candidate import STAGES
 from seatrial.planner.search.fitting import degrees_on, memory_of, missing_for_one
 from seatrial.planner.search.sizing import bounds_money
-from seatrial_base.catalog import instances, neuron
+from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import PlanError
 from seatrial_base.units import MS_PER_S, counted, gib, tenths, usd
@@ -52,14 +52,20 @@ def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[Rejec
     error = _furthest(loaded, demand, rejections)
     if types is None:
         return error
-    told = f"{loaded.environment.name} allows only {', '.join(types)} ({loaded.set_by('instance_types')})"
-    return PlanError(replace(each, hint=f"{each.hint}; {told}" if each.hint else told) for each in error.problems)
+    allowed_words = f"{loaded.environment.name} allows only {', '.join(types)} ({loaded.set_by('instance_types')})"
+    return PlanError(
+        replace(each, hint=f"{each.hint}; {allowed_words}" if each.hint else allowed_words) for each in error.problems
+    )
 
 
 def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
     reached = {rejection.stage for rejection in rejections}
+    # What came furthest lacks the least, so its stage is what to change.
     stage = next(stage for stage in reversed(STAGES) if stage in reached)
-    furthest = sorted((rejection for rejection in rejections if rejection.stage == stage), key=_nearness)
+    furthest = sorted(
+        (rejection for rejection in rejections if rejection.stage == stage),
+        key=lambda rejection: (rejection.gap, rejection.instance_type, rejection.degree),
+    )
     nearest = furthest[0]
     if stage == "slo":
         return PlanError(_missed_objectives(loaded, furthest))
@@ -71,10 +77,6 @@ def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedC
     return PlanError(
         [loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage, demand, nearest))]
     )
-
-
-def _nearness(rejection: RejectedCandidate) -> tuple[float, str, int]:
-    return rejection.gap, rejection.instance_type, rejection.degree
 
 
 def _place(rejection: RejectedCandidate) -> str:
@@ -99,11 +101,17 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
     """
     missed = {miss.objective: None for rejection in rejections for miss in rejection.misses}
     reached = {
-        objective: [found for rejection in rejections if (found := _miss(rejection, objective))] for objective in missed
+        objective: [pairs_of for rejection in rejections if (pairs_of := _miss(rejection, objective))]
+        for objective in missed
     }
-    hopeless = [found for found in reached.values() if len(found) == len(rejections)]
+    hopeless = [pairs_of for pairs_of in reached.values() if len(pairs_of) == len(rejections)]
     for pairs in sorted(hopeless, key=lambda pairs: pairs[0][0].objective.path):
-        yield _out_of_reach(loaded, *min(pairs, key=lambda pair: pair[0].predicted_ms))
+        miss, rejection = min(pairs, key=lambda pair: pair[0].predicted_ms)
+        message = (
+            f"no deployment is predicted to meet the SLO: the bound is {miss.objective.bound_ms:,.12g} ms, the best "
+            f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
+        )
+        yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
     for miss in () if hopeless else rejections[0].misses:
         message = (
             f"no deployment is predicted to meet every objective; the nearest is {_place(rejections[0])}: "
@@ -117,14 +125,6 @@ def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, 
     return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
 
 
-def _out_of_reach(loaded: LoadedSpec, miss: Miss, rejection: RejectedCandidate) -> Finding:
-    message = (
-        f"no deployment is predicted to meet the SLO: the bound is {miss.objective.bound_ms:,.12g} ms, the best "
-        f"{tenths(miss.predicted_ms, grouped=True)} ms, for a single request on {_place(rejection)}"
-    )
-    return loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
-
-
 def _allow(miss: Miss) -> str:
     """Return what the objective would have to allow, in its own unit."""
     if miss.objective.path[0] == "slo":
@@ -135,8 +135,10 @@ def _allow(miss: Miss) -> str:
 def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Finding:
     message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
     if excess.field[0] == "scaling":
-        told = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"
-        return loaded.problem(excess.field, "SEA206", told, "lower max_copies, or raise the environment's guard rail")
+        with_rail = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"
+        return loaded.problem(
+            excess.field, "SEA206", with_rail, "lower max_copies, or raise the environment's guard rail"
+        )
     unit = {
         "usd_per_hour": "per hour",
         "usd_per_million_output_tokens": "per million output tokens",
@@ -144,9 +146,9 @@ def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) 
     }[excess.field[1]]
     enough = usd(math.ceil(excess.price * 100) / 100)
     if excess.field[0] == "guard_rails":
-        told = f"{message.removesuffix('.')} ({loaded.set_by(excess.field[1])})"
+        with_rail = f"{message.removesuffix('.')} ({loaded.set_by(excess.field[1])})"
         hint = f"relax the SLO, allow cheaper instance types, or raise the environment's guard rail to {enough} {unit}"
-        return loaded.problem(("serving", "instance_types"), "SEA206", told, hint)
+        return loaded.problem(("serving", "instance_types"), "SEA206", with_rail, hint)
     hint = f"raise the budget to {enough} {unit}, relax the SLO, or allow cheaper instance types"
     return loaded.problem(excess.field, "SEA206", message, hint)
 
@@ -156,7 +158,23 @@ def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> 
     overrides, allowed = demand.overrides, loaded.endpoint.serving.instance_types or ()
     size = f"{gib(weights_bytes(demand.architecture, demand.quantization))} of weights"
     lack = f"{gib(nearest.gap)} short on {counted(nearest.degree, 'accelerator')}"
-    hint = _roomier(demand)
+    compiled = demand.engine.compiled_shapes
+    seen = (neuron.in_cores(each) for each in INSTANCES.rows if neuron.is_neuron(each) == compiled)
+    holding = [
+        instance
+        for instance in seen
+        if any(
+            missing_for_one(demand, memory_of(demand, instance, degree)) <= 0
+            for degree in degrees_on(demand.architecture, instance)
+        )
+    ]
+    holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
+    names = ", ".join(instance.instance_type for instance in holding[:4])
+    advice = [f"allow a larger instance type ({names})"] if names else []
+    if demand.quantization is None and not compiled:
+        smaller = gib(weights_bytes(demand.architecture, "fp8"))
+        advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
+    hint = ", or ".join(advice) or "shorten workload.max_model_len"
     if overrides.tensor_parallel_degree is not None or len(allowed) == 1:
         fixed = overrides.tensor_parallel_degree is not None
         field = ("serving", "overrides", "tensor_parallel_degree") if fixed else ("serving", "instance_types")
@@ -164,22 +182,3 @@ def _too_big(loaded: LoadedSpec, demand: Demand, nearest: RejectedCandidate) -> 
         return PlanError([loaded.problem(field, "SEA203", message, hint)])
     message = f"{size} fit on no allowed instance type; the nearest is {_place(nearest)}: {lack}. {nearest.because}"
     return PlanError([loaded.problem(("serving", "instance_types"), "SEA202", message, hint)])
-
-
-def _roomier(demand: Demand) -> str:
-    """Name the cheapest instance types that hold the model as it is, and quantization where it is not used yet."""
-    compiled = demand.engine.compiled_shapes
-    seen = (neuron.in_cores(each) for each in INSTANCES.rows if neuron.is_neuron(each) == compiled)
-    holding = [instance for instance in seen if _holds(demand, instance)]
-    holding.sort(key=lambda instance: (instance.usd_per_hour or float("inf"), instance.instance_type))
-    names = ", ".join(instance.instance_type for instance in holding[:4])
-    advice = [f"allow a larger instance type ({names})"] if names else []
-    if demand.quantization is None and not compiled:
-        smaller = gib(weights_bytes(demand.architecture, "fp8"))
-        advice.append(f"set overrides.quantization: fp8 ({smaller} of weights)")
-    return ", or ".join(advice) or "shorten workload.max_model_len"
-
-
-def _holds(demand: Demand, instance: instances.Instance) -> bool:
-    degrees = degrees_on(demand.architecture, instance)
-    return any(missing_for_one(demand, memory_of(demand, instance, degree)) <= 0 for degree in degrees)

@@ -36,9 +36,9 @@ def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0)
 
     Args:
         instance: The instance type with its list price.
-        instance_count: Instances.
         discount: Share off the list price.
     """
+    # Hours that are bought another way have their own price; a discount is off the list price.
     if instance.purchase_usd_per_hour is not None:
         return instance.purchase_usd_per_hour * instance_count
     return None if instance.usd_per_hour is None else instance.usd_per_hour * (1 - discount) * instance_count
@@ -54,19 +54,15 @@ def blended(usd_per_million_output_tokens: float) -> float:
     return usd_per_million_output_tokens / BLENDED_TOKENS_PER_OUTPUT_TOKEN
 
 
-def cost_of(
-    instance: Instance, *, instance_count: int, copies_per_instance: int, output_tok_s: float, discount: float = 0.0
-) -> Cost:
+def cost_of(best: FeasibleCandidate, discount: float = 0.0) -> Cost:
     """Return the cost of a deployment at its planned load.
 
     Args:
-        instance: The instance type with its list price.
-        instance_count: Instances of the planned size.
-        copies_per_instance: Copies that share one instance.
-        output_tok_s: Output tokens per second of all copies at the planned load.
+        best: The deployment.
         discount: Share off the list price.
     """
-    hourly, each = usd_per_hour(instance, instance_count, discount), usd_per_hour(instance, 1, discount)
+    instance = best.candidate.instance
+    hourly, each = usd_per_hour(instance, best.instance_count, discount), usd_per_hour(instance, 1, discount)
     if hourly is None or each is None:
         return Cost(
             usd_per_hour=None,
@@ -77,31 +73,21 @@ def cost_of(
             price_source=None,
             price_date=None,
         )
-    per_million = usd_per_million(hourly, output_tok_s)
+    per_million = usd_per_million(hourly, best.load.output_tok_s)
+    saved = instance.savings_plan_usd_per_hour  # it takes no other discount
+    listed = None if instance.purchase_usd_per_hour is None else instance.usd_per_hour
     return Cost(
         usd_per_hour=round(hourly, 4),
-        usd_per_hour_per_copy=round(each / copies_per_instance, 4),
+        usd_per_hour_per_copy=round(each / best.candidate.copies_per_instance, 4),
         usd_per_million_output_tokens=round(per_million, 4),
         blended_usd_per_million_tokens=round(blended(per_million), 4),
         discount=discount,
         price_source=instance.price_source,
         price_date=instance.price_date,
-        savings_plan_usd_per_hour=_savings_plan(instance, instance_count),
+        savings_plan_usd_per_hour=None if saved is None else round(saved * best.instance_count, 4),
         purchase=instance.purchase,
-        on_demand_usd_per_hour=_on_demand(instance, instance_count),
+        on_demand_usd_per_hour=None if listed is None else round(listed * best.instance_count, 4),
     )
-
-
-def _on_demand(instance: Instance, instance_count: int) -> float | None:
-    """Return the list price of some instances where they are bought otherwise."""
-    listed = None if instance.purchase_usd_per_hour is None else instance.usd_per_hour
-    return None if listed is None else round(listed * instance_count, 4)
-
-
-def _savings_plan(instance: Instance, instance_count: int) -> float | None:
-    """Return the price of some instances under a Savings Plan, which takes no other discount."""
-    each = instance.savings_plan_usd_per_hour
-    return None if each is None else round(each * instance_count, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,35 +112,40 @@ def size(
     nothing; for throughput, as many copies as the budget pays.
 
     Args:
-        demand: What is asked.
         candidate: The deployment.
         highest: Concurrency that a copy takes.
         tok_s: Output tokens per second of one copy at a concurrency.
         fewest: Copies that the workload needs at least, where something else than `highest` says it.
     """
-    workload, scaling, asked = demand.endpoint.workload, demand.endpoint.scaling, demand.endpoint.slo.output_tok_s
+    workload, scaling, wanted_tok_s = (
+        demand.endpoint.workload,
+        demand.endpoint.scaling,
+        demand.endpoint.slo.output_tok_s,
+    )
 
     def loaded(copies: int) -> LoadSpread:
         return spread(candidate.copy, workload, copies, tok_s)
 
     needed = copies_needed(candidate.copy, workload, highest) if fewest is None else fewest
-    load = loaded(_enough_copies(loaded, max(needed, scaling.min_copies), scaling.max_copies, workload, asked or 0.0))
+    load = loaded(
+        _enough_copies(loaded, max(needed, scaling.min_copies), scaling.max_copies, workload, wanted_tok_s or 0.0)
+    )
     more = min(scaling.max_copies, _useful_copies(demand, candidate, load.copy_count))
     return Sizing(needed, loaded(more) if more > load.copy_count else load)
 
 
 def _enough_copies(
-    loaded: Callable[[int], LoadSpread], fewest: int, most: int, workload: WorkloadSpec, asked_tok_s: float
+    loaded: Callable[[int], LoadSpread], fewest: int, most: int, workload: WorkloadSpec, wanted_tok_s: float
 ) -> int:
     """Return the fewest copies that give an output rate, or as many as get a request each.
 
     More copies do not raise the output of a request rate: all of it is served.
     """
     most = min(most, workload.concurrency or fewest)
-    if most <= fewest or loaded(fewest).output_tok_s >= asked_tok_s:
+    if most <= fewest or loaded(fewest).output_tok_s >= wanted_tok_s:
         return fewest
-    found = bisect_left(range(most), asked_tok_s, lo=fewest, key=lambda copies: loaded(copies).output_tok_s)
-    return min(found, most)
+    enough = bisect_left(range(most), wanted_tok_s, lo=fewest, key=lambda copies: loaded(copies).output_tok_s)
+    return min(enough, most)
 
 
 def _useful_copies(demand: Demand, candidate: Candidate, copies: int) -> int:
@@ -207,7 +198,8 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
     off = f" ({demand.discount:.0%} off the list price)" if demand.discount else ""
     at_most = most_usd_per_hour(demand.endpoint, candidate)
     token = score.usd_per_million_output_tokens
-    listed = token * _list_price_share(candidate.instance, demand.discount)
+    paid, listed_price = usd_per_hour(candidate.instance, 1, demand.discount), candidate.instance.usd_per_hour
+    listed = token * (listed_price / paid if listed_price is not None and paid else 1.0)
     hourly, output, mix = "usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"
     per_hour, per_output, per_mixed = "per hour", "per million output tokens", "per million tokens, blended"
     what = f"{{}} {{}}{off}, above the budget of {{}}."
@@ -227,12 +219,6 @@ def excesses(demand: Demand, candidate: Candidate, score: Score) -> list[Excess]
         for field, price, bound, unit, words in checks
         if bound is not None and price > bound
     ]
-
-
-def _list_price_share(instance: Instance, discount: float) -> float:
-    """Return the list price over what is paid for an instance; 1 where either is unknown."""
-    paid = usd_per_hour(instance, 1, discount)
-    return instance.usd_per_hour / paid if instance.usd_per_hour is not None and paid else 1.0
 
 
 def most_usd_per_hour(endpoint: EndpointSpec, candidate: Candidate) -> float:
@@ -285,6 +271,7 @@ def copies_at_rate(
     least = max(fewest, math.ceil(rate_per_s / saturation_per_s(levels.copy)))
     if least > most:
         return least
+    # The step doubles until a count keeps the objectives: each count is a simulation, and there may be thousands.
     step, low, high = 1, least, least
     while high <= most and not keeps(levels, objectives, rate_per_s / high):
         low, high, step = high + 1, high + step, 2 * step
@@ -307,9 +294,9 @@ def settled(best: FeasibleCandidate, demand: Demand) -> FeasibleCandidate:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(levels, demand.objectives, middle) else (low, middle)
-    found = levels.at_rate(low)
-    sustained = SustainedRate(low, found.in_flight, found.most_in_flight)
-    capacity = max(best.load.concurrency_per_copy, math.floor(found.in_flight))
+    level = levels.at_rate(low)
+    sustained = SustainedRate(low, level.in_flight, level.most_in_flight)
+    capacity = max(best.load.concurrency_per_copy, math.floor(level.in_flight))
     return replace(best, capacity=capacity, sustained=sustained)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial_base.catalog.speculation import draft_of, facts_of
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,27 +102,23 @@ def arrange(
         degree = spanned
     groups = _nearest("attention_dp", attention_dp, degree, notes)
     if architecture.experts is None:
-        return _dense(architecture, degree, groups, moe_ep, notes)
+        if moe_ep != 1:
+            notes.append(f"moe_ep is left out: {architecture.id} has no experts")
+        if groups > 1:
+            notes.append(f"attention_dp {groups} of a model without experts is taken as {groups} copies")
+        return Parallelism(degree // groups, groups, notes=tuple(notes))
     experts = _nearest("moe_ep", moe_ep, degree, notes)
     return Parallelism(degree, 1, experts, groups, tuple(notes))
 
 
-def _dense(architecture: Architecture, degree: int, groups: int, moe_ep: int, notes: list[str]) -> Parallelism:
-    if moe_ep != 1:
-        notes.append(f"moe_ep is left out: {architecture.id} has no experts")
-    if groups > 1:
-        notes.append(f"attention_dp {groups} of a model without experts is taken as {groups} copies")
-    return Parallelism(degree // groups, groups, notes=tuple(notes))
-
-
-def _nearest(column: Column, asked: int, degree: int, notes: list[str]) -> int:
+def _nearest(column: Column, written: int, degree: int, notes: list[str]) -> int:
     """Return the largest number of equal groups that is not above what was asked."""
-    if asked == EVERY:
+    if written == EVERY:
         return degree
-    found = max(groups for groups in range(1, min(asked, degree) + 1) if degree % groups == 0)
-    if found != asked:
-        notes.append(f"{column} {asked} does not divide {degree} accelerators: it is taken as {found}")
-    return found
+    nearest = max(groups for groups in range(1, min(written, degree) + 1) if degree % groups == 0)
+    if nearest != written:
+        notes.append(f"{column} {written} does not divide {degree} accelerators: it is taken as {nearest}")
+    return nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +144,8 @@ class ReadOptimization:
 
 def cell_of(cells: Mapping[str, str]) -> str | None:
     """Return the text of the column in either spelling; `None` for a table without it."""
-    found = [cells[name].strip() for name in COLUMNS if name in cells]
-    return "+".join(text for text in found if text) if found else None
+    written = [cells[name].strip() for name in COLUMNS if name in cells]
+    return "+".join(text for text in written if text) if written else None
 
 
 def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool = False) -> ReadOptimization:
@@ -194,14 +191,7 @@ def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool =
 def usual_speculation(method: Method, architecture: Architecture, draft: str | None = None) -> Speculation:
     """Return speculative decoding with the catalog's numbers for a method on a model, and a draft if it is known."""
     facts = facts_of(method, architecture, draft)
-    return Speculation(
-        draft_tokens=facts.draft_tokens,
-        acceptance_rate=facts.acceptance_rate,
-        draft_cost=facts.draft_cost,
-        draft=draft_of(method, architecture, draft),
-        provenance=facts.provenance,
-        source=facts.source,
-    )
+    return made_of(Speculation, facts, draft=draft_of(method, architecture, draft))
 
 
 def describe_assumptions(

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.tables.rows import Asked, CsvRow, Load
-    from seatrial_base.findings import Finding
+    from seatrial.planner.tables.rows import CsvRow, Load, RowSpec
 
 Form = Literal["simulation", "closed"]
 TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
@@ -112,121 +111,116 @@ class RowPrediction:
     steady: SteadyLevel | None = None
 
 
-def predict_csv_row(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
+def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "published") -> RowPrediction:
     """Predict one row.
 
     Args:
-        asked: The row.
         form: The simulation, or the closed form, whose latency is the mean of the steady state.
         load: How requests are sent.
     """
-    band = _band(asked)
-    if not _shards(asked):
+    band = _band(spec)
+    if not _shards(spec):
         return RowPrediction(None, None, RowLimit.DEGREE, band)
-    copy = copy_of(asked)
+    copy = copy_of(spec)
     if copy.kv_limited_batch < 1:
         return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
     if load == "published":
-        found = fleet(
-            _instance(copy, asked, form),
-            concurrency=asked.concurrency,
-            instances=asked.instance_count,
+        level_of_all = fleet(
+            _instance(copy, spec, form),
+            concurrency=spec.concurrency,
+            instances=spec.instance_count,
             requests_per_client=PUBLISHED.requests_per_concurrency,
         )
-        limit = _limit(copy, asked, asked.concurrency, found.longest_s)
-        return RowPrediction(found.output_tok_s, found.ms_per_token, limit, band)
+        limit = _limit(copy, spec, spec.concurrency, level_of_all.longest_s)
+        return RowPrediction(level_of_all.output_tok_s, level_of_all.ms_per_token, limit, band)
     if load == "saturated":
-        return _saturated(copy, asked, form, band)
-    level = _steady_level(copy, asked, form)
-    limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
-    return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
-
-
-def _shards(asked: Asked) -> bool:
-    if neuron.is_neuron(asked.instance):
-        return neuron.can_be_sharded(asked.architecture, asked.degree)
-    return shards_evenly(asked.architecture, asked.degree // asked.attention_data_parallel_degree)
-
-
-def _steady_level(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
-    """Return the steady state of all instances."""
-    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
-    return steady_fleet(
-        lambda share: steady_split(lambda part: each(copy, part, batches), share, asked.copies_per_instance),
-        concurrency=asked.concurrency,
-        instances=asked.instance_count,
+        return _saturated(copy, spec, form, band)
+    batches, each = _batches(spec), steady if form == "simulation" else steady_mean
+    level = steady_fleet(
+        lambda share: steady_split(lambda part: each(copy, part, batches), share, spec.copies_per_instance),
+        concurrency=spec.concurrency,
+        instances=spec.instance_count,
     )
+    limit = _limit(copy, spec, spec.concurrency, level.late_ms / MS_PER_S)
+    return RowPrediction(level.output_tok_s, level.late_ms / spec.output_tokens, limit, band, level)
 
 
-def _saturated(copy: Copy, asked: Asked, form: Form, band: Band) -> RowPrediction:
+def _shards(spec: RowSpec) -> bool:
+    if neuron.is_neuron(spec.instance):
+        return neuron.can_be_sharded(spec.architecture, spec.degree)
+    return shards_evenly(spec.architecture, spec.degree // spec.attention_data_parallel_degree)
+
+
+def _saturated(copy: Copy, spec: RowSpec, form: Form, band: Band) -> RowPrediction:
     """Return the throughput with as many requests in flight as run at once, on each copy alike."""
-    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    batches, each = _batches(spec), steady if form == "simulation" else steady_mean
     running = batches.most(copy) if batches else copy.most_running
-    copies = asked.instance_count * asked.copies_per_instance
+    copies = spec.instance_count * spec.copies_per_instance
     level = each(copy, running, batches)
-    limit = _limit(copy, asked, copies * (running + 1), longest_s=0.0)
+    limit = _limit(copy, spec, copies * (running + 1), longest_s=0.0)
     return RowPrediction(copies * level.output_tok_s, None, limit, band)
 
 
-def copy_of(asked: Asked) -> Copy:
+def copy_of(spec: RowSpec) -> Copy:
     """Place the copy that a row asks for; its KV room may be too small for one sequence."""
-    return _placed(replace(asked, concurrency=1, instance_count=1, copies_per_instance=1))
+    # Rows that differ in their load alone are one key, and share the copy with its simulations.
+    return _placed(replace(spec, concurrency=1, instance_count=1, copies_per_instance=1))
 
 
 @cache
-def _placed(asked: Asked) -> Copy:
-    hardware = hardware_of(asked.instance, asked.quantization)
+def _placed(spec: RowSpec) -> Copy:
+    hardware = hardware_of(spec.instance, spec.quantization)
     if hardware is None:
-        raise ValueError(f"{asked.instance.instance_type} has no known speed")
-    compiled = asked.engine.compiled_shapes
-    length = compiled_length(asked.input_tokens + asked.output_tokens) if compiled else 0
-    batched_tokens = length or least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
+        raise ValueError(f"{spec.instance.instance_type} has no known speed")
+    compiled = spec.engine.compiled_shapes
+    length = compiled_length(spec.input_tokens + spec.output_tokens) if compiled else 0
+    batched_tokens = length or least_batched_tokens(spec.engine, spec.instance, spec.input_tokens)
     memory = fit_memory(
-        asked.architecture,
-        asked.instance,
-        asked.engine,
-        degree=asked.degree,
-        quantization=asked.quantization,
-        tokens=length or held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
+        spec.architecture,
+        spec.instance,
+        spec.engine,
+        degree=spec.degree,
+        quantization=spec.quantization,
+        tokens=length or held_tokens(spec.engine, spec.input_tokens, spec.output_tokens),
         batched_tokens=batched_tokens,
-        kv_bits=8 if asked.kv_precision == "fp8" else 16,
-        draft=asked.speculation.draft if asked.speculation else None,
-        attention_data_parallel_degree=asked.attention_data_parallel_degree,
+        kv_bits=8 if spec.kv_precision == "fp8" else 16,
+        draft=spec.speculation.draft if spec.speculation else None,
+        attention_data_parallel_degree=spec.attention_data_parallel_degree,
     )
     return place_copy(
-        asked.architecture,
+        spec.architecture,
         hardware,
-        asked.engine,
+        spec.engine,
         memory,
-        degree=asked.degree,
-        quantization=asked.quantization,
-        input_tokens=asked.input_tokens,
-        output_tokens=asked.output_tokens,
+        degree=spec.degree,
+        quantization=spec.quantization,
+        input_tokens=spec.input_tokens,
+        output_tokens=spec.output_tokens,
         batched_tokens=batched_tokens,
-        max_num_seqs=asked.max_num_seqs or asked.attention_data_parallel_degree * _batch_limit(asked),
-        speculation=asked.speculation,
-        prefix_hit_rate=asked.prefix_hit_rate,
+        max_num_seqs=spec.max_num_seqs or spec.attention_data_parallel_degree * _batch_limit(spec),
+        speculation=spec.speculation,
+        prefix_hit_rate=spec.prefix_hit_rate,
         max_model_len=length,
-        expert_parallel_degree=asked.expert_parallel_degree,
-        attention_data_parallel_degree=asked.attention_data_parallel_degree,
+        expert_parallel_degree=spec.expert_parallel_degree,
+        attention_data_parallel_degree=spec.attention_data_parallel_degree,
     )
 
 
-def _batch_limit(asked: Asked) -> int:
+def _batch_limit(spec: RowSpec) -> int:
     """Return the sequences that an engine batches at most by default, in each group of attention."""
-    if asked.engine.family == "vllm":
-        has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
-        return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
-    return asked.engine.batch_limit if asked.engine.compiled_shapes else _BATCH_LIMITS[asked.engine.family]
+    if spec.engine.family == "vllm":
+        has_much = spec.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
+        return _VLLM_LARGE_LIMIT if has_much and "A100" not in spec.instance.accelerator else _VLLM_LIMIT
+    return spec.engine.batch_limit if spec.engine.compiled_shapes else _BATCH_LIMITS[spec.engine.family]
 
 
-def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
+def _instance(copy: Copy, spec: RowSpec, form: Form) -> Callable[[int], InstanceLevel]:
     """Return what one instance does with some requests in flight: its copies share them evenly.
 
     Clients start one by one, and each copy gets every so-manieth of them.
     """
-    stagger_s = PUBLISHED.stagger_s * asked.instance_count * asked.copies_per_instance
-    batches = _batches(asked)
+    stagger_s = PUBLISHED.stagger_s * spec.instance_count * spec.copies_per_instance
+    batches = _batches(spec)
 
     def one(share: int) -> InstanceLevel:
         closed = _closed(copy, share, batches)
@@ -234,20 +228,20 @@ def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceL
             return closed
         return _simulated(copy, share, stagger_s, batches)
 
-    return lambda load: even_split(one, load, asked.copies_per_instance)
+    return lambda load: even_split(one, load, spec.copies_per_instance)
 
 
-def _batches(asked: Asked) -> Batches | None:
-    dynamic = asked.batching == "dynamic"
-    return Batches(asked.batch_size, asked.max_batch_delay_ms / MS_PER_S) if dynamic else None
+def _batches(spec: RowSpec) -> Batches | None:
+    dynamic = spec.batching == "dynamic"
+    return Batches(spec.batch_size, spec.max_batch_delay_ms / MS_PER_S) if dynamic else None
 
 
 @cache
 def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
     protocol = replace(PUBLISHED, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
     if batches is None:
-        found = outcome(copy, concurrency, protocol)
-        return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
+        level = outcome(copy, concurrency, protocol)
+        return InstanceLevel(level.output_tok_s, level.ms_per_token.p90, level.e2e_latency_ms.max / MS_PER_S)
     requests = simulate_static(copy, concurrency, protocol, batches)
     waits = sorted(request.last_token_s - request.sent_s for request in requests)
     wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
@@ -265,43 +259,43 @@ def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLe
     return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
 
 
-def _limit(copy: Copy, asked: Asked, concurrency: int, longest_s: float) -> Limit | RowLimit:
-    if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
+def _limit(copy: Copy, spec: RowSpec, concurrency: int, longest_s: float) -> Limit | RowLimit:
+    if spec.input_tokens + spec.output_tokens > spec.architecture.max_context:
         return RowLimit.CONTEXT
     if longest_s > TIMEOUT_S:
         return RowLimit.TIMEOUT
-    share = math.ceil(concurrency / (asked.instance_count * asked.copies_per_instance))
-    if asked.batching == "dynamic":
-        return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
+    share = math.ceil(concurrency / (spec.instance_count * spec.copies_per_instance))
+    if spec.batching == "dynamic":
+        return Limit.BATCH_LIMIT if share > spec.batch_size else Limit.MEMORY
     return predict_at(copy, share).limit
 
 
-def _band(asked: Asked) -> Band:
+def _band(spec: RowSpec) -> Band:
     """Return the band of a row: nothing was fitted on dynamic batching, nor on several instances."""
-    if asked.batching == "dynamic":
+    if spec.batching == "dynamic":
         because = "Dynamic batching was not fitted."
         return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
-    found = band_of(
-        asked.engine,
-        asked.engine_version or "of the newest version",
-        asked.architecture,
-        asked.instance,
-        degree=asked.degree,
-        quantization=asked.quantization,
-        speculation=asked.speculation,
-        input_tokens=asked.input_tokens,
+    band = band_of(
+        spec.engine,
+        spec.engine_version or "of the newest version",
+        spec.architecture,
+        spec.instance,
+        degree=spec.degree,
+        quantization=spec.quantization,
+        speculation=spec.speculation,
+        input_tokens=spec.input_tokens,
     )
-    if asked.assumed_hits:
-        because = f"{found.because} The hit rate of the prefix cache is an assumption."
-        found = found.model_copy(update={"measured": False, "because": because})
-    found = doubted(found, (*asked.guessed, *((DATA_PARALLEL,) if asked.attention_data_parallel_degree > 1 else ())))
-    if asked.instance_count == 1 and asked.copies_per_instance == 1:
-        return found
+    if spec.assumed_hits:
+        because = f"{band.because} The hit rate of the prefix cache is an assumption."
+        band = band.model_copy(update={"measured": False, "because": because})
+    band = doubted(band, (*spec.guessed, *((DATA_PARALLEL,) if spec.attention_data_parallel_degree > 1 else ())))
+    if spec.instance_count == 1 and spec.copies_per_instance == 1:
+        return band
     return Band(
-        throughput=(1 + found.throughput) * (1 + _ROUTING.throughput) - 1,
-        latency=(1 + found.latency) * (1 + _ROUTING.latency) - 1,
+        throughput=(1 + band.throughput) * (1 + _ROUTING.throughput) - 1,
+        latency=(1 + band.latency) * (1 + _ROUTING.latency) - 1,
         measured=False,
-        because=f"{found.because} The spread of requests over copies or instances is modelled, not fitted.",
+        because=f"{band.because} The spread of requests over copies or instances is modelled, not fitted.",
     )
 
 
@@ -392,27 +386,39 @@ class CsvTable:
 def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
     """Predict every row that can be read; columns of an earlier prediction are written anew."""
     optimized = (OPTIMIZATION,) if any(name in columns for name in options.COLUMNS) else ()
-    noted = (NOTE,) if any(row.asked and row.asked.guessed for row in rows) else ()
+    noted = (NOTE,) if any(row.spec and row.spec.guessed for row in rows) else ()
     predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)
     kept = (*columns, *(name for name in predicted if name not in columns))
     stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, NOTE, ERROR) if name in kept)
     written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
-    return CsvTable(kept, written, sum(row.asked is None for row in rows))
+    return CsvTable(kept, written, sum(row.spec is None for row in rows))
 
 
 def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
-    if row.asked is None:
-        return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
-    found = predict_csv_row(row.asked, form, load)
-    cells = _predicted(found) | (_steady_cells(found.steady) if found.steady else {})
-    told = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.asked.guessed)}
-    return cells | {name: text for name, text in told.items() if text}
-
-
-def _told(problem: Finding) -> str:
-    field = f"{problem.field}: " if problem.field else ""
-    hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{problem.rule}: {field}{problem.message}{hint}"
+    if row.spec is None:
+        texts = []
+        for problem in row.problems:
+            field = f"{problem.field}: " if problem.field else ""
+            hint = f" ({problem.hint})" if problem.hint else ""
+            texts.append(f"{problem.rule}: {field}{problem.message}{hint}")
+        return {ERROR: "; ".join(texts)}
+    prediction = predict_csv_row(row.spec, form, load)
+    throughput, latency = prediction.output_tok_s, prediction.ms_per_token
+    low, high = 1 / (1 + prediction.band.throughput), 1 + prediction.band.throughput
+    quick, slow = 1 / (1 + prediction.band.latency), 1 + prediction.band.latency
+    values = (
+        _rounded(throughput),
+        _rounded(latency),
+        prediction.limit,
+        _rounded(throughput, low),
+        _rounded(throughput, high),
+        _rounded(latency, quick),
+        _rounded(latency, slow),
+        prediction.band.kind,
+    )
+    cells = dict(zip(PREDICTED, values, strict=True)) | (_steady_cells(prediction.steady) if prediction.steady else {})
+    notes = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.spec.guessed)}
+    return cells | {name: text for name, text in notes.items() if text}
 
 
 def predictions_csv(table: CsvTable) -> str:
@@ -446,23 +452,6 @@ def _typed(name: str, cell: Cell) -> Cell:
     if number is None or not math.isfinite(number):
         return None if number is None else cell
     return int(number) if number.is_integer() else number
-
-
-def _predicted(found: RowPrediction) -> dict[str, Cell]:
-    throughput, latency = found.output_tok_s, found.ms_per_token
-    low, high = 1 / (1 + found.band.throughput), 1 + found.band.throughput
-    quick, slow = 1 / (1 + found.band.latency), 1 + found.band.latency
-    values = (
-        _rounded(throughput),
-        _rounded(latency),
-        found.limit,
-        _rounded(throughput, low),
-        _rounded(throughput, high),
-        _rounded(latency, quick),
-        _rounded(latency, slow),
-        found.band.kind,
-    )
-    return dict(zip(PREDICTED, values, strict=True))
 
 
 def _steady_cells(level: SteadyLevel) -> dict[str, Cell]:

@@ -105,11 +105,11 @@ def read_engine_name(text: str) -> tuple[Family, str] | None:
     Returns:
         `None` when there is no such engine.
     """
-    found = _ENGINE.fullmatch(text.strip().lower())
-    family = _FAMILIES.get(_compact(found["name"])) if found else None
-    if found is None or family is None:
+    match = _ENGINE.fullmatch(text.strip().lower())
+    family = _FAMILIES.get(_compact(match["name"])) if match else None
+    if match is None or family is None:
         return None
-    version = found["version"] or NEWEST
+    version = match["version"] or NEWEST
     return family, NEWEST if family == "vllm" and version in _ARCHITECTURES_OF_VLLM else version
 
 
@@ -160,11 +160,11 @@ def _lmi_number(text: str) -> str | None:
 
 def _release(text: str) -> str | None:
     """Return a release as the catalog writes it, `1.1.0`; `1` is `1.0`."""
-    found = _RELEASE.fullmatch(text)
-    within = None if found else _RELEASE_WITHIN.search(text)
-    if found is None and within is None:
+    match = _RELEASE.fullmatch(text)
+    within = None if match else _RELEASE_WITHIN.search(text)
+    if match is None and within is None:
         return None
-    release = found["release"] if found else within[1] if within else ""
+    release = match["release"] if match else within[1] if within else ""
     return f"{release}.0" if release.isdigit() else release
 
 
@@ -186,8 +186,8 @@ def precision_within(text: str) -> str | None:
 
 def _bits(written: str) -> float:
     named = _PRECISIONS[written]
-    found = find_precision("nvfp4" if named == "fp4" else named)
-    return found.bits if found else precision.BITS_16BIT
+    row = find_precision("nvfp4" if named == "fp4" else named)
+    return row.bits if row else precision.BITS_16BIT
 
 
 def read_precision(text: str, architecture: Architecture, checkpoint: str | None) -> str | None:
@@ -204,12 +204,12 @@ def read_precision(text: str, architecture: Architecture, checkpoint: str | None
     written = _compact(text)
     if written in _CHECKPOINT:
         return checkpoint
-    found = _PRECISIONS[written]
-    if found == "fp4":
+    named = _PRECISIONS[written]
+    if named == "fp4":
         return "mxfp4" if "mxfp4" in {checkpoint, architecture.checkpoint_quantization} else "nvfp4"
-    if found == "int4" and "int4" not in {checkpoint, architecture.checkpoint_quantization}:
+    if named == "int4" and "int4" not in {checkpoint, architecture.checkpoint_quantization}:
         return "gptq"
-    return found
+    return named
 
 
 def is_for_experts_alone(quantization: str | None) -> bool:
@@ -291,9 +291,9 @@ def read_place(text: str) -> tuple[PublishedInstance, ...]:
 def _of_family(text: str) -> tuple[PublishedInstance, ...]:
     """Return the instance types of a family, `p5en` or `p6`, by accelerator; none where the text is no family."""
     families = [(each, each.instance_type.split(".")[1]) for each in INSTANCES.rows]
-    found = [each for each, family in families if family == text or family.startswith(f"{text}-")]
-    names = dict.fromkeys(each.accelerator for each in found)
-    types = {name: tuple(neuron.in_cores(each) for each in found if each.accelerator == name) for name in names}
+    members = [each for each, family in families if family == text or family.startswith(f"{text}-")]
+    names = dict.fromkeys(each.accelerator for each in members)
+    types = {name: tuple(neuron.in_cores(each) for each in members if each.accelerator == name) for name in names}
     return tuple(PublishedInstance(types[name], name, _cores(name)) for name in names)
 
 
@@ -322,9 +322,9 @@ def _with(accelerator: str) -> tuple[Instance, ...]:
 
 def _means(text: str, accelerator: str) -> bool:
     """Tell whether a text names this accelerator: its chip, and nothing that this one has not."""
-    asked, known = _words(text), _words(accelerator)
-    sizes = {word for word in asked if _MEMORY.fullmatch(word)}
-    if not _chip(accelerator) <= asked or not asked - sizes <= known | _IGNORED:
+    written, known = _words(text), _words(accelerator)
+    sizes = {word for word in written if _MEMORY.fullmatch(word)}
+    if not _chip(accelerator) <= written or not written - sizes <= known | _IGNORED:
         return False
     return all(_has_memory(accelerator, size) for size in sizes)
 
@@ -341,10 +341,10 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _has_memory(accelerator: str, size: str) -> bool:
-    found = _MEMORY.fullmatch(size)
-    bytes_asked = int(found[1]) * _GB if found else 0
+    match = _MEMORY.fullmatch(size)
+    written_bytes = int(match[1]) * _GB if match else 0
     return any(
-        abs(bytes_asked / instance.accelerator_memory_bytes - 1) <= _MEMORY_NEAR for instance in _with(accelerator)
+        abs(written_bytes / instance.accelerator_memory_bytes - 1) <= _MEMORY_NEAR for instance in _with(accelerator)
     )
 
 

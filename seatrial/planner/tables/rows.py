@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from seatrial.planner.predict.copy_model import Speculation
-    from seatrial.planner.tables.options import ReadOptimization
     from seatrial.planner.tables.published_names import KvPrecision, NamedEngine, PublishedInstance
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
@@ -108,10 +107,10 @@ class Cells:
     def model(self) -> tuple[Architecture, str | None] | None:
         """Return the model, and the quantization of its checkpoint."""
         name = self._named("model")
-        found = _model(name) if name else None
-        if name and found is None and (found := _sister(name)) is not None:
-            self.notes.append(f"{_quoted(name)} is taken as {found[0].id}")
-        if name and found is None:
+        resolved = _model(name) if name else None
+        if name and resolved is None and (resolved := _sister(name)) is not None:
+            self.notes.append(f"{_quoted(name)} is taken as {resolved[0].id}")
+        if name and resolved is None:
             near, weights = self._models.like(name), unsupported_format(name)
             if weights is not None:
                 self._wrong("model", "SEA223", f"{weights} weights can't be predicted")
@@ -122,7 +121,7 @@ class Cells:
                 else "write a hub id of the catalog, or a name as `Llama 2 7B`"
             )
             self._wrong("model", "SEA223", f"the architecture of {_quoted(name)} is unknown", hint)
-        return found
+        return resolved
 
     def known_precisions(self) -> list[str]:
         """Return the columns that name a precision; one that names another thing is a problem, whatever the model."""
@@ -142,11 +141,11 @@ class Cells:
     def quantization(self, architecture: Architecture, checkpoint: str | None) -> str | None:
         """Return how the weights are stored: what `precision` or `quantization` say, or what the checkpoint has."""
         known = self.known_precisions()
-        found = [published_names.read_precision(self._text(name), architecture, checkpoint) for name in known]
-        if len(set(found)) > 1:
-            told = " and ".join(_quoted(self._text(name)) for name in known)
-            self._wrong("precision", "SEA222", f"precision and quantization contradict each other: {told}")
-        stored = found[0] if found else checkpoint
+        stored_as = [published_names.read_precision(self._text(name), architecture, checkpoint) for name in known]
+        if len(set(stored_as)) > 1:
+            both = " and ".join(_quoted(self._text(name)) for name in known)
+            self._wrong("precision", "SEA222", f"precision and quantization contradict each other: {both}")
+        stored = stored_as[0] if stored_as else checkpoint
         if published_names.is_for_experts_alone(stored) and not architecture.expert_params:
             self._wrong("precision", "SEA223", f"{stored} is known for experts only, and {architecture.id} has none")
         return stored
@@ -154,26 +153,26 @@ class Cells:
     def kv_precision(self, engine: NamedEngine, quantization: str | None) -> KvPrecision:
         """Return how the KV cache is stored."""
         text = self._text("kv_precision")
-        found = published_names.read_kv_precision(text, engine.facts.family, quantization)
-        if found is None:
+        precision = published_names.read_kv_precision(text, engine.facts.family, quantization)
+        if precision is None:
             self._wrong("kv_precision", "SEA222", f"{_quoted(text)} is not one of auto, bf16, fp16, fp8")
-        return found or "16bit"
+        return precision or "16bit"
 
     def engine(self, default: NamedEngine) -> NamedEngine:
         """Return the engine; a row without one has the default."""
         name, version = self._text("engine"), self._text("engine_version")
-        found = published_names.read_engine_name(name) if name else (default.facts.family, default.version)
-        if found is None and (found := published_names.engine_within(name)) is not None:
-            self.notes.append(f"{_quoted(name)} is taken as {found[0]}")
-        if found is None:
+        named = published_names.read_engine_name(name) if name else (default.facts.family, default.version)
+        if named is None and (named := published_names.engine_within(name)) is not None:
+            self.notes.append(f"{_quoted(name)} is taken as {named[0]}")
+        if named is None:
             hint = f"families: {', '.join(get_args(Family))}"
             self._wrong("engine", "SEA223", f"the engine {_quoted(name)} is unknown", hint)
             return default
-        written = version or found[1]
-        engine = published_names.read_engine_version(found[0], written)
+        written = version or named[1]
+        engine = published_names.read_engine_version(named[0], written)
         if engine is None or published_names.is_tag(written):
-            self.notes.append(f"{_quoted(written)} names no release: it is taken as the newest {found[0]}")
-        return engine or published_names.newest_engine(found[0])
+            self.notes.append(f"{_quoted(written)} names no release: it is taken as the newest {named[0]}")
+        return engine or published_names.newest_engine(named[0])
 
     def engine_on(self, place: PublishedInstance | None, named: NamedEngine) -> NamedEngine:
         """Return the engine of a place: on AWS Neuron its own, which compiles shapes, whatever the row calls it."""
@@ -188,15 +187,15 @@ class Cells:
     def place(self) -> PublishedInstance | None:
         """Return the instance type, or those that have the accelerator."""
         name = self._named("instance_type")
-        found = published_names.read_place(name) if name else ()
-        if name and not found:
+        places = published_names.read_place(name) if name else ()
+        if name and not places:
             near = published_names.places_like(name)
             hint = f"similar in the catalog: {near}" if near else "write a SageMaker instance type, as `ml.g5.2xlarge`"
             self._wrong("instance_type", "SEA223", f"{_quoted(name)} is not in the catalog", hint)
-        elif len(found) > 1:
-            names = " or ".join(str(each.accelerator) for each in found)
+        elif len(places) > 1:
+            names = " or ".join(str(each.accelerator) for each in places)
             self._wrong("instance_type", "SEA223", f"{_quoted(name)} may be {names}", "write which one")
-        return found[0] if len(found) == 1 else None
+        return places[0] if len(places) == 1 else None
 
     def degree(self, place: PublishedInstance | None, accelerators: int) -> int:
         """Return the tensor parallel degree; it may be left out where there is one accelerator."""
@@ -212,14 +211,14 @@ class Cells:
     def groups(self, name: options.Column) -> int:
         """Return how many groups of accelerators share experts, or attend each to sequences of its own."""
         written = {each: text for each in options.SPELLINGS[name] if (text := self._text(each))}
-        found = {each: options.read_groups(text) for each, text in written.items()}
-        for each, number in found.items():
+        numbers = {each: options.read_groups(text) for each, text in written.items()}
+        for each, number in numbers.items():
             if number is None:
                 self._wrong(each, "SEA222", f"{_quoted(written[each])} is neither a whole number nor true or false")
-        if len({*found.values()} - {None, options.EVERY}) > 1:
-            told = " and ".join(f"{each} {text}" for each, text in written.items())
-            self._wrong(name, "SEA222", f"{told} contradict each other")
-        return max((number for number in found.values() if number is not None), default=1)
+        if len({*numbers.values()} - {None, options.EVERY}) > 1:
+            cells = " and ".join(f"{each} {text}" for each, text in written.items())
+            self._wrong(name, "SEA222", f"{cells} contradict each other")
+        return max((number for number in numbers.values() if number is not None), default=1)
 
     def parallelism(
         self,
@@ -238,7 +237,7 @@ class Cells:
                 self.notes.append("moe_ep and attention_dp are left out: on AWS Neuron they are not modelled")
             return options.Parallelism(degree)
         largest = max(each.accelerator_count for each in place.candidates)
-        found = options.arrange(
+        arranged = options.arrange(
             architecture,
             degree,
             moe_ep=moe_ep,
@@ -246,8 +245,8 @@ class Cells:
             accelerators=accelerators,
             most=min(accelerators or largest, largest) // max(1, copies),
         )
-        self.notes += found.notes
-        return found
+        self.notes += arranged.notes
+        return arranged
 
     def instance(self, place: PublishedInstance, degree: int, copies: int, accelerators: int) -> Instance | None:
         """Return an instance type with accelerators enough whose speed is known.
@@ -262,16 +261,16 @@ class Cells:
         if accelerators and degree > accelerators:
             self._wrong("tp_degree", "SEA224", f"{degree} accelerators are needed, but the row counts {accelerators}")
             return None
-        found = place.smallest(max(need, min(accelerators, largest.accelerator_count)))
-        if found is None:
+        smallest = place.smallest(max(need, min(accelerators, largest.accelerator_count)))
+        if smallest is None:
             what = f"{degree}" if copies <= 1 else f"{copies} copies of {degree}"
             has = f"{largest.instance_type} has {largest.accelerator_count}"
             self._wrong("tp_degree", "SEA224", f"{what} accelerators are needed, but {has}")
             return None
-        if found.flops_16bit is None or found.memory_bandwidth_bytes_s is None:
-            message = f"FLOPS and memory bandwidth of the {found.accelerator} are unknown"
+        if smallest.flops_16bit is None or smallest.memory_bandwidth_bytes_s is None:
+            message = f"FLOPS and memory bandwidth of the {smallest.accelerator} are unknown"
             self._wrong("instance_type", "SEA223", message)
-        return found
+        return smallest
 
     def _text(self, name: str) -> str:
         return self._cells.get(name, "").strip()
@@ -323,7 +322,7 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RowSpec:
     """What one row asks: a deployment and its load.
 
     Attributes:
@@ -381,13 +380,13 @@ class CsvRow:
 
     Attributes:
         cells: By column; cells beyond the header are left out.
-        asked: What the row asks; `None` where something is wrong with it.
+        spec: What the row asks; `None` where something is wrong with it.
         problems: What is wrong with it.
         optimization: What its optimizations were read as; empty for a plain row.
     """
 
     cells: Mapping[str, str]
-    asked: Asked | None
+    spec: RowSpec | None
     problems: tuple[Finding, ...] = ()
     optimization: str = ""
 
@@ -519,7 +518,7 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
     instance = read.instance(place, form.degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
         return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
-    asked = Asked(
+    spec = RowSpec(
         architecture=replace(model[0], checkpoint_quantization=quantization),
         engine=engine.facts,
         engine_version=engine.version,
@@ -541,32 +540,27 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
         attention_data_parallel_degree=form.attention_data_parallel_degree,
         guessed=tuple(read.notes),
     )
-    return _optimized(cells, asked)
+    return _optimized(cells, spec)
 
 
-def _speculation(read: ReadOptimization, asked: Asked) -> Speculation | None:
-    if read.method is None:
-        return None
-    return options.usual_speculation(read.method, asked.architecture, read.draft)
-
-
-def _optimized(cells: Mapping[str, str], asked: Asked) -> CsvRow:
+def _optimized(cells: Mapping[str, str], spec: RowSpec) -> CsvRow:
     """Return a row with what its column `optimization` changes; without the column, as it is."""
     text = options.cell_of(cells)
     if text is None:
-        return CsvRow(cells, asked)
+        return CsvRow(cells, spec)
     precision = "".join(cells.get(name, "").strip() for name in ("precision", "quantization"))
-    read = options.read_optimization(text, precision=precision, compiled_shapes=asked.engine.compiled_shapes)
+    read = options.read_optimization(text, precision=precision, compiled_shapes=spec.engine.compiled_shapes)
     if read.weights is not None:
-        shape = replace(asked.architecture, checkpoint_quantization=read.weights)
-        asked = replace(asked, architecture=shape, quantization=read.weights)
+        shape = replace(spec.architecture, checkpoint_quantization=read.weights)
+        spec = replace(spec, architecture=shape, quantization=read.weights)
     assumed = read.prefix_cache and not cells.get("prefix_hit_rate", "").strip()
+    speculation = None if read.method is None else options.usual_speculation(read.method, spec.architecture, read.draft)
     changed = replace(
-        asked,
-        speculation=_speculation(read, asked),
-        prefix_hit_rate=options.USUAL_HIT_RATE if assumed else asked.prefix_hit_rate,
+        spec,
+        speculation=speculation,
+        prefix_hit_rate=options.USUAL_HIT_RATE if assumed else spec.prefix_hit_rate,
         assumed_hits=assumed,
-        kv_precision="fp8" if read.kv_fp8 else asked.kv_precision,
+        kv_precision="fp8" if read.kv_fp8 else spec.kv_precision,
     )
-    told = options.describe_assumptions(read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed)
-    return CsvRow(cells, changed, (), told)
+    assumptions = options.describe_assumptions(read, changed.speculation, changed.prefix_hit_rate, assumed_hits=assumed)
+    return CsvRow(cells, changed, (), assumptions)

@@ -102,18 +102,39 @@ def steady(copy: Copy, concurrency: int, batches: Batches | None = None) -> Stea
     """Predict the steady state of one copy, with percentiles.
 
     Args:
-        copy: The copy.
         concurrency: Requests in flight on it, at least one.
         batches: How dynamic batches are made; `None` for continuous batching.
     """
-    largest = _largest_simulated(copy)
+    # The largest concurrency that is simulated: a power of two.
+    chunks = 1.0
+    if copy.engine.scheduler == "chunked":
+        chunks += copy.input_tokens / copy.batched_tokens
+    largest = _MOST_SIMULATED
+    while largest > 1 and _ROUNDS * largest * chunks > _MOST_ITERATIONS:
+        largest //= 2
     if batches is not None:
         return (
             _dynamic(copy, concurrency, batches) if concurrency <= largest else steady_mean(copy, concurrency, batches)
         )
     if concurrency <= largest:
         return _simulated(copy, concurrency)
-    return _scaled(steady_mean(copy, concurrency), _simulated(copy, largest), steady_mean(copy, largest))
+    # Scale a closed form by how far it is off the simulation at another concurrency. The time of decoding takes
+    # no larger share of a request than in the simulation: what is in flight beyond it waits.
+    closed = steady_mean(copy, concurrency)
+    simulated = _simulated(copy, largest)
+    closed_there = steady_mean(copy, largest)
+    e2e = closed.e2e_ms * simulated.e2e_ms / closed_there.e2e_ms
+    decoding = (simulated.e2e_ms - simulated.ttft_ms) / simulated.e2e_ms * e2e
+    if closed_there.tpot_ms > 0:
+        factor = simulated.tpot_ms / closed_there.tpot_ms
+        decoding = min(decoding, factor * (closed.e2e_ms - closed.ttft_ms))
+    return replace(
+        closed,
+        ttft_ms=e2e - decoding,
+        e2e_ms=e2e,
+        e2e_p50_ms=e2e * (simulated.e2e_p50_ms or simulated.e2e_ms) / simulated.e2e_ms,
+        e2e_p90_ms=e2e * simulated.late_ms / simulated.e2e_ms,
+    )
 
 
 def steady_mean(copy: Copy, concurrency: int, batches: Batches | None = None) -> SteadyLevel:
@@ -124,17 +145,6 @@ def steady_mean(copy: Copy, concurrency: int, batches: Batches | None = None) ->
         return SteadyLevel(concurrency, copy.output_tokens, latency, latency, None, None)
     point = predict_at(copy, concurrency)
     return SteadyLevel(concurrency, copy.output_tokens, point.ttft_ms, point.e2e_latency_ms, None, None)
-
-
-def _largest_simulated(copy: Copy) -> int:
-    """Return the largest concurrency that is simulated: a power of two."""
-    chunks = 1.0
-    if copy.engine.scheduler == "chunked":
-        chunks += copy.input_tokens / copy.batched_tokens
-    largest = _MOST_SIMULATED
-    while largest > 1 and _ROUNDS * largest * chunks > _MOST_ITERATIONS:
-        largest //= 2
-    return largest
 
 
 @cache
@@ -179,25 +189,6 @@ def _level(concurrency: int, copy: Copy, measured: list[Request], ttft_ms: float
     first_ms = mean_ms if ttft_ms is None else min(ttft_ms, mean_ms)
     p50_ms, p90_ms = percentile(waits, 50), percentile(waits, 90)
     return SteadyLevel(concurrency, copy.output_tokens, first_ms, mean_ms, p50_ms, p90_ms)
-
-
-def _scaled(closed: SteadyLevel, simulated: SteadyLevel, closed_there: SteadyLevel) -> SteadyLevel:
-    """Scale a closed form by how far it is off the simulation at another concurrency.
-
-    The time of decoding takes no larger share of a request than in the simulation: what is in flight beyond it waits.
-    """
-    e2e = closed.e2e_ms * simulated.e2e_ms / closed_there.e2e_ms
-    decoding = (simulated.e2e_ms - simulated.ttft_ms) / simulated.e2e_ms * e2e
-    if closed_there.tpot_ms > 0:
-        factor = simulated.tpot_ms / closed_there.tpot_ms
-        decoding = min(decoding, factor * (closed.e2e_ms - closed.ttft_ms))
-    return replace(
-        closed,
-        ttft_ms=e2e - decoding,
-        e2e_ms=e2e,
-        e2e_p50_ms=e2e * (simulated.e2e_p50_ms or simulated.e2e_ms) / simulated.e2e_ms,
-        e2e_p90_ms=e2e * simulated.late_ms / simulated.e2e_ms,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +243,11 @@ def fleet(
     rates = rising(one, concurrency, concurrency / instances)
     spread = product_form(rates, concurrency, instances)
     _, met = met_by_a_request(concurrency, instances)
+    below = math.floor(met)  # between whole loads the latency is taken as linear
+    low = one(below).ms_per_token
     return InstanceLevel(
         output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
-        ms_per_token=_between(one, met),
+        ms_per_token=low if below == met else low + (one(below + 1).ms_per_token - low) * (met - below),
         longest_s=one(math.ceil(met)).longest_s,
     )
 
@@ -364,10 +357,3 @@ def _latency(rates: Sequence[float], load: float) -> float:
     above = min(below + 1, len(rates))
     low, high = below / rates[below - 1], above / rates[above - 1]
     return low + (high - low) * (load - below)
-
-
-def _between(one: Callable[[int], InstanceLevel], load: float) -> float:
-    """Return the latency at a load, linear between whole loads."""
-    below = math.floor(load)
-    low = one(below).ms_per_token
-    return low if below == load else low + (one(below + 1).ms_per_token - low) * (load - below)

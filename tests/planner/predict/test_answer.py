@@ -103,7 +103,7 @@ def test_no_prediction_is_absurd(model: str, engine: str, version: str) -> None:
         levels = (1, 2, 8, 32, 128)
         rows = [f"{model},{instance_type},{degree},1,{prompt},{output},{level}" for level in levels]
         read = read_rows(table(*rows), "rows.csv", engine=default)[1]
-        asked = [row.asked for row in read if row.asked is not None]
+        asked = [row.spec for row in read if row.spec is not None]
         found = [predict_csv_row(one) for one in asked]
         if found[0].output_tok_s is None:
             assert {one.limit for one in found} == {"does not fit"}

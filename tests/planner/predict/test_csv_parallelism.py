@@ -102,7 +102,7 @@ def row(columns: str, cells: str, start: str = ROW) -> CsvRow:
     ],
 )
 def test_the_columns_have_several_names(columns: str, cells: str) -> None:
-    asked = row(columns, cells).asked
+    asked = row(columns, cells).spec
 
     assert asked is not None
     assert (asked.expert_parallel_degree, asked.attention_data_parallel_degree) == (8, 4)
@@ -125,7 +125,7 @@ def test_a_wrong_cell_is_told_beside_an_unknown_model_and_instance_type() -> Non
 
 
 def test_attention_by_groups_is_predicted_with_a_wider_band() -> None:
-    plain, grouped = row("attention_dp", "").asked, row("attention_dp", "8").asked
+    plain, grouped = row("attention_dp", "").spec, row("attention_dp", "8").spec
     assert plain is not None
     assert grouped is not None
 
@@ -137,7 +137,7 @@ def test_attention_by_groups_is_predicted_with_a_wider_band() -> None:
 
 
 def test_on_aws_neuron_both_columns_are_left_out_with_a_note() -> None:
-    asked = row("moe_ep,attention_dp", "8,8", "Qwen/Qwen3-30B-A3B,,ml.trn2.48xlarge,8,1000,1000,8,").asked
+    asked = row("moe_ep,attention_dp", "8,8", "Qwen/Qwen3-30B-A3B,,ml.trn2.48xlarge,8,1000,1000,8,").spec
 
     assert asked is not None
     assert (asked.expert_parallel_degree, asked.attention_data_parallel_degree) == (1, 1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.simulation import PUBLISHED
 from seatrial.planner.tables.predictions import copy_of, predict_csv_row
-from seatrial.planner.tables.rows import Asked
+from seatrial.planner.tables.rows import RowSpec
 from seatrial.planner.tables.steady import InstanceLevel, even_split, fleet, product_form, rising
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
@@ -125,11 +125,11 @@ class TestFleet:
         assert rising(lambda load: level((30.0, 55.0, 75.0, 50.0), load), 4, 4.0) == (30.0, 55.0, 55.0, 55.0)
 
 
-def asked(instance_count: int, concurrency: int) -> Asked:
+def asked(instance_count: int, concurrency: int) -> RowSpec:
     architecture, instance = find_model("meta-llama/Llama-2-7b-hf"), find_instance("ml.g5.2xlarge")
     assert architecture is not None
     assert instance is not None
-    return Asked(
+    return RowSpec(
         architecture=architecture,
         engine=find_engine("tgi", "1.1"),
         engine_version="1.1",

@@ -18,7 +18,7 @@ from seatrial.planner.tables.predictions import (
     predict_csv_row,
     predictions_csv,
 )
-from seatrial.planner.tables.rows import Asked, read_engine, read_rows, refuse_problems
+from seatrial.planner.tables.rows import RowSpec, read_engine, read_rows, refuse_problems
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.errors import SpecError
 
@@ -69,7 +69,7 @@ class TestReading:
     def test_a_row_is_read_however_it_is_written(self, content: bytes) -> None:
         (_, expected), (_, found) = read_rows(table(ROW), "rows.csv"), read_rows(content, "rows.csv")
 
-        assert [row.asked for row in found] == [row.asked for row in expected]
+        assert [row.spec for row in found] == [row.spec for row in expected]
 
     def test_a_head_alone_is_a_table_without_rows(self) -> None:
         assert read_rows(table(), "rows.csv") == (tuple(HEAD.split(",")), [])
@@ -127,11 +127,11 @@ class TestReading:
         _, (first, second, third) = read_rows(rows, "rows.csv")
 
         assert [problem.rule for problem in third.problems] == ["SEA224"]
-        assert first.asked is not None
-        assert second.asked is not None
-        assert (first.asked.engine.id, first.asked.instance.accelerator_count) == ("neuron", 24)
-        assert (second.asked.instance.instance_type, second.asked.degree) == ("ml.inf2.xlarge", 2)
-        found = predict_csv_row(first.asked)
+        assert first.spec is not None
+        assert second.spec is not None
+        assert (first.spec.engine.id, first.spec.instance.accelerator_count) == ("neuron", 24)
+        assert (second.spec.instance.instance_type, second.spec.degree) == ("ml.inf2.xlarge", 2)
+        found = predict_csv_row(first.spec)
         assert found.output_tok_s is not None
         assert (found.band.throughput, found.band.measured) == (1.0, False)
 
@@ -190,16 +190,16 @@ TODAY = (
 )
 
 
-def asked(row: str, head: str = TODAY) -> Asked:
+def asked(row: str, head: str = TODAY) -> RowSpec:
     (read,) = read_rows(table(row, head=head), "rows.csv", engine=read_engine("lmi-15"))[1]
     assert read.problems == ()
-    assert read.asked is not None
-    return read.asked
+    assert read.spec is not None
+    return read.spec
 
 
 def wrong(row: str, head: str = TODAY) -> list[tuple[str, str]]:
     (read,) = read_rows(table(row, head=head), "rows.csv", engine=read_engine("lmi-15"))[1]
-    assert (read.asked is None) == bool(read.problems)
+    assert (read.spec is None) == bool(read.problems)
     return [(problem.field, problem.rule) for problem in read.problems]
 
 

@@ -17,17 +17,17 @@ from seatrial_base.catalog.engines import find_engine
 
 if TYPE_CHECKING:
     from seatrial.planner.tables.predictions import Form, RowPrediction
-    from seatrial.planner.tables.rows import Asked, Load
+    from seatrial.planner.tables.rows import Load, RowSpec
     from tests.planner.predict.conftest import PlaceCopy
 
 VLLM = find_engine("vllm", "0.11.0")
 HEAD = "model,instance_type,tp_degree,instance_count,copies_per_instance,input_tokens,output_tokens,concurrency"
 
 
-def asked(row: str, head: str = HEAD) -> Asked:
+def asked(row: str, head: str = HEAD) -> RowSpec:
     (read,) = read_rows(f"{head}\n{row}\n".encode(), "rows.csv", engine=read_engine("vllm-0.11.0"), load="saturated")[1]
-    assert read.asked is not None
-    return read.asked
+    assert read.spec is not None
+    return read.spec
 
 
 def predicted(row: str, *, form: Form = "simulation", load: Load = "steady", concurrency: int = 8) -> RowPrediction:
