@@ -10,11 +10,9 @@ import pytest
 
 from seatrial.engines.render import dialect_of
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.planner.planner import make_plan
-from seatrial.planner.quantized_weights import weights_refusals
-from seatrial.planner.recipe_limits import accelerator_limits
-from seatrial.planner.resolve import resolve
+from seatrial.planner.recipe_limits import accelerator_limits, weights_refusals
+from seatrial.planner.resolve import nearest_recipe, recipe_engine, refuse_recipe, resolve, runs
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.optimization import NAMES

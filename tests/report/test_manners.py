@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.planner.calibration_outlook import points_of_trial
+from seatrial.planner.calibration import points_of_trial
 from seatrial.report.document.levels import protocol_table
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of

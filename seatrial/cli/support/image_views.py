@@ -87,12 +87,10 @@ def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
         "in_catalog": update is not None,
         "newer": [build.version for build in update.newer] if update else [],
         "unread": [build.version for build in update.unread] if update else [],
-        "changes": [_change(change) for change in update.changes] if update else [],
+        "changes": [{"what": change.what, "before": change.before, "after": change.after} for change in update.changes]
+        if update
+        else [],
     }
-
-
-def _change(change: ImageChange) -> Row:
-    return {"what": change.what, "before": change.before, "after": change.after}
 
 
 def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:

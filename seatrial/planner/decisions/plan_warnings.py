@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import STAND_IN
-from seatrial.planner.predict.band import acceptance_words
+from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words
 from seatrial.planner.predict.memory import weights_bytes
-from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.weights_folder import indexed_bytes
 from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options

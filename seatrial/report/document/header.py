@@ -50,7 +50,7 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
-    yield from (f"Doubtful answers: {told}." for told in told_doubts(result))
+    yield from (f"Doubtful answers: {doubts}." for doubts in told_doubts(result))
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
