@@ -575,7 +575,7 @@ class Loop:
         waited = not ready and not (patience_s > 0 and (self._read_answer() or self._write_ahead() or self._tidy()))
         if not ready:
             ready = self._watch.poll(patience_s if waited else 0.0)
-        told_s = self._clock()
+        polled_s = self._clock()
         owners = self._watch.owners
         for descriptor, _ in ready:
             stream = owners[descriptor]
@@ -583,7 +583,7 @@ class Loop:
             if stream.exchange is not None:
                 self._settle(stream, stream.exchange)
         self.now_s = self._clock()
-        self.lag.note(told_s, self.now_s, len(ready), waited=waited)
+        self.lag.note(polled_s, self.now_s, len(ready), waited=waited)
         if self._unread and self.now_s - self._unread[0][1].ended_s > UNREAD_S:
             self._read_answer()
         if self.now_s >= self._next_sweep_s:

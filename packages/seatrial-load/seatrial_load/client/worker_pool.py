@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
@@ -331,13 +332,8 @@ def _work(
     wave = replace(share.wave, enough=parent.enough, least_requests=0, stop=parent.gone)
     try:
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
-        report = WorkerReport(
-            records=tuple(map(share.record, result.every)),
-            evidence=evidence_of(wave, result),
-            cut=result.cut,
-            started_s=result.started_s,
-            ended_s=result.ended_s,
-        )
+        records = tuple(map(share.record, result.every))
+        report = made_of(WorkerReport, result, records=records, evidence=evidence_of(wave, result))
         parent.say(REPORT, write_report(report))
     except BenchError as refused:
         parent.say(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
@@ -469,15 +465,8 @@ def load_with_workers(
     require_descriptors(most, workers)
     if workers == 1:
         result = run_wave(order.wave, write_request, dial_factory(), clock=clock)
-        return CrewResult(
-            records=tuple(map(order.record, result.every)),
-            cut=result.cut,
-            started_s=result.started_s,
-            ended_s=result.ended_s,
-            enough_because=result.enough_because,
-            evidence=evidence_of(order.wave, result),
-            stopped=result.stopped,
-        )
+        records = tuple(map(order.record, result.every))
+        return made_of(CrewResult, result, records=records, evidence=evidence_of(order.wave, result))
     crew: list[Worker] = []
     try:
         for number in range(workers):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.decode.failure import ErrorClass  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.decode.response import TokenSource  # noqa: TC001 (likewise)
@@ -107,25 +108,15 @@ def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bo
     def since(at_s: float) -> float:
         return round((at_s - began_s) * MS_PER_S, DIGITS)
 
-    return RawRequest(
+    return made_of(
+        RawRequest,
+        record,
         concurrency=concurrency,
         ramp=is_ramp,
-        index=record.index,
         sent_ms=since(record.sent_s),
         due_ms=None if record.due_s is None else since(record.due_s),
         first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
         last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
         ended_ms=since(record.ended_s),
         token_times_ms=tuple(map(since, record.token_times_s)),
-        input_tokens=record.input_tokens,
-        output_tokens=record.output_tokens,
-        output_tokens_from=record.output_tokens_from,
-        parts=record.parts,
-        error=record.error,
-        status=record.status,
-        detail=record.detail,
-        retried=record.retried,
-        doubts=record.doubts,
-        turn=record.turn,
-        cached_tokens=record.cached_tokens,
     )

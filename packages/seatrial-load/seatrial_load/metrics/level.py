@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import LevelResult
@@ -82,33 +83,39 @@ def level_of(
         copy_count: Copies that shared the load.
         void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
-    counts, yielded, took = tally.counts, tally.throughput, tally.latencies
-    in_flight = _in_flight(tally, copy_count)
-    level = LevelResult(
+    counts, tokens, took = tally.counts, tally.tokens, tally.latencies
+    in_flight, e2e_latency_ms = _in_flight(tally, copy_count), distribution_of(took.e2e_latency_ms)
+    request_ms = None if e2e_latency_ms is None else e2e_latency_ms.p50
+    level = made_of(
+        LevelResult,
+        tally,
+        counts,
+        tally.throughput,
         concurrency=tally.concurrency if in_flight is None else math.ceil(in_flight),
-        requests=counts.requests,
-        succeeded=counts.succeeded,
-        errors=counts.errors,
         first_errors=tuple(counts.first_errors.values()),
-        window_s=yielded.window_s,
-        output_tok_s=yielded.output_tok_s,
-        requests_per_s=yielded.requests_per_s,
-        goodput_requests_per_s=yielded.goodput_requests_per_s,
         ttft_ms=distribution_of(took.ttft_ms),
         tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms),
         itl_ms=distribution_of(took.itl_ms, independent=False),
         ms_per_token=distribution_of(took.ms_per_token),
-        e2e_latency_ms=distribution_of(took.e2e_latency_ms),
-        input_tokens_mean=_mean(tally.tokens.read, tally.tokens.prompts),
-        output_tokens_mean=_mean(tally.tokens.written, tally.tokens.answers),
-        meets_slo=False,
+        e2e_latency_ms=e2e_latency_ms,
+        output_tok_s_interval=output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival),
+        error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
+        input_tokens_mean=_mean(tokens.read, tokens.prompts),
+        input_tokens_p50=percentile_of_lengths(tokens.prompt_lengths, 50),
+        input_tokens_p95=percentile_of_lengths(tokens.prompt_lengths, 95),
+        output_tokens_mean=_mean(tokens.written, tokens.answers),
+        output_tokens_p50=percentile_of_lengths(tokens.answer_lengths, 50),
+        output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
+        parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
+        cached_share=_mean(tokens.cached, tokens.cacheable),
+        meets_slo=False,  # `judged` tells it
         misses=(),
-        arrival=tally.arrival,
-        offered_requests_per_s=tally.offered_requests_per_s,
         void=void,
-        in_flight_per_copy=_in_flight(tally, copy_count),
+        doubts=doubts_of(tally.oddities),
+        broken_conversations=counts.broken,
+        in_flight_per_copy=in_flight,
     )
-    return judged(_with_details(level, tally), objectives)
+    return judged(level, objectives)
 
 
 def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
@@ -129,34 +136,6 @@ def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
         if level.valid and level.ttft_ms is not None
         else level
         for level in levels
-    )
-
-
-def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
-    counts, yielded, tokens = tally.counts, tally.throughput, tally.tokens
-    request_ms = None if level.e2e_latency_ms is None else level.e2e_latency_ms.p50
-    return replace(
-        level,
-        window=yielded.window,
-        ramp_requests=counts.ramp_requests,
-        ramp_errors=counts.ramp_errors,
-        retried=counts.retried,
-        total_tok_s=yielded.total_tok_s,
-        output_tok_s_interval=output_tok_s_interval(yielded, request_ms=request_ms, arrival=tally.arrival),
-        error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
-        parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
-        input_tokens_p50=percentile_of_lengths(tokens.prompt_lengths, 50),
-        input_tokens_p95=percentile_of_lengths(tokens.prompt_lengths, 95),
-        output_tokens_p50=percentile_of_lengths(tokens.answer_lengths, 50),
-        output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
-        cached_share=_mean(tokens.cached, tokens.cacheable),
-        duration_s=counts.duration_s,
-        enough_because=tally.enough_because,
-        client=tally.client,
-        timeline=tally.timeline,
-        doubts=doubts_of(tally.oddities),
-        conversations=counts.conversations,
-        broken_conversations=counts.broken,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base import __version__
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import made_of
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.aws.cloudwatch import LATE_S, Measured, cloudwatch_client, cloudwatch_errors, service_overhead
 from seatrial_load.aws.container_metrics import (
@@ -277,13 +278,12 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
     knees = knees_of(request, levels) if request.manner == "load" else ()
     target = _target(request, levels, knees, stop, doubt)
     priced = without_price(request) if progress.engine_note else request
-    return TrialResult(
+    return made_of(
+        TrialResult,
+        progress,
         schema_version=SCHEMA_VERSION,
         request=request,
-        started_at=progress.started_at,
         duration_s=progress.elapsed_s,
-        engine_note=progress.engine_note,
-        live=progress.live,
         levels=levels,
         knees=knees,
         verdict=_verdict(request, progress, levels, doubt),
@@ -293,11 +293,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         usd_per_million_output_tokens=cost_at(priced, target.at),
         blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
         stopped=stop,
-        search=progress.search,
-        unmeasured=progress.unmeasured,
-        client=progress.client,
-        clock_offset_s=progress.clock_offset_s,
-        words_per_token=progress.words_per_token,
+        users=None,  # whoever judges a trial beside users adds them
         seatrial_version=__version__,
     )
 

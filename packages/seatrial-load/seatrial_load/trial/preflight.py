@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import made_of
 from seatrial_load.aws.clock_skew import probe_clock
 from seatrial_load.aws.cloudwatch import unknown_overhead, users_load
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S, asking, not_proven, prove_live
@@ -287,18 +288,14 @@ class _Opening:
         client: ClientCalibration | None = None,
         stopped: Stop | None = None,
     ) -> TrialProgress:
-        return TrialProgress(
-            started_at=self.started_at,
+        return made_of(
+            TrialProgress,
+            self,
             elapsed_s=self._elapsed_s(),
-            sent=self.sent,
             live=live,
-            engine_note=self.engine_note,
-            words_per_token=self.words_per_token,
-            clock_offset_s=self.clock_offset_s,
             client=client,
             stopped=stopped,
             unmeasured=self.seen,
-            users=self.users,
         )
 
     def _probe(self) -> Exchange:
