@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from typing import IO, TextIO
 
 
+# Specs, locks and results have some KiB; a result of 100 levels has less than one MiB.
 MOST_BYTES: Final = 16 * MIB
-"""Specs, locks and results have some KiB; a result of 100 levels has less than one MiB."""
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -35,8 +35,8 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+# Of a new file, before the umask.
 _PLAIN_MODE: Final = 0o666
-"""Of a new file, before the umask."""
 
 
 def read_file_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -248,8 +248,8 @@ def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
     return _held(file)
 
 
+# A file system that locks no folders, as some that lie on another machine.
 _NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.ENOTSUP)
-"""A file system that locks no folders, as some that lie on another machine."""
 
 
 @contextmanager

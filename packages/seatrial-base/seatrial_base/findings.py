@@ -13,10 +13,10 @@ from typing import Final, Literal, Self
 from seatrial_base.catalog.rows import CatalogTable
 
 Severity = Literal["error", "warning", "note"]
+# The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-"""The one scale, the worst first."""
+# The rule of what could not be asked: worth knowing, and no sign that anything is wrong.
 NOT_ASKED = "SEA436"
-"""The rule of what could not be asked: worth knowing, and no sign that anything is wrong."""
 _OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")
 
 
@@ -70,8 +70,8 @@ def template_rules() -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES.rows if rule.id.startswith(_OF_TEMPLATES))
 
 
+# How every command that judges prints its findings.
 Format = Literal["text", "json", "sarif", "markdown", "github"]
-"""How every command that judges prints its findings."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -21,8 +21,8 @@ DASH = "–"
 Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code", "strong"]
 Kind: TypeAlias = Literal["number", "text", "prose", "name"]
 Scalar: TypeAlias = str | float | bool | None
+# With these a cell begins that a spreadsheet takes for a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""With these a cell begins that a spreadsheet takes for a formula (OWASP, CSV injection)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,39 +15,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# On everything of an environment; its value is the environment's name.
 ENVIRONMENT_TAG: Final = "seatrial:environment"
-"""On everything of an environment; its value is the environment's name."""
+# On a model: the digest of what its container reads, so that nobody needs to read its environment to compare it.
 CONFIG_TAG: Final = "seatrial:config"
-"""On a model: the digest of what its container reads, so that nobody needs to read its environment to compare it."""
+# On what the trial service makes and may delete again. Nothing else sets it: a spec may give no tag of `seatrial:`.
 OWNER_TAG: Final = "seatrial:owner"
-"""On what the trial service makes and may delete again. Nothing else sets it: a spec may give no tag of `seatrial:`."""
+# The value of `OWNER_TAG`.
 TRIAL_SERVICE: Final = "trial-service"
-"""The value of `OWNER_TAG`."""
+# On a candidate: the endpoint that it is tried on.
 ENDPOINT_TAG: Final = "seatrial:endpoint"
-"""On a candidate: the endpoint that it is tried on."""
+# On a candidate: the request that it is tried for.
 RUN_TAG: Final = "seatrial:run"
-"""On a candidate: the request that it is tried for."""
+# On what was made from a product.
 PRODUCT_TAG: Final = "seatrial:product"
-"""On what was made from a product."""
 PRODUCT_VERSION_TAG: Final = "seatrial:product-version"
+# The team in reports.
 TEAM_TAG: Final = "team"
-"""The team in reports."""
 COST_CENTER_TAG: Final = "cost-center"
+# CloudFormation puts it on what it creates.
 STACK_TAG: Final = "aws:cloudformation:stack-name"
-"""CloudFormation puts it on what it creates."""
 
 
 CANDIDATE: Final = "-candidate-"
+# Characters that SageMaker takes in the name of a component.
 LONGEST_NAME: Final = 63
-"""Characters that SageMaker takes in the name of a component."""
 _DIGITS: Final = 8
 _STEM: Final = LONGEST_NAME - len(CANDIDATE) - _DIGITS
 _NAME: Final = re.compile(rf".*{CANDIDATE}[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 _RESERVED: Final = re.compile(rf"(.*-)?{CANDIDATE.lstrip('-')}[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
 
+# Who made a component: the trial service; a release before its tags, unless a stack has it; anything else; or no tag
+# can be seen yet.
 Maker = Literal["trial service", "older release", "other", "unknown"]
-"""Who made a component: the trial service; a release before its tags, unless a stack has it; anything else; or no tag
-can be seen yet."""
 
 
 def candidate_name(endpoint_name: str, request_id: str) -> str:

@@ -158,8 +158,8 @@ def show_json_text(text: str) -> None:
     encoding = sys.stdout.encoding or "ascii"
     unicode = encoding.lower().startswith("utf")
 
-    def shown(found: re.Match[str]) -> str:
-        character = found[0]
+    def shown(match: re.Match[str]) -> str:
+        character = match[0]
         if unicode and character.isprintable():
             return character
         return json.dumps(character)[1:-1] if character != "\x7f" else r"\u007f"
@@ -181,8 +181,8 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+# So long may an interrupted command clean up by itself.
 PATIENCE_S = 2.0
-"""So long may an interrupted command clean up by itself."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _scratch: set[Path] = set()
 
@@ -195,9 +195,9 @@ def end_when_interrupted() -> None:
     """
     for number in _SIGNALS:  # a job in the background is started with Ctrl-C ignored
         signal.signal(number, signal.default_int_handler)
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    heard, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(heard,), daemon=True).start()
 
 
@@ -236,8 +236,8 @@ FAILED = 1
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
 UNREAD = 141  # 128 + SIGPIPE, likewise
+# With any text in it, an unexpected error is printed with its traceback.
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
-"""With any text in it, an unexpected error is printed with its traceback."""
 
 
 def run_command_line(run: Callable[[], int]) -> NoReturn:

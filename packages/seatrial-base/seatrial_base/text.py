@@ -37,8 +37,8 @@ def unprintable(text: str, *, layout: str = "") -> str:
         text: Any text.
         layout: The characters that may stand in it all the same.
     """
-    found = next((one for one in text if not (one.isprintable() or one in layout)), None)
-    return "" if found is None else f"U+{ord(found):04X} ({unicodedata.name(found, _kind(found))})"
+    first = next((one for one in text if not (one.isprintable() or one in layout)), None)
+    return "" if first is None else f"U+{ord(first):04X} ({unicodedata.name(first, _kind(first))})"
 
 
 def _shown(character: str) -> str:

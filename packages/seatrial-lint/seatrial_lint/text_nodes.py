@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 """Deeper texts are refused."""
-MAX_VALUES = 200_000  # a template of 1 MiB has fewer
-_STRINGS = json.JSONDecoder(strict=False)  # control characters pass
+# A template of 1 MiB has fewer.
+MAX_VALUES = 200_000
+# Control characters pass.
+_STRINGS = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _LONGEST_NUMBER = 100
@@ -51,8 +53,8 @@ class Node:
 
     def member(self, name: str) -> Node | None:
         """Return an object's member, the last one of this name as JSON readers do."""
-        found = [member.node for member in self.members() if member.name == name]
-        return found[-1] if found else None
+        nodes = [member.node for member in self.members() if member.name == name]
+        return nodes[-1] if nodes else None
 
     def members(self) -> tuple[Member, ...]:
         """Return an object's members; none for anything else."""
@@ -123,14 +125,14 @@ class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.values = 0
-        self.starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
+        self.starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
 
     def line(self, at: int) -> int:
         return bisect.bisect_right(self.starts, at)
 
     def blank(self, at: int) -> int:
-        found = _BLANK.match(self.text, at)
-        return found.end() if found else at
+        match = _BLANK.match(self.text, at)
+        return match.end() if match else at
 
     def value(self, at: int, depth: int) -> Node:
         char = self.text[at : at + 1]
@@ -146,11 +148,11 @@ class _JsonReader:
         if char == '"':
             value, end = self.string(at)
             return Node(value, quoted=True, line=self.line(at), span=(at, end))
-        found = _SCALAR.match(self.text, at)
-        if found is None:
+        match = _SCALAR.match(self.text, at)
+        if match is None:
             raise ValueError(f"line {self.line(at)}: a value is missing")
-        scalar = None if found[0] == "null" else found[0]
-        return Node(scalar, quoted=False, line=self.line(at), span=found.span())
+        scalar = None if match[0] == "null" else match[0]
+        return Node(scalar, quoted=False, line=self.line(at), span=match.span())
 
     def string(self, at: int) -> tuple[str, int]:
         try:
@@ -220,7 +222,7 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
     except yaml.YAMLError as error:
         raise ValueError(f"{error}".partition("\n")[0]) from error
     reader = _YamlReader()
-    return tuple(reader.node(one) for one in documents)
+    return tuple(reader.node(document) for document in documents)
 
 
 class _YamlReader:

@@ -202,8 +202,8 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     able = [family for family in alike if all(fields.get(name) is not None for name in family.required)]
     usual = _FAMILIES[_STAND_INS[kind]]
     best = max(able, key=lambda family: _likeness(family.name, model_type), default=usual)
-    found = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
-    return replace(found, required=tuple(_needed(fields)), defaults=())
+    nearest = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
+    return replace(nearest, required=tuple(_needed(fields)), defaults=())
 
 
 def _needed(fields: Mapping[str, object]) -> Iterator[str]:
@@ -554,7 +554,15 @@ def read_config_json(path: Path) -> ConfigJson:
         PlanError: SEA201 when the file or a field is missing, SEA209 when the family or the quantization can't be
             planned, SEA211 when a number is one that no model has.
     """
-    return checked_config_json(_read(path), path.as_posix())
+    try:
+        fields = json_document(read_text(path))
+    except (OSError, ValueError) as error:
+        message, hint = f"the file can't be read: {error}", "give the model's config.json"
+        raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error
+    if not isinstance(fields, dict):
+        message, hint = "the file is not a JSON object", "give the model's config.json"
+        raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
+    return checked_config_json(fields, path.as_posix())
 
 
 def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
@@ -602,8 +610,8 @@ def _headless(document: dict[str, object]) -> str:
     names = [str(name) for name in named] if isinstance(named, list) else []
     if not names or any(part in name for name in names for part in _GENERATES):
         return ""
-    found = [name for name in names if name.endswith(_HEADLESS)]
-    return f"{found[0]} generates no text: it gives embeddings or scores" if found else ""
+    headless = [name for name in names if name.endswith(_HEADLESS)]
+    return f"{headless[0]} generates no text: it gives embeddings or scores" if headless else ""
 
 
 def _ways() -> str:
@@ -669,15 +677,3 @@ def _block(block: object, heads: int) -> tuple[int | None, float]:
     wide = mlp.get("ffn_mult") if isinstance(mlp, dict) else None
     kv_heads = heads // group if isinstance(group, int) and group > 0 else None
     return kv_heads, float(wide) if isinstance(wide, int | float) else 0.0
-
-
-def _read(path: Path) -> dict[str, object]:
-    try:
-        fields = json_document(read_text(path))
-    except (OSError, ValueError) as error:
-        message, hint = f"the file can't be read: {error}", "give the model's config.json"
-        raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix()) from error
-    if not isinstance(fields, dict):
-        message, hint = "the file is not a JSON object", "give the model's config.json"
-        raise PlanError.of("SEA201", message, hint=hint, where=path.as_posix())
-    return fields

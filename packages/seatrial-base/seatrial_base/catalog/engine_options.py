@@ -370,8 +370,8 @@ class LoadingOptions:
     source: str
 
 
+# What is known of what an engine loads by an option.
 LOADING_OPTIONS: Final = CatalogTable(LoadingOptions, "engine_options.json#loading", key="names")
-"""What is known of what an engine loads by an option."""
 
 
 @cache
@@ -454,14 +454,14 @@ def _table(dialect: Dialect, version: Version) -> SpellingTable:
     return SpellingTable(dialect, version, rows, absences)
 
 
+# In the order in which a container's configuration is written.
 ENGINE_OPTIONS: Final = CatalogTable(_engine_option, "engine_options.json#options", key="name")
-"""In the order in which a container's configuration is written."""
 _KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
 _BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")
 
 
+# Each parser, and the option that brings parsers of one's own, whose names nobody knows.
 PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
-"""Each parser, and the option that brings parsers of one's own, whose names nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,10 +190,10 @@ ENGINES: Final = CatalogTable(Engine, "engines.json", key="family")
 def find_engine(family: Family, version: str) -> Engine:
     """Return the constants of an engine's version: those of the longest prefix that matches."""
     matching = [row for row in ENGINES.having(family) if version.startswith(row.version_prefix)]
-    found = max(matching, key=lambda row: len(row.version_prefix))
-    if not found.measured_releases:
-        return found
-    return replace(found, releases=_releases(found, _bundled_vllm(version) if family == "lmi" else version))
+    best = max(matching, key=lambda row: len(row.version_prefix))
+    if not best.measured_releases:
+        return best
+    return replace(best, releases=_releases(best, _bundled_vllm(version) if family == "lmi" else version))
 
 
 def _releases(engine: Engine, version: str) -> int:
@@ -273,8 +273,8 @@ class EngineRule:
     date: str
 
 
+# By preference.
 ENGINE_CANDIDATES: Final = CatalogTable(EngineCandidate, "engine_choice.json#options", key="name")
-"""By preference."""
 ENGINE_RULES: Final = CatalogTable(EngineRule, "engine_choice.json#rules", key="options")
 
 

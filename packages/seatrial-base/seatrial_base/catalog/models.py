@@ -70,8 +70,8 @@ class ModelName:
     @property
     def version(self) -> tuple[int, ...]:
         """The version of the weights, for sorting; the lowest where there is none."""
-        found = next((detail for detail in self.details if _VERSION.fullmatch(detail)), "v")
-        return tuple(int(number) for number in found[1:].split(".") if number)
+        version = next((detail for detail in self.details if _VERSION.fullmatch(detail)), "v")
+        return tuple(int(number) for number in version[1:].split(".") if number)
 
 
 def split_precision(name: str) -> tuple[str, str | None, bool]:
@@ -81,9 +81,9 @@ def split_precision(name: str) -> tuple[str, str | None, bool]:
         The name of the model, the quantization (`None` for 16 bits), and whether the name told a precision at all.
     """
     for pattern, method in _NAMED_PRECISION:
-        found = pattern.search(name)
-        if found is not None:
-            return name[: found.start()], method, True
+        match = pattern.search(name)
+        if match is not None:
+            return name[: match.start()], method, True
     return name, None, False
 
 
@@ -91,8 +91,8 @@ def unsupported_format(name: str) -> str | None:
     """Return the format of the weights that a name tells and that can't be planned, as GGUF; `None` without one."""
     if split_precision(name)[2]:
         return None
-    found = _UNSUPPORTED.search(name)
-    return None if found is None else _FORMATS.get(found["format"].lower(), found["format"])
+    match = _UNSUPPORTED.search(name)
+    return None if match is None else _FORMATS.get(match["format"].lower(), match["format"])
 
 
 def read_name(text: str) -> ModelName:
@@ -170,8 +170,8 @@ class _Alias:
     max_context: int | None
 
 
+# Sorted by id.
 MODELS: Final = CatalogTable(Architecture, "models.json", key=lambda row: row.id.lower())
-"""Sorted by id."""
 _ALIASES: Final = CatalogTable(_Alias, "models.json#aliases", key=lambda row: row.alias.lower())
 
 
@@ -183,8 +183,8 @@ def find_model(model_id: str) -> Architecture | None:
     id itself is unknown (`tiiuae/falcon-40b-instruct`). The aliases of the catalog name the repositories for which
     that is not all, because they were renamed or ship another context length. Upper and lower case don't matter.
     """
-    asked = model_id.lower()
-    return _look_up(asked) or _look_up(_TUNED.sub("", asked, count=1))
+    name = model_id.lower()
+    return _look_up(name) or _look_up(_TUNED.sub("", name, count=1))
 
 
 def find_model_by_name(name: str) -> Architecture | None:
@@ -199,12 +199,14 @@ def find_model_by_name(name: str) -> Architecture | None:
     exact = find_model(name)
     if exact is not None:
         return exact
-    asked = read_name(name)
-    named = [each for each in _by_core().get(asked.core, ()) if _means(asked, each[0])] if asked.core else []
-    found = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
-    if not found:
+    requested = read_name(name)
+    named = (
+        [each for each in _by_core().get(requested.core, ()) if _means(requested, each[0])] if requested.core else []
+    )
+    candidates = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
+    if not candidates:
         return None
-    return min(found, key=lambda pair: _age(asked, *pair))[1]
+    return min(candidates, key=lambda pair: _age(requested, *pair))[1]
 
 
 def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -221,15 +223,15 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     exact = find_model_by_name(name)
     if exact is not None:
         return exact, exact.checkpoint_quantization
-    base, method, told = split_precision(name)
+    base, method, precision = split_precision(name)
     owner, _, plain = base.rpartition("/")
-    found = find_model_by_name(base)
-    if found is None and (told or owner.lower() in _REPUBLISHERS):
-        found = find_model_by_name(plain)
-    if found is None:
+    model = find_model_by_name(base)
+    if model is None and (precision or owner.lower() in _REPUBLISHERS):
+        model = find_model_by_name(plain)
+    if model is None:
         return None
-    quantization = method if told else found.checkpoint_quantization
-    return replace(found, checkpoint_quantization=quantization), quantization
+    quantization = method if precision else model.checkpoint_quantization
+    return replace(model, checkpoint_quantization=quantization), quantization
 
 
 def sister_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -237,16 +239,16 @@ def sister_model(name: str) -> tuple[Architecture, str | None] | None:
 
     `None` where no id has it, or several do, unless the name alone says which one (`find_model_by_name`).
     """
-    base, method, told = split_precision(name)
+    base, method, precision = split_precision(name)
     plain = base.rpartition("/")[2].lower()
     if "/" not in base:
         return None
     same = [model for model in MODELS.rows if model.id.rpartition("/")[2].lower() == plain]
-    found = same[0] if len(same) == 1 else find_model_by_name(plain)
-    if found is None:
+    sibling = same[0] if len(same) == 1 else find_model_by_name(plain)
+    if sibling is None:
         return None
-    quantization = method if told else found.checkpoint_quantization
-    return replace(found, checkpoint_quantization=quantization), quantization
+    quantization = method if precision else sibling.checkpoint_quantization
+    return replace(sibling, checkpoint_quantization=quantization), quantization
 
 
 def nearest_models(name: str) -> tuple[str, ...]:
@@ -255,10 +257,10 @@ def nearest_models(name: str) -> tuple[str, ...]:
     Compared are family, generation and size, and the owner where there is one; of releases that differ in neither, the
     oldest plain one is named.
     """
-    asked = read_name(name)
-    ids = _written_ids(with_owner=bool(asked.owner))
-    written = _written(asked, with_owner=bool(asked.owner))
-    return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
+    requested = read_name(name)
+    ids = _written_ids(with_owner=bool(requested.owner))
+    written = _written(requested, with_owner=bool(requested.owner))
+    return tuple(ids[match] for match in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
 
 
 @cache
@@ -278,26 +280,26 @@ def _written(name: ModelName, *, with_owner: bool) -> str:
     return " ".join((name.owner, *name.core) if with_owner else name.core)
 
 
-def _means(asked: ModelName, known: ModelName) -> bool:
+def _means(requested: ModelName, known: ModelName) -> bool:
     """Tell whether a name of the same core means another: what it says more must be the other's own."""
-    return asked.details <= known.details and asked.owner in ("", known.owner)
+    return requested.details <= known.details and requested.owner in ("", known.owner)
 
 
-def _age(asked: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
+def _age(requested: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
     """Order releases of one model: the oldest plain one first."""
-    return known.version, len(asked.tuned ^ known.tuned), architecture.max_context, architecture.id
+    return known.version, len(requested.tuned ^ known.tuned), architecture.max_context, architecture.id
 
 
 def _look_up(name: str) -> Architecture | None:
     alias = _ALIASES.get(name)
-    found = MODELS.get(alias.id.lower() if alias else name)
-    return replace(found, max_context=alias.max_context) if found and alias and alias.max_context else found
+    model = MODELS.get(alias.id.lower() if alias else name)
+    return replace(model, max_context=alias.max_context) if model and alias and alias.max_context else model
 
 
 @cache
 def _by_core() -> Mapping[tuple[str, ...], list[tuple[ModelName, str]]]:
-    found: dict[tuple[str, ...], list[tuple[ModelName, str]]] = {}
+    by_core: dict[tuple[str, ...], list[tuple[ModelName, str]]] = {}
     for written in (*(model.id for model in MODELS.rows), *(row.alias for row in _ALIASES.rows)):
         known = read_name(written.lower())
-        found.setdefault(known.core, []).append((known, written.lower()))
-    return found
+        by_core.setdefault(known.core, []).append((known, written.lower()))
+    return by_core

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CUSTOM = "AWS::CloudFormation::CustomResource"
 Handler: TypeAlias = Literal["create", "read", "update", "delete"]
 HANDLERS: Final[tuple[Handler, ...]] = ("create", "read", "update", "delete")
+# Types that templates have and whose schema names no rights, with the reason.
 WITHOUT_HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AWS::CDK::Metadata": "names the libraries that a template was made with; CloudFormation makes nothing of it",
@@ -32,7 +33,6 @@ WITHOUT_HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
         "Custom::*": "is a custom resource under a name of its own",
     }
 )
-"""Types that templates have and whose schema names no rights, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,16 @@ def find_resource_schema(resource_type: str) -> ResourceSchema | None:
 def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, object]) -> ResourceSchema:
     tagging = schema.get("tagging")
     tags = _path(str(tagging.get("tagProperty", ""))) if isinstance(tagging, dict) and tagging.get("taggable") else ""
+    handlers = schema.get("handlers")
+    permissions: dict[Handler, tuple[str, ...]] = {}
+    for name in HANDLERS:
+        handler = handlers.get(name) if isinstance(handlers, dict) else None
+        listed = handler.get("permissions") if isinstance(handler, dict) else None
+        if isinstance(listed, list):
+            permissions[name] = tuple(str(action) for action in listed)
     return ResourceSchema(
         resource_type=resource_type,
-        permissions=_permissions(schema.get("handlers")),
+        permissions=MappingProxyType(permissions),
         create_only=_paths(schema, "createOnlyProperties"),
         conditional_create_only=_paths(schema, "conditionalCreateOnlyProperties"),
         read_only=_paths(schema, "readOnlyProperties"),
@@ -89,16 +96,6 @@ def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, obj
     )
 
 
-def _permissions(handlers: object) -> Mapping[Handler, tuple[str, ...]]:
-    found: dict[Handler, tuple[str, ...]] = {}
-    for name in HANDLERS:
-        handler = handlers.get(name) if isinstance(handlers, dict) else None
-        listed = handler.get("permissions") if isinstance(handler, dict) else None
-        if isinstance(listed, list):
-            found[name] = tuple(str(action) for action in listed)
-    return MappingProxyType(found)
-
-
 def _paths(schema: Mapping[str, object], keyword: str) -> tuple[str, ...]:
     listed = schema.get(keyword, [])
     return tuple(sorted(_path(str(pointer)) for pointer in listed)) if isinstance(listed, list) else ()
@@ -108,8 +105,8 @@ def _path(pointer: str) -> str:
     return pointer.removeprefix("/properties/").replace("/", ".")
 
 
+# Sorted by type.
 RESOURCE_SCHEMAS: Final = CatalogTable(_schema, "resource_schemas.json", key="resource_type")
-"""Sorted by type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +281,8 @@ class NamedKey:
 
 
 CONDITIONS: Final = CatalogTable(HandlerCondition, "handler_conditions.json#conditions")
+# What schemas leave out.
 ADDED_RIGHTS: Final = CatalogTable(AddedRight, "handler_conditions.json#added", key="resource_type")
-"""What schemas leave out."""
 PASSED_ROLES: Final = CatalogTable(PassedRole, "handler_conditions.json#roles", key="resource_type")
 NAMED_KEYS: Final = CatalogTable(NamedKey, "handler_conditions.json#keys", key="resource_type")
 
@@ -328,10 +325,10 @@ def conditions_of(resource_type: str, handler: Handler, action: str) -> Iterator
 def values_at(properties: Mapping[str, Value], path: str) -> list[Value]:
     """Return the values of a path; `*` stands for each item of a list."""
     first, *rest = path.split(".")
-    found = [properties[first]] if first in properties else []
+    values = [properties[first]] if first in properties else []
     for name in rest:
-        found = [value for each in found for value in _below(each, name)]
-    return found
+        values = [value for each in values for value in _below(each, name)]
+    return values
 
 
 def _below(value: Value, name: str) -> list[Value]:

@@ -61,6 +61,7 @@ class EmbeddedAwsArguments:
 def _main() -> int:
     """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
     arguments = _arguments()
+    # Before anything is written: the folder will hold the access key.
     os.umask(PRIVATE)
     lock = hold_lock(arguments.state_dir)
     if lock is None:
@@ -71,7 +72,8 @@ def _main() -> int:
     scratch = server_scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
-    os.environ.clear()  # functions inherit what is left
+    # Functions inherit what is left.
+    os.environ.clear()
     os.environ.update(function_environment(process, scratch=scratch, verbose=arguments.verbose))
     with lock:
         # `asyncio.run` would wait for threads that await functions
@@ -79,7 +81,8 @@ def _main() -> int:
         if lock.is_ours():
             lock.clean()
     sys.stdout.flush()
-    os._exit(0)  # MiniStack leaves threads that nobody waits for
+    # MiniStack leaves threads that nobody waits for.
+    os._exit(0)
 
 
 T = TypeVar("T")
@@ -133,7 +136,8 @@ async def _serve(
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
-    faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
+    # Tells in the log where every thread is.
+    faulthandler.register(signal.SIGUSR1)
     asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -168,7 +172,8 @@ async def _serve(
     finally:
         watch.cancel()
         cloud.running.close()
-        lambda_runtime.reset()  # ends every function
+        # Ends every function.
+        lambda_runtime.reset()
 
 
 def _server_config(arguments: EmbeddedAwsArguments) -> Config:
@@ -178,7 +183,8 @@ def _server_config(arguments: EmbeddedAwsArguments) -> Config:
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
     config.accesslog = "-" if arguments.verbose else None
-    config.access_log_format = "%(m)s %(U)s %(s)s"  # no query: a presigned one is a credential
+    # No query: a presigned one is a credential.
+    config.access_log_format = "%(m)s %(U)s %(s)s"
     config.graceful_timeout = 0.5
     config.shutdown_timeout = 2.0
     return config

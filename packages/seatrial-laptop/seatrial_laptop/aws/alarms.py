@@ -88,6 +88,7 @@ class AlarmRule:
 
     def end_s(self, now_s: float) -> float:
         """Return when the last whole period ended."""
+        # Virtual seconds are floats: a moment just below the end of a period is its end.
         return math.floor(now_s / self.period_s + 1e-6) * self.period_s
 
     def look(self, history: MetricHistory, now_s: float) -> Datapoints:
@@ -138,6 +139,7 @@ def alarm_rule(alarm: Document) -> AlarmRule | None:
         metric=text_member(alarm, "MetricName"),
         dimensions=metric_dimensions(children(alarm, "Dimensions")),
         statistic=computed,
+        # A period shorter than a sample would have no data most of the time.
         period_s=max(float(whole(alarm, "Period", 60)), SAMPLE_S),
         periods=periods,
         datapoints=whole(alarm, "DatapointsToAlarm", periods),
@@ -236,13 +238,13 @@ class Evaluation:
     book: AlarmBook
     history: MetricHistory
     _ended_s: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, StateValue] = field(default_factory=dict)
+    _states: dict[str, StateValue] = field(default_factory=dict)
 
     def evaluate(self, now_s: float) -> None:
         """Evaluate the alarms whose last whole period wasn't looked at before."""
         alarms = {text_member(alarm, "AlarmName"): alarm for alarm in self.book.alarms()}
-        for name in self._told.keys() - alarms.keys():
-            del self._told[name], self._ended_s[name]
+        for name in self._states.keys() - alarms.keys():
+            del self._states[name], self._ended_s[name]
         for name, alarm in alarms.items():
             rule = alarm_rule(alarm)
             if rule and self._ended_s.get(name) != rule.end_s(now_s):
@@ -251,16 +253,17 @@ class Evaluation:
 
     def _evaluate(self, name: str, alarm: Document, rule: AlarmRule, datapoints: Datapoints) -> None:
         now = StateValue(text_member(alarm, "StateValue"))
-        set_by_user = now is not self._told.setdefault(name, StateValue.INSUFFICIENT_DATA)
+        # A state that is not the one set here last is a user's: it holds until there is data.
+        set_by_user = now is not self._states.setdefault(name, StateValue.INSUFFICIENT_DATA)
         if set_by_user and all(value is None for value in datapoints):
             return
         state = rule.state(datapoints) or now
-        self._told[name] = state
+        self._states[name] = state
         if state is not now:
             self.book.set_state(name, state, _reason(rule, datapoints))
 
 
 def _reason(rule: AlarmRule, datapoints: Datapoints) -> str:
     known = [f"{value:g}" for value in datapoints if value is not None]
-    told = f"{len(known)} of the last {rule.periods} periods have data [{', '.join(known)}]"
-    return f"Threshold Crossed: {told}; {rule.statistic} {rule.comparison} {rule.threshold:g}"[:1023]
+    counted = f"{len(known)} of the last {rule.periods} periods have data [{', '.join(known)}]"
+    return f"Threshold Crossed: {counted}; {rule.statistic} {rule.comparison} {rule.threshold:g}"[:1023]

@@ -98,6 +98,7 @@ class AsynchronousCalls:
 
     def begin(self, function: Document, event: object) -> None:
         """Call a function, and again when it fails; return at once."""
+        # The account and the Region of the request are in the context.
         work = contextvars.copy_context()
         threading.Thread(target=work.run, args=(self.make, function, event), name="call", daemon=True).start()
 
@@ -108,16 +109,17 @@ class AsynchronousCalls:
         ends_s = self.clock.now_s() + whole(config, "MaximumEventAgeInSeconds", LONGEST_AGE_S)
         failures, throttle_s = 0, 1.0
         while True:
-            told = self.call(function, event)
-            if not told.get("error"):
+            result = self.call(function, event)
+            if not result.get("error"):
                 return
-            if told.get("throttle"):
+            # A throttled call is no failure: it is repeated until the event is too old.
+            if result.get("throttle"):
                 wait_s, throttle_s = throttle_s, min(2 * throttle_s, LONGEST_THROTTLE_S)
             else:
                 failures += 1
                 wait_s = RETRY_S * failures
             if failures > retries or self.clock.now_s() + wait_s > ends_s:
-                _tell_failure(function, event, told)
+                _tell_failure(function, event, result)
                 return
             self.clock.wait(wait_s)
 
@@ -128,12 +130,12 @@ def _invoke_config(function: Document) -> Document:
     return dict(kept) if isinstance(kept, dict) else {}
 
 
-def _tell_failure(function: Document, event: object, told: Document) -> None:
+def _tell_failure(function: Document, event: object, result: Document) -> None:
     described = child(function, "config")
     destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
     arn = text_member(destination, "Destination") or text_member(child(described, "DeadLetterConfig"), "TargetArn")
     if arn:
-        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, told)  # noqa: SLF001 (the contract)
+        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
 
 
 def _call_again(clock: VirtualClock) -> None:
@@ -168,11 +170,11 @@ def _event(payload: str) -> object:
 
 
 Call = ParamSpec("Call")
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
-def _asynchronous(theirs: Callable[Call, Told]) -> Callable[Call, Told]:
-    def call(*arguments: Call.args, **named: Call.kwargs) -> Told:
+def _asynchronous(theirs: Callable[Call, Result]) -> Callable[Call, Result]:
+    def call(*arguments: Call.args, **named: Call.kwargs) -> Result:
         token = _is_asynchronous.set(True)
         try:
             return theirs(*arguments, **named)
@@ -214,7 +216,8 @@ def serve_function_clock(clock: VirtualClock, folder: Path) -> str:
 
 def _accept(clock: VirtualClock, listener: Listener) -> None:
     while True:
-        with suppress(OSError, EOFError, ValueError):  # whoever has no key
+        # A caller without the key ends here, and the next one is awaited.
+        with suppress(OSError, EOFError, ValueError):
             connection = listener.accept()
             threading.Thread(target=_sleep, args=(clock, connection), name="function-sleeps", daemon=True).start()
 

@@ -97,21 +97,21 @@ def delete_expired(client: S3Client, bucket: str, now: datetime) -> None:
 
 def _expired(client: S3Client, bucket: str, chosen: Document, before: datetime) -> Iterator[str]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=text_member(chosen, "Prefix"))
-    for found in [each for page in pages for each in page.get("Contents", [])]:
-        if found["LastModified"] <= before and _has_size(found, chosen) and _has_tags(client, bucket, found, chosen):
-            yield found["Key"]
+    for stored in [each for page in pages for each in page.get("Contents", [])]:
+        if stored["LastModified"] <= before and _has_size(stored, chosen) and _has_tags(client, bucket, stored, chosen):
+            yield stored["Key"]
 
 
-def _has_size(found: ObjectTypeDef, chosen: Document) -> bool:
+def _has_size(stored: ObjectTypeDef, chosen: Document) -> bool:
     least, most = chosen.get("ObjectSizeGreaterThan", -1), chosen.get("ObjectSizeLessThan", math.inf)
     if not isinstance(least, int) or not isinstance(most, int | float):
         raise TypeError(f"not sizes: {least!r}, {most!r}")
-    return least < found["Size"] < most
+    return least < stored["Size"] < most
 
 
-def _has_tags(client: S3Client, bucket: str, found: ObjectTypeDef, chosen: Document) -> bool:
+def _has_tags(client: S3Client, bucket: str, stored: ObjectTypeDef, chosen: Document) -> bool:
     wanted: Iterable[Document] = children(chosen, "Tags")
     if not wanted:
         return True
-    tags = client.get_object_tagging(Bucket=bucket, Key=found["Key"])["TagSet"]
+    tags = client.get_object_tagging(Bucket=bucket, Key=stored["Key"])["TagSet"]
     return all(dict(each) in [dict(tag) for tag in tags] for each in wanted)

@@ -40,6 +40,8 @@ def end_on_signals() -> None:
     A job in the background is started with Ctrl-C ignored: that is undone. `nohup` is not.
     """
     for number in ENDING:
+        # `nohup` ignores SIGHUP on purpose; a shell lets every job of the background ignore Ctrl-C, which is
+        # undone.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_by_signal)
 

@@ -86,7 +86,8 @@ class Container:
                     task.cancel()
             await asyncio.gather(answer, gone, return_exceptions=True)
         except LoopbackError:
-            pass  # a port scan or a client that left in the middle of its request
+            # A port scan or a client that left in the middle of its request.
+            pass
         finally:
             writer.close()
 
@@ -118,7 +119,7 @@ class Container:
         elif request.path == METRICS and self.settings.wire_format is not WireFormat.TGI:
             # As vLLM reports its queue. The KV cache's share is that of the tokens that running requests may take;
             # llama.cpp preempts none.
-            told = {
+            metrics = {
                 "vllm:num_requests_running": self.admission.running,
                 "vllm:num_requests_waiting": self.admission.waiting,
                 "vllm:kv_cache_usage_perc": self.admission.tokens_share,
@@ -127,7 +128,7 @@ class Container:
             await reply.send(
                 HTTPStatus.OK,
                 "".join(
-                    f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in told.items()
+                    f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in metrics.items()
                 ).encode(),
                 {"content-type": "text/plain", **ENGINE_HEADER},
             )
@@ -155,7 +156,8 @@ class Container:
             await self._refuse(reply, overloaded_status(wire_format), "Model is overloaded", "overloaded")
         except EngineError as failure:
             if reply.begun:
-                return  # the missing end of the chunks tells the client
+                # The missing end of the chunks tells the client.
+                return
             status = HTTPStatus.FAILED_DEPENDENCY if wire_format is WireFormat.TGI else HTTPStatus.INTERNAL_SERVER_ERROR
             await self._refuse(reply, status, str(failure), "generation")
 
@@ -224,7 +226,8 @@ async def _stream(
             await reply.end()
             return
         tokens.append(item)
-        if len(tokens) < output_tokens:  # the last one waits for the usage, which follows at once
+        # The last one waits for the usage, which follows at once.
+        if len(tokens) < output_tokens:
             await reply.chunk(answer.token(len(tokens) - 1, item))
 
 
@@ -284,12 +287,14 @@ class Admission:
     def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         if entry in self._queue:
             self._queue.remove(entry)
-        else:  # its turn had come in the same moment: give the place back
+        else:
+            # Its turn had come in the same moment: give the place back.
             self.running -= 1
             self._free_tokens += entry[0]
         self._start_next()
 
     def _start_next(self) -> None:
+        # Strictly in the order of arrival: a small request waits behind a large one.
         while self._queue and self.running < self._slots and self._queue[0][0] <= self._free_tokens:
             tokens, turn = self._queue.popleft()
             self.running += 1

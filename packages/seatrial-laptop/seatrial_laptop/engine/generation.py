@@ -205,8 +205,8 @@ def _functions(tools: object) -> dict[str, Mapping[str, object]]:
     functions = [tool.get("function") if isinstance(tool, dict) else None for tool in listed]
     if not functions or not all(isinstance(function, dict) and "name" in function for function in functions):
         raise BadRequest("`tools` must be a list of functions with a name")
-    found = (function for function in functions if isinstance(function, dict))
-    return {str(function["name"]): function.get("parameters") or {"type": "object"} for function in found}
+    described = (function for function in functions if isinstance(function, dict))
+    return {str(function["name"]): function.get("parameters") or {"type": "object"} for function in described}
 
 
 class BadRequest(Exception):  # noqa: N818 (an answer to the client, not a failure)

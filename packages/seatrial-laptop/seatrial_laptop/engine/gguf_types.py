@@ -87,7 +87,8 @@ def quantize_file(source: Path, target: Path, kind: GgufType) -> None:
         writer = gguf.GGUFWriter(part, str(field.contents()))
         for metadata_field in reader.fields.values():
             if metadata_field.name.startswith("GGUF.") or metadata_field.name == "general.architecture":
-                continue  # the writer writes them
+                # The writer writes them.
+                continue
             metadata_kind = metadata_field.types[0]
             inner = metadata_field.types[-1] if metadata_kind is gguf.GGUFValueType.ARRAY else None
             writer.add_key_value(metadata_field.name, metadata_field.contents(), metadata_kind, sub_type=inner)

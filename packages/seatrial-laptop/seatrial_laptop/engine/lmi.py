@@ -83,15 +83,15 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
 
 def options_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Read the options that the container's environment holds, under the names of `serving.properties`."""
-    found = {RENAMED_ENVIRONMENT[name]: value for name, value in environment.items() if name in RENAMED_ENVIRONMENT}
+    options = {RENAMED_ENVIRONMENT[name]: value for name, value in environment.items() if name in RENAMED_ENVIRONMENT}
     for name, value in environment.items():
         if name in RENAMED_ENVIRONMENT:
             continue
         if name.startswith("OPTION_"):
-            found[f"option.{_key(name, 'OPTION_')}"] = value
+            options[f"option.{_key(name, 'OPTION_')}"] = value
         elif name.startswith("SERVING_"):
-            found[_key(name, "SERVING_")] = value
-    return found
+            options[_key(name, "SERVING_")] = value
+    return options
 
 
 def djl_minor(image: str) -> int:

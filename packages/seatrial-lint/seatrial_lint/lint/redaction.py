@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "(hidden)"
-_SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
+# A shorter value is hidden by no search: it stands in other words too.
+_SHORTEST = 4
 _SHORTEST_DISTINCT = 8
-_ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")  # words and numbers, which messages are made of
+# Words and numbers, which messages are made of.
+_ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")
 _OF_WORD = re.compile("[A-Za-z0-9_]")
-_TELLS_NO_VALUE = "SEA330"  # that a secret is there
-_COVER = "\ue000"  # of Unicode's private use area: stands for one character of a secret
+# That a secret is there.
+_TELLS_NO_VALUE = "SEA330"
+# Of Unicode's private use area: stands for one character of a secret.
+_COVER = "\ue000"
 
 
 @dataclass(slots=True)
@@ -68,11 +72,11 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_file[finding.place.file].append(finding)
-    for file, found in by_file.items():
+    for file, judged in by_file.items():
         known = secrets.get(file, _FileSecrets())
-        words = "\n".join(f"{one.message}\n{one.hint}" for one in found) if known.distinct else ""
+        words = "\n".join(f"{one.message}\n{one.hint}" for one in judged) if known.distinct else ""
         distinct = [secret for secret in known.distinct if secret in words]
-        for one in found:
+        for one in judged:
             own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.field, ())
             message, hint = one.message, one.hint
             # The longest first: a secret may be a part of another one.
@@ -89,14 +93,14 @@ def _without(text: str, secret: str) -> str:
     """
     parts: list[str] = []
     at = 0
-    found = text.find(secret)
-    while found >= 0:
-        end = found + len(secret)
-        if _OF_WORD.match(text[found - 1 : found]) or _OF_WORD.match(text, end):
-            found = text.find(secret, found + 1)
+    start = text.find(secret)
+    while start >= 0:
+        end = start + len(secret)
+        if _OF_WORD.match(text[start - 1 : start]) or _OF_WORD.match(text, end):
+            start = text.find(secret, start + 1)
             continue
-        parts += [text[at:found], HIDDEN]
-        at, found = end, text.find(secret, end)
+        parts += [text[at:start], HIDDEN]
+        at, start = end, text.find(secret, end)
     return "".join((*parts, text[at:]))
 
 

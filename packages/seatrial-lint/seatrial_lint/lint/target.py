@@ -69,7 +69,8 @@ _ROLLING: dict[str, DialectName] = {
     "scheduler": "lmi-python",
     "disable": "lmi-python",
 }
-ASYNC_BY_DEFAULT = (17,)  # LMI 17: LmiConfigRecommender turns the asynchronous handler on
+# LMI 17: LmiConfigRecommender turns the asynchronous handler on.
+ASYNC_BY_DEFAULT = (17,)
 Handler = Literal["own", "user", "java"]
 
 OWN_HANDLERS = "djl_python"
@@ -249,8 +250,8 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
         return dialect
     if version is not None and not engine_versions.has_dialect(engine_versions.DIALECTS[on_gpus], version):
         return dialect if engine_versions.has_dialect(engine_versions.DIALECTS[dialect], version) else None
-    told = any(entry.key.startswith(marks) for entry in source.entries)
-    return dialect if told and version is None else None
+    marked = any(entry.key.startswith(marks) for entry in source.entries)
+    return dialect if marked and version is None else None
 
 
 def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None:
@@ -266,9 +267,11 @@ def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None
 def _of_rolling_batch(written: dict[str, str], version: Version | None, number: Version) -> DialectName | None:
     rolling = written.get("rolling_batch", "")
     if rolling == "lmi-dist" and version is not None and number > LAST_LMI_DIST:
-        return "lmi-vllm"  # rewritten by the Java side, with a warning
+        # Rewritten by the Java side, with a warning.
+        return "lmi-vllm"
     if is_accelerate_trap(written, number):
-        return "lmi-async"  # what was meant; a rule says what happens
+        # What was meant; a rule says what happens.
+        return "lmi-async"
     if rolling in _ROLLING:
         return _ROLLING[rolling]
     is_deepspeed = written.get("engine", "").lower() == "deepspeed" or "deepspeed" in written.get("entryPoint", "")

@@ -96,8 +96,8 @@ class CloudWatchPromQl:
 
     def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         """Ask, as `PromQl` says."""
-        asked = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
-        status, answer = self._post(urlencode(asked).encode())
+        form = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
+        status, answer = self._post(urlencode(form).encode())
         if status != HTTPStatus.OK:
             raise ValueError(f"HTTP {status}: {answer.decode(errors='replace')[:400]}")
         return tuple(_series(json.loads(answer)))
@@ -157,10 +157,10 @@ def _series(answer: object) -> Iterator[MetricSeries]:
         ValueError: It isn't Prometheus' answer to a query over a stretch of time.
     """
     data = answer.get("data") if isinstance(answer, dict) else None
-    found = data.get("result") if isinstance(data, dict) else None
-    if not isinstance(found, list):
+    series = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(series, list):
         raise ValueError("the answer has no `data.result`")  # noqa: TRY004 (what came over the wire is a value)
-    for row in found:
+    for row in series:
         labels, values = (row.get("metric"), row.get("values")) if isinstance(row, dict) else (None, None)
         if not isinstance(labels, dict) or not isinstance(values, list):
             raise ValueError("a series of the answer has no `metric` or no `values`")  # noqa: TRY004 (likewise)
@@ -168,28 +168,28 @@ def _series(answer: object) -> Iterator[MetricSeries]:
         yield MetricSeries({str(name): str(value) for name, value in labels.items()}, samples)
 
 
+# The shortest time between two publications.
 STEP_S: Final = 10.0
-"""The shortest time between two publications."""
 COMPONENT_LABEL: Final = "aws.sagemaker.inference_component.name"
 ENDPOINT_LABEL: Final = "aws.sagemaker.endpoint.name"
 VARIANT_LABEL: Final = "aws.sagemaker.variant.name"
+# A label of the embedded AWS alone: what measured in place of an engine and its accelerators.
 SIMULATED_LABEL: Final = "seatrial.simulated_by"
-"""A label of the embedded AWS alone: what measured in place of an engine and its accelerators."""
 RUNNING: Final = ("vllm:num_requests_running", "sglang:num_running_reqs")
 WAITING: Final = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
+# Shares, 0 to 1, in spite of the name; the second is that of vLLM's older releases.
 KV_CACHE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
-"""Shares, 0 to 1, in spite of the name; the second is that of vLLM's older releases."""
+# Counters, since the engine started; SGLang's name changed.
 PREEMPTIONS: Final = (
     "vllm:num_preemptions_total",
     "sglang:num_retracted_requests_total",
     "sglang:num_retracted_reqs_total",
 )
-"""Counters, since the engine started; SGLang's name changed."""
+# Percent.
 GPU: Final = ("DCGM_FI_DEV_GPU_UTIL",)
-"""Percent."""
 GPU_USED: Final = ("DCGM_FI_DEV_FB_USED",)
+# MiB.
 GPU_FREE: Final = ("DCGM_FI_DEV_FB_FREE",)
-"""MiB."""
 PERCENT: Final = 100.0
 
 
@@ -265,8 +265,8 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
 
 
 COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
+# Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide).
 GPU_METRICS: Final = {"gpu": "GPUUtilizationNormalized", "memory": "GPUMemoryUtilizationNormalized"}
-"""Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide)."""
 GPU_PERIOD_S: Final = 60
 
 
@@ -291,8 +291,8 @@ def with_component_gpus(
         StartTime=datetime.fromtimestamp(from_s - GPU_PERIOD_S, UTC),
         EndTime=datetime.fromtimestamp(to_s + GPU_PERIOD_S, UTC),
     )
-    found = {result["Id"]: _minutes(result) for result in answer["MetricDataResults"]}
-    gpu, memory = found.get("gpu", ()), found.get("memory", ())
+    minutes = {result["Id"]: _minutes(result) for result in answer["MetricDataResults"]}
+    gpu, memory = minutes.get("gpu", ()), minutes.get("memory", ())
     free = tuple((at, PERCENT - value) for at, value in memory)
     return replace(series, gpu=_one(gpu), gpu_used=_one(memory), gpu_free=_one(free))
 

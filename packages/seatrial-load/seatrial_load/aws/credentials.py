@@ -127,10 +127,10 @@ def _chain_of_boto3() -> Refreshable:
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
     with _explained():
-        found = boto3.Session().get_credentials()
-    if found is None:
+        credentials = boto3.Session().get_credentials()
+    if credentials is None:
         raise _none()
-    return found
+    return credentials
 
 
 @contextmanager

@@ -95,12 +95,12 @@ def _signing_key(secret: str, scope: str) -> bytes:
 
 
 PREFIX: Final = "sagemaker-api-key-"
+# The host that is signed, in every Region; the request goes elsewhere.
 HOST: Final = "sagemaker.amazonaws.com"
-"""The host that is signed, in every Region; the request goes elsewhere."""
 ACTION: Final = "CallWithBearerToken"
 VERSION: Final = "&Version=1"
+# The longest life that a token may have.
 LONGEST_S: Final = 43_200
-"""The longest life that a token may have."""
 NOTHING_SHA256: Final = sha256(b"").hexdigest()
 
 
@@ -120,7 +120,7 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
         raise ValueError(f"a token holds 1 to {LONGEST_S:,} s, not {expires_s:,}")
     timestamp = now.strftime(TIMESTAMP_FORM)
     scope = scope_of(timestamp, region, SERVICE)
-    asked = {
+    query = {
         "Action": ACTION,
         "X-Amz-Algorithm": ALGORITHM,
         "X-Amz-Credential": f"{credentials.access_key_id}/{scope}",
@@ -129,7 +129,7 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
         "X-Amz-SignedHeaders": "host",
         **({"X-Amz-Security-Token": credentials.session_token} if credentials.session_token else {}),
     }
-    canonical = "&".join(sorted(f"{name}={quote(value, safe='-_.~')}" for name, value in asked.items()))
+    canonical = "&".join(sorted(f"{name}={quote(value, safe='-_.~')}" for name, value in query.items()))
     request = f"POST\n/\n{canonical}\nhost:{HOST}\n\nhost\n{NOTHING_SHA256}"
     signed = f"{canonical}&X-Amz-Signature={signature(credentials, timestamp, scope, request)}"
     return PREFIX + b64encode(f"{HOST}/?{signed}{VERSION}".encode()).decode()

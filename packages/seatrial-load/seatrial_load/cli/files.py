@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.options import TrialFiles
     from seatrial_load.documents.progress import Watch
-    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
 
@@ -112,13 +112,9 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    return replace(request, workload=workload, load=_replay(request.load))
-
-
-def _replay(load: Load) -> Load:
     from seatrial_load.documents.request import closed_loop
 
-    return replace(closed_loop(load), arrival="replay")
+    return replace(request, workload=workload, load=replace(closed_loop(request.load), arrival="replay"))
 
 
 def check_folder(path: Path | None) -> None:
@@ -226,8 +222,8 @@ class _Records:
                 self._held.__exit__(OSError, gone, None)
 
 
+# Runs a trial with a watch of its own and shows it.
 Show: TypeAlias = "Callable[[TrialRequest, Callable[[Watch], TrialResult]], TrialResult]"
-"""Runs a trial with a watch of its own and shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,10 +65,10 @@ def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
     """Return a level as one line of words, where there is no table."""
     load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
     load = f"{load.removesuffix('/s')} requests/s" if level.is_open else f"concurrency {load}"
-    told = f"{answered} succeeded" + (f": {remark}" if remark else "")
+    outcome = f"{answered} succeeded" + (f": {remark}" if remark else "")
     if not level.succeeded:
-        return f"{load}: {told}"
-    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {told}"
+        return f"{load}: {outcome}"
+    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {outcome}"
 
 
 def _p95(measured: Distribution | None) -> str:
@@ -145,7 +145,7 @@ def result_lines(result: TrialResult) -> Iterator[str]:
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
     """Return what is doubtful of the answers."""
-    return (f"doubt: {told}" for told in told_doubts(result))
+    return (f"doubt: {doubt}" for doubt in told_doubts(result))
 
 
 def unmeasured_lines(result: TrialResult) -> Iterator[str]:

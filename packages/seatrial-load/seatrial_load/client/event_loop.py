@@ -287,8 +287,8 @@ def repetition_of(exchange: Exchange, most: int) -> Repetition | None:
     if failure is None or failure.error not in REPEATED:
         return None
     head = exchange.inbox.head
-    asked_s = retry_after_s(head.headers) if head else 0.0
-    return Repetition(failure.error, max(backoff_s(exchange.index, repetitions), asked_s))
+    retry_after = retry_after_s(head.headers) if head else 0.0
+    return Repetition(failure.error, max(backoff_s(exchange.index, repetitions), retry_after))
 
 
 def backoff_s(index: int, repetitions: int) -> float:
@@ -332,13 +332,13 @@ def _date(text: str) -> datetime | None:
 
 CONNECT_TIMEOUT_S = 10.0
 SWEEP_INTERVAL_S = 0.1
+# A burst of requests is sent in pieces, so that answers which arrive meanwhile aren't read late.
 SENDS_PER_TURN = 16
-"""A burst of requests is sent in pieces, so that answers which arrive meanwhile aren't read late."""
 MAX_AHEAD_BYTES = 67_108_864
+# A request that was written ahead and waited for so long is written anew: AWS takes a signature for five minutes.
 STALE_S = 60.0
-"""A request that was written ahead and waited for so long is written anew: AWS takes a signature for five minutes."""
+# An answer that a further turn waits for is read after so long though others arrive: one after each look.
 UNREAD_S = 0.005
-"""An answer that a further turn waits for is read after so long though others arrive: one after each look."""
 ENOUGH_SHARE = 0.02
 TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
 
@@ -526,13 +526,13 @@ class Loop:
         if conversations is None or not self._unread or self._taken >= self._wanted:
             return False
         ended, exchange = self._unread.popleft()
-        said = conversations.read(exchange)
-        if said is None:
+        text = conversations.read(exchange)
+        if text is None:
             return True
         index, rest = ended.rest[0], ended.rest[1:]
         at_s = exchange.ended_s + conversations.delay_s(index)
         further = Errand(
-            index=index, taken_s=at_s, sent_s=at_s, answers=(*ended.answers, said), rest=rest, turn=ended.turn + 1
+            index=index, taken_s=at_s, sent_s=at_s, answers=(*ended.answers, text), rest=rest, turn=ended.turn + 1
         )
         is_soon = at_s - self._clock() < SWEEP_INTERVAL_S
         heappush(self._waiting, (at_s, index, further, self._written_again(index, further) if is_soon else b""))

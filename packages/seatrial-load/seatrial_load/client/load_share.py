@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
+# A worker whose connections were open so long after the common start didn't load beside the others.
 LATE_START_S = 0.25
-"""A worker whose connections were open so long after the common start didn't load beside the others."""
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
 
@@ -151,7 +151,7 @@ def send_worker_share(
         own = talks.numbers[order.worker :: order.workers]
         wave = replace(wave, conversations=replace(talks, numbers=own))
     dial = tools.dial_to(writer)
-    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
+    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if crew.stopped is not None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 LEAST_ANSWER_BYTES: Final = 8 * MIB
+# An engine spends 60 to 500 bytes on a token, with log-probabilities some 1,000.
 ANSWER_BYTES_PER_TOKEN: Final = 2_048
-"""An engine spends 60 to 500 bytes on a token, with log-probabilities some 1,000."""
 LEAST_WAVE_BYTES: Final = 128 * MIB
+# A token of an honest answer is kept in 30 to 130 bytes, folded (`Inbox`).
 WAVE_BYTES_PER_TOKEN: Final = 192
-"""A token of an honest answer is kept in 30 to 130 bytes, folded (`Inbox`)."""
 LEAST_TOKENS_PER_REQUEST: Final = 512
 
 
@@ -45,8 +45,8 @@ class Limits:
         return Limits(answer_bytes=self.answer_bytes, wave_bytes=self.wave_bytes // workers)
 
 
+# Those of a wave of which nothing is known.
 LEAST: Final = Limits()
-"""Those of a wave of which nothing is known."""
 
 
 def limits_of(workload: Workload, requests: int) -> Limits:

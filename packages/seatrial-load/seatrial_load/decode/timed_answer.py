@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from seatrial_load.payload.answer import Fragment, Token
 
 
+# Names of models that are kept of one answer.
 MOST_MODELS: Final = 4
-"""Names of models that are kept of one answer."""
 _FAILURE_WORDS: Mapping[FinishReason, ErrorClass] = {
     FinishReason.ERROR: "model_error",
     FinishReason.ABORT: "aborted",
@@ -168,31 +168,31 @@ class TimedAnswerReader:
             ProtocolError: The text isn't JSON of a known shape.
         """
         try:
-            said = read_fragment(parse_json(text))
+            fragment = read_fragment(parse_json(text))
         except AnswerError as malformed:
             raise ProtocolError(malformed.problems[0].message) from malformed
         self._at_s = at_s
-        for piece in said.pieces:
-            told = (piece.reasoning or "") + piece.text
-            self._events.append(TokenEvent(at_s, told or _text_of(piece.tokens)))
-        if said.model and said.model not in self._models and len(self._models) < MOST_MODELS:
-            self._models += (said.model,)
-        self._reported_tokens = self._reported_tokens if said.output_tokens is None else said.output_tokens
-        self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
-        if said.cached_tokens is not None:
-            self._cached_tokens = said.cached_tokens
-        if said.is_plural or said.calls_tool or said.has_other_output:
-            self._is_plural = self._is_plural or said.is_plural
-            self._calls_tool = self._calls_tool or said.calls_tool
-            self._has_other_output = self._has_other_output or said.has_other_output
-        if said.ended or said.failure is not None:
-            self._end(said)
+        for piece in fragment.pieces:
+            generated = (piece.reasoning or "") + piece.text
+            self._events.append(TokenEvent(at_s, generated or _text_of(piece.tokens)))
+        if fragment.model and fragment.model not in self._models and len(self._models) < MOST_MODELS:
+            self._models += (fragment.model,)
+        self._reported_tokens = self._reported_tokens if fragment.output_tokens is None else fragment.output_tokens
+        self._input_tokens = self._input_tokens if fragment.input_tokens is None else fragment.input_tokens
+        if fragment.cached_tokens is not None:
+            self._cached_tokens = fragment.cached_tokens
+        if fragment.is_plural or fragment.calls_tool or fragment.has_other_output:
+            self._is_plural = self._is_plural or fragment.is_plural
+            self._calls_tool = self._calls_tool or fragment.calls_tool
+            self._has_other_output = self._has_other_output or fragment.has_other_output
+        if fragment.ended or fragment.failure is not None:
+            self._end(fragment)
 
-    def _end(self, said: Fragment) -> None:
-        self._failure = self._failure or _failure_of(said)
-        self._finished = self._finished or said.ended
-        self._finish_reason = self._finish_reason if said.reason is None else str(said.reason)
-        self._text = said.text or said.reasoning or _text_of(said.tokens) or self._text
+    def _end(self, fragment: Fragment) -> None:
+        self._failure = self._failure or _failure_of(fragment)
+        self._finished = self._finished or fragment.ended
+        self._finish_reason = self._finish_reason if fragment.reason is None else str(fragment.reason)
+        self._text = fragment.text or fragment.reasoning or _text_of(fragment.tokens) or self._text
 
     def _read_line(self, at_s: float, line: bytes) -> None:
         self.documents += 1
@@ -218,26 +218,26 @@ def _text_of(tokens: tuple[Token, ...] | None) -> str:
     return "".join(token.text for token in tokens or () if not token.special)
 
 
-def _failure_of(said: Fragment) -> Failure | None:
-    if said.failure is not None:
-        return failure_of_type(said.failure.kind, said.failure.message, code=said.failure.code)
-    if said.reason is None:
+def _failure_of(fragment: Fragment) -> Failure | None:
+    if fragment.failure is not None:
+        return failure_of_type(fragment.failure.kind, fragment.failure.message, code=fragment.failure.code)
+    if fragment.reason is None:
         return None
-    error = _FAILURE_WORDS.get(FINISH_WORDS.get(str(said.reason), FinishReason.OTHER))
-    return error and Failure(error, f"the engine ended the generation with finish_reason {said.reason}")
+    error = _FAILURE_WORDS.get(FINISH_WORDS.get(str(fragment.reason), FinishReason.OTHER))
+    return error and Failure(error, f"the engine ended the generation with finish_reason {fragment.reason}")
 
 
+# An answer with fewer of the tokens asked, and more than one fewer, ended early.
 WHOLE_SHARE: Final = 0.9
-"""An answer with fewer of the tokens asked, and more than one fewer, ended early."""
+# Speculative decoding yields up to so many at once; an answer in fewer parts must tell its count.
 MOST_TOKENS_PER_PART: Final = 8
-"""Speculative decoding yields up to so many at once; an answer in fewer parts must tell its count."""
+# Fewer may say nothing, or repeat themselves and each other: three tokens may be a part of one character, whose four
+# bytes engines hold back until all are there, or control tokens at the end of a text that was to be ignored.
 FEWEST_TOKENS: Final = 4
-"""Fewer may say nothing, or repeat themselves and each other: three tokens may be a part of one character, whose four
-bytes engines hold back until all are there, or control tokens at the end of a text that was to be ignored."""
+# Characters of a repeated token; the long ones of vocabularies are themselves repetitions of one character.
 LONGEST_REPEATED: Final = 32
-"""Characters of a repeated token; the long ones of vocabularies are themselves repetitions of one character."""
+# So many first tokens of its own a prompt may by chance have in common with one of thousands.
 CHANCE_TOKENS: Final = 4
-"""So many first tokens of its own a prompt may by chance have in common with one of thousands."""
 MOST_MODEL_CHARACTERS: Final = 100
 
 
@@ -278,44 +278,48 @@ class Judged(NamedTuple):
     text_digest: int | None = None
 
 
-def contradiction(said: TimedAnswer, asked: AnswerTerms) -> Failure | None:
+def contradiction(answer: TimedAnswer, terms: AnswerTerms) -> Failure | None:
     """Return why an answer can't be one to what was asked; None where it can."""
-    if asked.is_plain and said.is_plural:
+    if terms.is_plain and answer.is_plural:
         return Failure("protocol", "the answer has more than one choice; one was asked")
-    if asked.is_plain and (said.calls_tool or said.reason is FinishReason.TOOL_CALLS):
+    if terms.is_plain and (answer.calls_tool or answer.reason is FinishReason.TOOL_CALLS):
         return Failure("protocol", "the answer calls a tool; none was offered")
-    return _without_text(said, asked) or _of_another_length(said, asked)
+    return _without_text(answer, terms) or _of_another_length(answer, terms)
 
 
-def _without_text(said: TimedAnswer, asked: AnswerTerms) -> Failure | None:
+def _without_text(answer: TimedAnswer, terms: AnswerTerms) -> Failure | None:
     """Return that tokens are counted of which nothing came: no user saw a first one, and no engine means it so."""
-    told = said.reported_tokens
-    counted = asked.most_tokens if told is None and said.reason is FinishReason.LENGTH else told
-    if _has_output(said) or (counted or 0) < FEWEST_TOKENS:
+    reported = answer.reported_tokens
+    counted = terms.most_tokens if reported is None and answer.reason is FinishReason.LENGTH else reported
+    if _has_output(answer) or (counted or 0) < FEWEST_TOKENS:
         return None
-    whose = "the limit that it says it reached" if told is None else "its count"
+    whose = "the limit that it says it reached" if reported is None else "its count"
     return Failure("no_text", f"the answer has no text; by {whose} it has {counted} tokens")
 
 
-def _of_another_length(said: TimedAnswer, asked: AnswerTerms) -> Failure | None:
-    most, told = asked.most_tokens, said.reported_tokens
-    if most is None or told is None:
+def _of_another_length(answer: TimedAnswer, terms: AnswerTerms) -> Failure | None:
+    most, reported = terms.most_tokens, answer.reported_tokens
+    if most is None or reported is None:
         return None
-    if told > most + max(1, most // 10):  # LMI's async handler tells one too many
-        return Failure("protocol", f"the answer counts {told} tokens; at most {most} were asked")
-    if said.reason is FinishReason.LENGTH and _is_short(said, most):
-        return Failure("truncated", f"finish_reason {said.finish_reason} after {told} of {most} tokens asked")
+    if reported > most + max(1, most // 10):  # LMI's async handler tells one too many
+        return Failure("protocol", f"the answer counts {reported} tokens; at most {most} were asked")
+    if answer.reason is FinishReason.LENGTH and _is_short(answer, most):
+        return Failure("truncated", f"finish_reason {answer.finish_reason} after {reported} of {most} tokens asked")
     return None
 
 
-def judged(said: TimedAnswer, asked: AnswerTerms) -> Judged:
+def judged(answer: TimedAnswer, terms: AnswerTerms) -> Judged:
     """Return what is doubtful of an answer that succeeded."""
-    text = "".join([event.text for event in said.events]) or said.text
-    tokens = settled_count(len(said.events), said.reported_tokens) or len(text.split())
-    doubts = (*_doubts_of_length(said, asked), *_doubts_of_text(text, tokens, said), *_doubts_of_cache(said, asked))
-    models = [asked.model, *said.models] if asked.model else said.models
+    text = "".join([event.text for event in answer.events]) or answer.text
+    tokens = settled_count(len(answer.events), answer.reported_tokens) or len(text.split())
+    doubts = (
+        *_doubts_of_length(answer, terms),
+        *_doubts_of_text(text, tokens, answer),
+        *_doubts_of_cache(answer, terms),
+    )
+    models = [terms.model, *answer.models] if terms.model else answer.models
     other = next((name for name in models[1:] if not _is_same(models[0], name)), "")
-    is_sample = asked.is_unique and not doubts and tokens >= FEWEST_TOKENS
+    is_sample = terms.is_unique and not doubts and tokens >= FEWEST_TOKENS
     return Judged(
         doubts=doubts,
         other_model=shorten(other[:MOST_MODEL_CHARACTERS]),
@@ -323,30 +327,30 @@ def judged(said: TimedAnswer, asked: AnswerTerms) -> Judged:
     )
 
 
-def _has_output(said: TimedAnswer) -> bool:
+def _has_output(answer: TimedAnswer) -> bool:
     """Tell whether anything of an answer came, be it text, reasoning, a call, or tokens alone."""
-    return bool(said.events or said.text or said.calls_tool or said.has_other_output)
+    return bool(answer.events or answer.text or answer.calls_tool or answer.has_other_output)
 
 
-def _is_short(said: TimedAnswer, most: int) -> bool:
-    count = max(len(said.events), said.reported_tokens or 0)
+def _is_short(answer: TimedAnswer, most: int) -> bool:
+    count = max(len(answer.events), answer.reported_tokens or 0)
     return count < most * WHOLE_SHARE and count < most - 1
 
 
-def _doubts_of_length(said: TimedAnswer, asked: AnswerTerms) -> Iterator[DoubtKind]:
-    most = asked.most_tokens
-    if most is None or not _is_short(said, most):
+def _doubts_of_length(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtKind]:
+    most = terms.most_tokens
+    if most is None or not _is_short(answer, most):
         return
-    is_counted = bool(said.events) or said.reported_tokens is not None or not _has_output(said)
-    if said.reason is not FinishReason.LENGTH and is_counted:
-        yield "ended_early" if asked.ignores_end else "short"
-    elif said.reported_tokens is None and 0 < len(said.events) * MOST_TOKENS_PER_PART < most:
+    is_counted = bool(answer.events) or answer.reported_tokens is not None or not _has_output(answer)
+    if answer.reason is not FinishReason.LENGTH and is_counted:
+        yield "ended_early" if terms.ignores_end else "short"
+    elif answer.reported_tokens is None and 0 < len(answer.events) * MOST_TOKENS_PER_PART < most:
         yield "uncounted"
 
 
-def _doubts_of_text(text: str, tokens: int, said: TimedAnswer) -> Iterator[DoubtKind]:
+def _doubts_of_text(text: str, tokens: int, answer: TimedAnswer) -> Iterator[DoubtKind]:
     """Judge the whole answer: past the end of its text a good model may repeat one token up to the limit."""
-    if said.calls_tool or said.has_other_output or tokens < FEWEST_TOKENS:
+    if answer.calls_tool or answer.has_other_output or tokens < FEWEST_TOKENS:
         return
     if not any(character.isprintable() and not character.isspace() for character in text):
         yield "blank"
@@ -365,15 +369,15 @@ def _repeats_one(text: str, tokens: int) -> bool:
     )
 
 
-def _doubts_of_cache(said: TimedAnswer, asked: AnswerTerms) -> Iterator[DoubtKind]:
+def _doubts_of_cache(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtKind]:
     """Hold what was read anew of a prompt against what no cache can hold; SGLang counted more cached than prompted."""
-    if asked.own_tokens is None or said.cached_tokens is None or said.input_tokens is None:
+    if terms.own_tokens is None or answer.cached_tokens is None or answer.input_tokens is None:
         return
-    if max(said.input_tokens - said.cached_tokens, 0) < WHOLE_SHARE * asked.own_tokens - CHANCE_TOKENS:
+    if max(answer.input_tokens - answer.cached_tokens, 0) < WHOLE_SHARE * terms.own_tokens - CHANCE_TOKENS:
         yield "cached"
 
 
-def _is_same(asked: str, told: str) -> bool:
+def _is_same(requested: str, reported: str) -> bool:
     """Tell whether two names are of one model: servers add the owner's name, or leave a path out."""
-    one, other = asked.casefold().rstrip("/"), told.casefold().rstrip("/")
+    one, other = requested.casefold().rstrip("/"), reported.casefold().rstrip("/")
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

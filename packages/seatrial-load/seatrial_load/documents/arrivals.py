@@ -261,10 +261,10 @@ class Replay(_OneLevel):
         return (len(due_s) - 1) / seconds if seconds > 0 else float(len(due_s))
 
 
+# The kinds by their names in a request and in a spec.
 ARRIVALS: Final[Mapping[str, type[Arrivals]]] = MappingProxyType(
     {kind.name: kind for kind in (Closed, Poisson, Gamma, Constant, Recorded, Ramp, Replay)}
 )
-"""The kinds by their names in a request and in a spec."""
 
 
 def arrivals_of(load: Load, times_s: Sequence[float] = ()) -> Arrivals:

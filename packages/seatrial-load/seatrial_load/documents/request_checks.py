@@ -14,7 +14,7 @@ from seatrial_load.documents.request import PER_REQUEST_METRICS, TrialRequest, W
 from seatrial_load.documents.strict_json import RULE, not_finite, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from _typeshed import DataclassInstance
 
@@ -139,7 +139,7 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
     yield from _beyond_bounds(load)
     levels = load.concurrency_levels
-    if not levels or levels[0] < 1 or not _ascends(levels):
+    if not levels or levels[0] < 1 or not all(low < high for low, high in pairwise(levels)):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
     least, most = load.requests_per_concurrency, load.max_requests_per_concurrency
     if most is not None and most < least:
@@ -151,7 +151,3 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
         yield "gate_rate_per_s", f"{load.gate_rate_per_s:g} is not one of the rates"
     if not arrivals.takes_smoothness and load.arrival_smoothness != 1:
         yield "arrival_smoothness", f"{load.arrival} arrivals have none; use gamma"
-
-
-def _ascends(values: Sequence[float]) -> bool:
-    return all(low < high for low, high in pairwise(values))

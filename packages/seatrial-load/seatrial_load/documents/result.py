@@ -75,8 +75,8 @@ def loads_words(levels: Sequence[LevelResult]) -> str:
     """Return the loads of some levels in words: `concurrency 4, 8`; of an open loop, `2, 2.5 requests/s`."""
     rates = [f"{level.offered_load:g}" for level in levels if level.is_open]
     closed = [f"{level.concurrency}" for level in levels if not level.is_open]
-    told = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
-    return " and ".join(part for part in told if part)
+    parts = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
+    return " and ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

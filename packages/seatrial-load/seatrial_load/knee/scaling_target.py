@@ -179,8 +179,8 @@ def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
         for level in ascending(levels)
         if level.is_open
     ]
-    found = interpolated(known, concurrency)
-    return "" if found is None else f" ({found.value:.3g} requests/s of all copies)"
+    rate = interpolated(known, concurrency)
+    return "" if rate is None else f" ({rate.value:.3g} requests/s of all copies)"
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:

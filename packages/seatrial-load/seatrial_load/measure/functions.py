@@ -11,18 +11,17 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import PredictedLevel, TrialRequest
 
 
+# A function may hold 1,024 file descriptors (Lambda quotas); the rest is for libraries, logs and the selector.
 SOCKETS_PER_FUNCTION = 900
-"""A function may hold 1,024 file descriptors (Lambda quotas); the rest is for libraries, logs and the selector."""
 
+# Token events that one virtual CPU takes in each second and stays under three quarters busy.
+#
+# The client's target is 0.035 CPU seconds per 1,000 events: 1,000 / 0.035 x 0.7 = 20,000. It was measured on a server's
+# core; a function's virtual CPU may be slower, which the levels' own evidence then says.
 PARTS_PER_S_PER_VCPU = 20_000.0
-"""Token events that one virtual CPU takes in each second and stays under three quarters busy.
 
-The client's target is 0.035 CPU seconds per 1,000 events: 1,000 / 0.035 x 0.7 = 20,000. It was measured on a server's
-core; a function's virtual CPU may be slower, which the levels' own evidence then says.
-"""
-
+# Functions at a time: a share of an account's 1,000 concurrent executions (Lambda quotas, the default).
 MOST_WORKERS = 40
-"""Functions at a time: a share of an account's 1,000 concurrent executions (Lambda quotas, the default)."""
 
 
 def workers_at(

@@ -202,8 +202,8 @@ def _fitted(throughputs: Sequence[Reading]) -> _Fit:
     full, best = loads[0], _fit_at(loads[0], bisect_right(loads, loads[0]), sums)
     while full < loads[-1]:
         full = min(full * STEP, loads[-1])
-        found = _fit_at(full, bisect_right(loads, full), sums)
-        best = found if found.squares <= best.squares + SAME else best
+        fit = _fit_at(full, bisect_right(loads, full), sums)
+        best = fit if fit.squares <= best.squares + SAME else best
     return best
 
 

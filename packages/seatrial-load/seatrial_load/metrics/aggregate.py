@@ -288,10 +288,10 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     """
     if share.output_tok_s is None or request_ms is None:
         return None
-    found = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
+    intervals = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
     if not ARRIVALS[arrival].is_open:
-        found.append(_pace_interval(share.pace, share.output_tok_s))
-    return max((bounds for bounds in found if bounds.high is not None), key=_width, default=None)
+        intervals.append(_pace_interval(share.pace, share.output_tok_s))
+    return max((bounds for bounds in intervals if bounds.high is not None), key=_width, default=None)
 
 
 def _long_slices(share: Throughput, request_ms: float) -> tuple[float, ...]:

@@ -233,8 +233,8 @@ def _sentence(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult
     longest_s = _longest_wait_s([one for one in seen if isinstance(one, Unmeasured)])
     waited = "" if longest_s is None else f", {sent - succeeded} failed within {longest_s:.1f} s"
     first = next(iter(_first_errors(seen)), "")
-    told = f" ({first})" if first else ""
-    return f"{succeeded} of {sent} requests succeeded{waited}: {classes}{told}"
+    aside = f" ({first})" if first else ""
+    return f"{succeeded} of {sent} requests succeeded{waited}: {classes}{aside}"
 
 
 def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:
@@ -246,29 +246,25 @@ def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:
 
 def _first_errors(seen: Sequence[Unmeasured | LevelResult]) -> tuple[str, ...]:
     """Return the first failure of each class, those of the most frequent class first."""
-    first = first_of_each(_classed(seen))
+    first = first_of_each((text.partition(":")[0], text) for one in seen for text in one.first_errors)
     return tuple(first[name] for name, _ in _errors(seen).most_common() if name in first)
-
-
-def _classed(seen: Sequence[Unmeasured | LevelResult]) -> Iterator[tuple[str, str]]:
-    return ((text.partition(":")[0], text) for one in seen for text in one.first_errors)
 
 
 def _longest_wait_s(seen: Sequence[Unmeasured]) -> float | None:
     return max((one.longest_wait_s for one in seen if one.longest_wait_s is not None), default=None)
 
 
+# Names of models, and texts, that a share keeps: the most frequent ones.
 MOST_KEPT: Final = 8
-"""Names of models, and texts, that a share keeps: the most frequent ones."""
+# Fewer answers of the same text are chance.
 FEWEST_SAME: Final = 4
-"""Fewer answers of the same text are chance."""
+# Share of the answers from which a doubt is told: at once what a good engine never does, the rest from a half on.
 _TOLD_FROM: Final[Mapping[DoubtKind, float]] = {
     "ended_early": 0.0, "uncounted": 0.1, "cached": 0.0, "blank": 0.0, "repeated": 0.0
 }  # fmt: skip
-"""Share of the answers from which a doubt is told: at once what a good engine never does, the rest from a half on."""
+# An engine that can't ignore the end, a tiny one that shares its cores, and a model that says one thing to all prompts
+# of words in no order are good; so they are told where they are the rule.
 USUAL_SHARE: Final = 0.5
-"""An engine that can't ignore the end, a tiny one that shares its cores, and a model that says one thing to all prompts
-of words in no order are good; so they are told where they are the rule."""
 _WORDS: Final[Mapping[DoubtKind, str]] = {
     "ended_early": (
         "have fewer than 90 % of the tokens asked, though the end of the text was to be ignored: truncated, or of an "

@@ -228,13 +228,13 @@ def read_fragment(document: object) -> Fragment:
     Raises:
         AnswerError: SEA371, it has no known shape.
     """
-    said = document[0] if isinstance(document, list) and len(document) == 1 else document
-    if isinstance(said, dict):
-        if isinstance(said.get("token"), dict) or isinstance(said.get("generated_text"), str):
-            return _generation(said)
-        if isinstance(said.get("choices"), list) or isinstance(said.get("usage"), dict):
-            return _choices(said)
-        failure = _failure(said)
+    body = document[0] if isinstance(document, list) and len(document) == 1 else document
+    if isinstance(body, dict):
+        if isinstance(body.get("token"), dict) or isinstance(body.get("generated_text"), str):
+            return _generation(body)
+        if isinstance(body.get("choices"), list) or isinstance(body.get("usage"), dict):
+            return _choices(body)
+        failure = _failure(body)
         if failure is not None:
             return Fragment(failure=failure)
     raise AnswerError.of(ANSWER_RULE, f"unknown answer format: {_quoted(document)}")
@@ -245,14 +245,14 @@ def generated_text(document: object) -> str | None:
 
     It reads nothing else: for who needs the answer while the clock runs.
     """
-    said = object_of(document)
-    if said.get("error") or "code" in said:
+    body = object_of(document)
+    if body.get("error") or "code" in body:
         return None
-    choices = said.get("choices")
+    choices = body.get("choices")
     if isinstance(choices, list):
         choice = object_of(choices[0]) if choices else {}
         return json_string(object_of(choice.get("delta")).get("content", choice.get("text"))) or ""
-    token = object_of(said.get("token"))
+    token = object_of(body.get("token"))
     return "" if token.get("special") else json_string(token.get("text")) or ""
 
 
@@ -263,13 +263,13 @@ def _quoted(document: object) -> str:
         return "deeply nested JSON"
 
 
-def _generation(said: JsonObject) -> Fragment:
-    token, text = said.get("token"), json_string(said.get("generated_text"))
+def _generation(fields: JsonObject) -> Fragment:
+    token, text = fields.get("token"), json_string(fields.get("generated_text"))
     streamed = isinstance(token, dict)
     pieces = (_token_piece(object_of(token)),) if streamed else ()
     if text is None:
-        return Fragment(spelling="generate", streamed=streamed, pieces=pieces, failure=_failure(said))
-    details = object_of(said.get("details"))
+        return Fragment(spelling="generate", streamed=streamed, pieces=pieces, failure=_failure(fields))
+    details = object_of(fields.get("details"))
     return Fragment(
         spelling="generate",
         streamed=streamed,
@@ -280,13 +280,13 @@ def _generation(said: JsonObject) -> Fragment:
         reason=_reason(details.get("finish_reason")),
         input_tokens=json_count(details.get("input_length")),
         output_tokens=json_count(details.get("generated_tokens")),
-        failure=_failure(said),
+        failure=_failure(fields),
     )
 
 
-def _choices(said: JsonObject) -> Fragment:
-    usage = object_of(said.get("usage"))
-    choice, others = _first_of(list_of(said.get("choices")))
+def _choices(fields: JsonObject) -> Fragment:
+    usage = object_of(fields.get("usage"))
+    choice, others = _first_of(list_of(fields.get("choices")))
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
     calls_tool = _calls_tool(choice)
     piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
@@ -305,8 +305,8 @@ def _choices(said: JsonObject) -> Fragment:
         stop_is_told="stop_reason" in choice,
         input_tokens=json_count(usage.get("prompt_tokens")),
         output_tokens=json_count(usage.get("completion_tokens")),
-        failure=_failure(said),
-        model=json_string(said.get("model")),
+        failure=_failure(fields),
+        model=json_string(fields.get("model")),
         is_plural=others,
         calls_tool=calls_tool,
         has_other_output=not (piece or text or reasoning) and _has_other_output(choice),
@@ -316,13 +316,13 @@ def _choices(said: JsonObject) -> Fragment:
 
 def _has_other_output(choice: JsonObject) -> bool:
     """Tell whether a choice without text has anything else that a model gave out, whatever its name is."""
-    said = object_of(choice.get("delta") or choice.get("message"))
-    return bool(choice.get("token_ids")) or any(value for key, value in said.items() if key != "role")
+    fields = object_of(choice.get("delta") or choice.get("message"))
+    return bool(choice.get("token_ids")) or any(value for key, value in fields.items() if key != "role")
 
 
 def _calls_tool(choice: JsonObject) -> bool:
-    said = object_of(choice.get("delta") or choice.get("message"))
-    return bool(said.get("tool_calls") or said.get("function_call"))
+    fields = object_of(choice.get("delta") or choice.get("message"))
+    return bool(fields.get("tool_calls") or fields.get("function_call"))
 
 
 def _first_of(choices: list[object]) -> tuple[JsonObject, bool]:
@@ -342,12 +342,12 @@ def _choice_piece(choice: JsonObject, *, calls_tool: bool) -> Piece | None:
     return None
 
 
-def _joined(said: JsonObject, keys: tuple[str, ...]) -> str | None:
-    return "".join([text for key in keys if isinstance(text := said.get(key), str)]) or None
+def _joined(fields: JsonObject, keys: tuple[str, ...]) -> str | None:
+    return "".join([text for key in keys if isinstance(text := fields.get(key), str)]) or None
 
 
-def _token_piece(said: JsonObject) -> Piece:
-    token = _token(said)
+def _token_piece(fields: JsonObject) -> Piece:
+    token = _token(fields)
     return Piece("" if token.special else token.text, None, (token,))
 
 
@@ -355,26 +355,26 @@ def _tokens(value: object) -> tuple[Token, ...] | None:
     return tuple(_token(object_of(entry)) for entry in list_of(value)) or None
 
 
-def _token(said: JsonObject) -> Token:
-    told = said.get("logprob", said.get("log_prob"))
-    special = said.get("special", said.get("special_token"))
+def _token(fields: JsonObject) -> Token:
+    log_probability = fields.get("logprob", fields.get("log_prob"))
+    special = fields.get("special", fields.get("special_token"))
     return Token(
-        text=json_string(said.get("text")) or "",
-        id=whole_number_of(said.get("id")),
-        log_probability=_log_probability(told),
+        text=json_string(fields.get("text")) or "",
+        id=whole_number_of(fields.get("id")),
+        log_probability=_log_probability(log_probability),
         special=special if isinstance(special, bool) else None,
     )
 
 
 def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
     """Read the tokens of OpenAI's schemas: chat has a list of objects, completions has two lists side by side."""
-    told = choice.get("logprobs")
-    if not isinstance(told, dict):
+    listed = choice.get("logprobs")
+    if not isinstance(listed, dict):
         return None
     entries = [
-        (object_of(entry).get("token"), object_of(entry).get("logprob")) for entry in list_of(told.get("content"))
+        (object_of(entry).get("token"), object_of(entry).get("logprob")) for entry in list_of(listed.get("content"))
     ]
-    pairs = entries or list(zip(list_of(told.get("tokens")), list_of(told.get("token_logprobs")), strict=False))
+    pairs = entries or list(zip(list_of(listed.get("tokens")), list_of(listed.get("token_logprobs")), strict=False))
     return tuple(Token(json_string(text) or "", None, _log_probability(value), None) for text, value in pairs) or None
 
 
@@ -389,24 +389,24 @@ def _reason(value: object) -> str | int | None:
     return json_string(value) or whole_number_of(value)
 
 
-def _failure(said: JsonObject) -> EngineFailure | None:
+def _failure(fields: JsonObject) -> EngineFailure | None:
     """Find vLLM's and OpenAI's error object, TGI's error and its type, LMI's code with a message."""
-    error, code = said.get("error"), whole_number_of(said.get("code"))
+    error, code = fields.get("error"), whole_number_of(fields.get("code"))
     if isinstance(error, dict):
         return _engine_failure(error.get("type"), error.get("message"), whole_number_of(error.get("code")))
     if error or code is not None:
-        return _engine_failure(said.get("error_type") or said.get("type"), error or said.get("message"), code)
+        return _engine_failure(fields.get("error_type") or fields.get("type"), error or fields.get("message"), code)
     return None
 
 
 def _engine_failure(kind: object, message: object, code: int | None) -> EngineFailure:
-    told = message if isinstance(message, str) or message is None else _quoted(message)
-    return EngineFailure(json_string(kind) or "", told or "no message", code)
+    text = message if isinstance(message, str) or message is None else _quoted(message)
+    return EngineFailure(json_string(kind) or "", text or "no message", code)
 
 
 DONE: Final = b"[DONE]"
+# A line is one event: some tokens, or an answer's closing words with its whole text.
 MAX_LINE_BYTES: Final = 1_048_576
-"""A line is one event: some tokens, or an answer's closing words with its whole text."""
 _DATA = b"data:"
 _BOM = b"\xef\xbb\xbf"
 _FIELDS_WITHOUT_DATA = frozenset({b"event", b"id", b"retry", b""})
@@ -471,13 +471,13 @@ class AnswerReader:
         Raises:
             AnswerError: SEA371, the document has no known shape.
         """
-        said = read_fragment(document)
-        self._failure = self._failure or said.failure
-        self._pieces.extend(said.pieces)
-        self._end = said if said.ended else self._end
-        self._input_tokens = self._input_tokens if said.input_tokens is None else said.input_tokens
-        self._output_tokens = self._output_tokens if said.output_tokens is None else said.output_tokens
-        return said.pieces
+        fragment = read_fragment(document)
+        self._failure = self._failure or fragment.failure
+        self._pieces.extend(fragment.pieces)
+        self._end = fragment if fragment.ended else self._end
+        self._input_tokens = self._input_tokens if fragment.input_tokens is None else fragment.input_tokens
+        self._output_tokens = self._output_tokens if fragment.output_tokens is None else fragment.output_tokens
+        return fragment.pieces
 
     def completion(self) -> Completion:
         """Return what was said so far."""
@@ -565,8 +565,8 @@ class LineReader:
             AnswerError: SEA371, a line or an event has more than a MiB.
         """
         if self._is_between and _is_one_event(data):
-            said = data[len(_DATA) :].strip()
-            return [said] if said else []
+            event = data[len(_DATA) :].strip()
+            return [event] if event else []
         if self._follows_cr or b"\r" in data:
             data = self._with_line_feeds(data)
         first, *rest = data.split(b"\n")
@@ -580,11 +580,11 @@ class LineReader:
         whole = b"".join(self._pieces)
         self._pieces = [rest.pop()]
         self._held_bytes = len(self._pieces[0])
-        told: list[bytes] = []
+        events: list[bytes] = []
         for line in (whole, *rest):
-            self._take(line, told)
+            self._take(line, events)
         self._is_between = not (self._held_bytes or self._data or self._follows_cr)
-        return told
+        return events
 
     def finish(self) -> list[bytes]:
         """Tell that the body is over: what remains is a line without its end, or an event without its empty line.
@@ -592,12 +592,12 @@ class LineReader:
         Raises:
             AnswerError: SEA371, likewise.
         """
-        told: list[bytes] = []
+        events: list[bytes] = []
         if self._held_bytes:
-            self._take(b"".join(self._pieces), told)
-        told += [DONE] if self._data == [DONE] else []
+            self._take(b"".join(self._pieces), events)
+        events += [DONE] if self._data == [DONE] else []
         self._pieces, self._held_bytes, self._data, self._data_bytes = [], 0, [], 0
-        return told
+        return events
 
     def _with_line_feeds(self, data: bytes) -> bytes:
         """Return bytes in which LF alone ends a line; CR ends one at once, whether or not LF comes with the next."""
@@ -605,35 +605,32 @@ class LineReader:
         rest = data[1:] if follows_cr and data.startswith(b"\n") else data
         return rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _take(self, line: bytes, told: list[bytes]) -> None:
+    def _take(self, line: bytes, events: list[bytes]) -> None:
         if self._is_first:
             self._is_first = False
             line = line.removeprefix(_BOM)
         if not line:
-            self._dispatch(told)
+            self._dispatch(events)
         elif line[: len(_DATA)] in (_DATA, b"data"):
             self._is_sse = True
-            self._hold(line[len(_DATA) :].strip(), told)
+            part = line[len(_DATA) :].strip()
+            if self._data and part.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
+                self._dispatch(events)
+            self._data.append(part)
+            self._data_bytes += len(part)
+            if self._data_bytes > MAX_LINE_BYTES:
+                _refuse_long([self._data_bytes])
         elif (text := line.strip()).startswith(_OPENING):
-            self._dispatch(told)
-            told.append(text)
+            self._dispatch(events)
+            events.append(text)
         elif self._is_sse or line.partition(b":")[0] in _FIELDS_WITHOUT_DATA:
             self._is_sse = True
         elif text:
-            told.append(text)
+            events.append(text)
 
-    def _hold(self, said: bytes, told: list[bytes]) -> None:
-        """Keep a line of an event; JSON has no `{` or `[` right after `}` or `]`, so these begin another one."""
-        if self._data and said.startswith(_OPENING) and self._data[-1].endswith(_CLOSING):
-            self._dispatch(told)
-        self._data.append(said)
-        self._data_bytes += len(said)
-        if self._data_bytes > MAX_LINE_BYTES:
-            _refuse_long([self._data_bytes])
-
-    def _dispatch(self, told: list[bytes]) -> None:
+    def _dispatch(self, events: list[bytes]) -> None:
         if self._data:
-            told += [said] if (said := b"\n".join(self._data).strip()) else []
+            events += [event] if (event := b"\n".join(self._data).strip()) else []
             self._data, self._data_bytes = [], 0
 
 

@@ -79,10 +79,6 @@ def _impossible(options: Options) -> Iterator[tuple[str, str]]:
     for name, number in numbers.items():
         if number is not None and not (number > 0 and math.isfinite(number)):
             yield name, f"{number:g} is not above 0"
-    yield from _beyond(options)
-
-
-def _beyond(options: Options) -> Iterator[tuple[str, str]]:
     if options.top_p is not None and options.top_p > 1:
         yield "top_p", f"{options.top_p:g} exceeds 1"
     if options.temperature is not None and not (options.temperature >= 0 and math.isfinite(options.temperature)):
@@ -192,4 +188,4 @@ def _text(schema: Schema, prompt: Prompt) -> str:
 def _messages(prompt: Prompt) -> list[Json]:
     if isinstance(prompt, str):
         return [dict(message("user", prompt))]
-    return [dict(said) for said in prompt]
+    return [dict(turn) for turn in prompt]

@@ -84,7 +84,7 @@ def is_chat(messages: object) -> bool:
     """Tell whether a value is a list of messages, each with a role and a content."""
     if not isinstance(messages, list) or not messages:
         return False
-    return all(isinstance(said, dict) and isinstance(said.get("role"), str) and "content" in said for said in messages)
+    return all(isinstance(turn, dict) and isinstance(turn.get("role"), str) and "content" in turn for turn in messages)
 
 
 RULE: Final = "SEA510"
@@ -191,7 +191,13 @@ def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, 
 
 def _seconds(value: object, unit: _Unit) -> float | None:
     if unit == "date":
-        return _of_date(value)
+        if not isinstance(value, str):
+            return None
+        try:
+            date = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     number = _number(value)
     if number is None:
         return None
@@ -201,16 +207,6 @@ def _seconds(value: object, unit: _Unit) -> float | None:
 def seconds_of_ms(value: object) -> float | None:
     """Return a time in milliseconds, as Mooncake's traces have it, in seconds; None for what is none."""
     return _seconds(value, "ms")
-
-
-def _of_date(value: object) -> float | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        said = datetime.fromisoformat(value.strip())
-    except ValueError:
-        return None
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
 def _number(value: object) -> float | None:
@@ -241,8 +237,8 @@ def _blocks(value: object) -> tuple[int, ...] | None:
     return tuple(value) if all(isinstance(number, int) for number in value) else None
 
 
+# Of a sample: they are part of a trial's request, in some 6 KB.
 MOST_PAIRS: Final = 512
-"""Of a sample: they are part of a trial's request, in some 6 KB."""
 SPELLINGS: Final = (("input_tokens", "output_tokens"), ("input_length", "output_length"))
 
 
@@ -305,19 +301,19 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
 
 def _conversing(rows: Sequence[_Row]) -> Dataset:
     """Return conversations; of more than 512 turns, some that have as many tokens as all of them, evenly spaced."""
-    found: list[list[_Row]] = []
+    conversations: list[list[_Row]] = []
     for row in rows:
         if row.opening:
-            found.append([])
-        found[-1].append(row)
-    most = max(1, MOST_PAIRS * len(found) // len(rows))
-    if most < len(found):
-        ordered = sorted(found, key=lambda turns: (sum(sum(turn[:2]) for turn in turns), turns))
-        found = [ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most)]
-    taken = [turn for turns in found for turn in turns]
+            conversations.append([])
+        conversations[-1].append(row)
+    most = max(1, MOST_PAIRS * len(conversations) // len(rows))
+    if most < len(conversations):
+        ordered = sorted(conversations, key=lambda turns: (sum(sum(turn[:2]) for turn in turns), turns))
+        conversations = [ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most)]
+    taken = [turn for turns in conversations for turn in turns]
     return Dataset(
         pairs=tuple(turn[:2] for turn in taken),
-        turns=tuple(map(len, found)),
+        turns=tuple(map(len, conversations)),
         delays_s=tuple(turn.delay_s for turn in taken) if any(turn.delay_s for turn in taken) else (),
     )
 
@@ -395,15 +391,15 @@ def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, t
     prompt, answer = counts
     at_s = seconds_of_ms(document.get("timestamp")) if timed else None
     if timed and at_s is None:
-        told = "missing" if "timestamp" not in document else "not a number of ms"
-        problems.note(line, told, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
+        wrong = "missing" if "timestamp" not in document else "not a number of ms"
+        problems.note(line, wrong, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
     if prompt is not None and answer is not None:
         yield _Row(prompt, answer, at_s)
         return
     for name, count in zip(names, counts, strict=True):
         if count is None:
             value = document.get(name)
-            told = "missing" if value is None else f"{json.dumps(value)[:60]} is not a whole number from 0"
+            wrong = "missing" if value is None else f"{json.dumps(value)[:60]} is not a whole number from 0"
             problems.note(
-                line, told, field=name, hint=f"give {names[0]} and {names[1]}, counted by the model's tokenizer"
+                line, wrong, field=name, hint=f"give {names[0]} and {names[1]}, counted by the model's tokenizer"
             )

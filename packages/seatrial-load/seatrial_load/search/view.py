@@ -112,13 +112,13 @@ def forecast(request: TrialRequest, levels: Sequence[LevelResult]) -> Forecast:
 
 def _rounds(request: TrialRequest, known: Sequence[LevelResult]) -> float:
     load = request.load
-    asked = load.ramp_per_concurrency + load.requests_per_concurrency
+    planned = load.ramp_per_concurrency + load.requests_per_concurrency
     seen = (
         level.duration_s * MS_PER_S / level.e2e_latency_ms.mean
         for level in known
         if level.duration_s and level.e2e_latency_ms
     )
-    return max(seen, default=float(asked))
+    return max(seen, default=float(planned))
 
 
 def _burden(objective: Objective, prior: Sequence[PredictedLevel], known: Sequence[LevelResult]) -> Curve | None:
@@ -126,8 +126,8 @@ def _burden(objective: Objective, prior: Sequence[PredictedLevel], known: Sequen
     if objective.metric in {"error_rate", "output_tok_s"}:
         return None
     shape = {"ttft_ms": _first_token, "e2e_latency_ms": _latency, "tpot_ms": _per_token}[objective.metric](prior)
-    found = (reading_of(level, objective) for level in known)
-    measured = [(one.load, one.value) for one in found if one is not None and one.value]
+    readings = (reading_of(level, objective) for level in known)
+    measured = [(one.load, one.value) for one in readings if one is not None and one.value]
     curve = _bent(shape, measured)
     return None if curve is None else lambda concurrency: curve(concurrency) / objective.bound
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import AnswerDoubt, DoubtKind, LevelResult, TrialResult, Unmeasured
 
 
+# The share of doubtful answers up to which a level proves something, where no objective is stricter.
 MOST_DOUBTFUL: Final = 0.1
-"""The share of doubtful answers up to which a level proves something, where no objective is stricter."""
+# The share of answers without a word above which a trial fails; no engine that works gives one of them.
 MOST_SAYING_NOTHING: Final = 0.01
-"""The share of answers without a word above which a trial fails; no engine that works gives one of them."""
 _SAY_NOTHING: Final[tuple[DoubtKind, ...]] = ("blank", "repeated")
+# What a local engine's random weights do by nature.
 _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
-"""What a local engine's random weights do by nature."""
 
 
 def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective]) -> list[str]:
@@ -68,9 +68,9 @@ def told_doubts(result: TrialResult) -> Iterator[str]:
     for kind in dict.fromkeys(doubt.kind for _, doubt in seen):
         if result.engine_note and kind in _OF_RANDOM_WEIGHTS:
             continue
-        found = [(level, doubt) for level, doubt in seen if doubt.kind == kind]
-        worst = max((doubt for _, doubt in found), key=lambda doubt: doubt.share)
-        places = loads_words([level for level, _ in found if level is not None])
+        same_kind = [(level, doubt) for level, doubt in seen if doubt.kind == kind]
+        worst = max((doubt for _, doubt in same_kind), key=lambda doubt: doubt.share)
+        places = loads_words([level for level, _ in same_kind if level is not None])
         yield f"{kind}: {worst.because}" + (f" ({places})" if places else "")
 
 
@@ -167,8 +167,8 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
     preface = _preface(gate_concurrency, cut)
     if cut is not None and cut.sent and not cut.succeeded:
         return preface
-    told = nothing_answered(levels, unmeasured)
-    return None if told is None else f"{preface}; whole trial: {told}"
+    whole = nothing_answered(levels, unmeasured)
+    return None if whole is None else f"{preface}; whole trial: {whole}"
 
 
 def _at_gate(
@@ -213,12 +213,14 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
     most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
     if most is None:
         return verdict
-    told = verdict.status == "fail"
-    asked = [level for level in levels if up_to is None or level.is_open or level.concurrency <= up_to]
-    failing = [_failing(level, most) for level in asked if level.error_rate > most and (level.succeeded or not told)]
+    failed = verdict.status == "fail"
+    bounded = [level for level in levels if up_to is None or level.is_open or level.concurrency <= up_to]
+    failing = [
+        _failing(level, most) for level in bounded if level.error_rate > most and (level.succeeded or not failed)
+    ]
     if not failing:
         return verdict
-    before = (verdict.because,) if told else ()
+    before = (verdict.because,) if failed else ()
     return replace(verdict, status="fail", because="; ".join((*before, *failing)))
 
 

@@ -79,8 +79,8 @@ def beside_plan(live: LiveProof, planned: int | None) -> LiveProof:
     return replace(live, planned_copy_count=planned, because=f"{live.because}; the plan has {planned}")
 
 
+# Single requests of a trial that adds no load, sent one after another.
 VERIFICATION_REQUESTS = 5
-"""Single requests of a trial that adds no load, sent one after another."""
 
 
 def room_per_copy(request: TrialRequest, users: UsersLoad | None) -> int:
@@ -101,7 +101,12 @@ def adds_load(request: TrialRequest, users: UsersLoad | None) -> bool:
 def next_sparing(request: TrialRequest, progress: TrialProgress) -> Step:
     """Choose the next level beside users, or say why there is none; of a trial whose manner isn't `load`."""
     if not adds_load(request, progress.users):
-        return _verified(request, progress)
+        seen = verification_of(progress.unmeasured)
+        if seen is None or seen.succeeded < seen.sent:
+            outcome = "no request was sent" if seen is None else f"{seen.succeeded} of {seen.sent} requests succeeded"
+        else:
+            outcome = f"verified by {seen.sent} requests"
+        return Stop(reason=StopReason.VERIFIED, because=f"{outcome}; {_no_load(request, progress.users)}")
     if progress.levels and not progress.levels[-1].succeeded:
         at = progress.levels[-1].concurrency
         return Stop(reason=StopReason.NO_SUCCESS, because=f"no request succeeded at concurrency {at} per copy")
@@ -136,15 +141,6 @@ def verification_of(unmeasured: Sequence[Unmeasured]) -> Unmeasured | None:
 def _users(progress: TrialProgress) -> str:
     known = None if progress.users is None else progress.users.concurrency_per_copy
     return f"users with {0 if known is None else known:g} per copy"
-
-
-def _verified(request: TrialRequest, progress: TrialProgress) -> Stop:
-    seen = verification_of(progress.unmeasured)
-    if seen is None or seen.succeeded < seen.sent:
-        told = "no request was sent" if seen is None else f"{seen.succeeded} of {seen.sent} requests succeeded"
-    else:
-        told = f"verified by {seen.sent} requests"
-    return Stop(reason=StopReason.VERIFIED, because=f"{told}; {_no_load(request, progress.users)}")
 
 
 def _no_load(request: TrialRequest, users: UsersLoad | None) -> str:

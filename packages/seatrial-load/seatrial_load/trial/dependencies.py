@@ -38,8 +38,8 @@ def utc_now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
 
 
+# Says why the trial is to stop at once; None while it may go on.
 ShouldStop: TypeAlias = "Callable[[], Stop | None]"
-"""Says why the trial is to stop at once; None while it may go on."""
 
 
 def go_on() -> Stop | None:

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
         LiveProof,
         QualityResult,
         ServiceOverhead,
-        Unmeasured,
         UsersLoad,
     )
     from seatrial_load.documents.stop import Stop
@@ -119,11 +118,11 @@ def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools
         with suppress(*cloudwatch_errors()):
             cloudwatch = tools.cloudwatch or cloudwatch_client(target.region)
             series = with_component_gpus(series, cloudwatch, target.inference_component, from_s=from_s, to_s=to_s)
-    told = _told(result, series)
+    metrics = _told(result, series)
     verdict = result.verdict
-    if told.causes and verdict.status == "fail" and not series.simulated_by:
-        verdict = replace(verdict, because=f"{verdict.because}; {told.causes[0].because}")
-    return replace(result, container=told, verdict=verdict)
+    if metrics.causes and verdict.status == "fail" and not series.simulated_by:
+        verdict = replace(verdict, because=f"{verdict.because}; {metrics.causes[0].because}")
+    return replace(result, container=metrics, verdict=verdict)
 
 
 def _told(result: TrialResult, series: ContainerSeries) -> ContainerMetrics:
@@ -165,8 +164,8 @@ def _causes(result: TrialResult, levels: Sequence[LevelMetrics]) -> tuple[Cause,
 
 
 EVERYDAY = Tools()
+# The rules of a control plane that can't be asked: no credentials, connection or permission.
 UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
-"""The rules of a control plane that can't be asked: no credentials, connection or permission."""
 
 
 def conclude_trial(
@@ -355,8 +354,8 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
     except BenchError as unasked:
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
-        told = "; ".join(problem.message for problem in unasked.problems)
-        because = f"the deployment could not be checked after the trial: {told}"
+        reasons = "; ".join(problem.message for problem in unasked.problems)
+        because = f"the deployment could not be checked after the trial: {reasons}"
         return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
@@ -431,10 +430,10 @@ def sparing_verdict(request: TrialRequest, progress: TrialProgress, levels: Sequ
     stop = progress.stopped
     if stop is None or not stop.reason.is_guarded:
         return judged
-    told = f"the trial stopped: {stop.because}"
+    reason = f"the trial stopped: {stop.because}"
     if stop.reason.is_harm:
-        return replace(judged, status="fail", because=f"{told}; {judged.because}")
-    return judged if judged.status == "fail" else inconclusive(judged, told)
+        return replace(judged, status="fail", because=f"{reason}; {judged.because}")
+    return judged if judged.status == "fail" else inconclusive(judged, reason)
 
 
 def _beside_users(request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult]) -> Verdict:
@@ -456,7 +455,7 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
     seen, stop = verification_of(progress.unmeasured), progress.stopped
     if seen is None:
         return Verdict(status="inconclusive", because=f"no request was sent: {_because(stop)}", checks=())
-    if _fails(request, seen):
+    if (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0):
         return Verdict(status="fail", because=f"{outcome_sentence(seen)}; no load", checks=())
     if empty := saying_nothing([seen]):
         return Verdict(status="fail", because=f"{empty}; no load", checks=())
@@ -465,13 +464,8 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
         return Verdict(status="inconclusive", because=because, checks=())
     if doubts := grave_doubts(seen.doubts, request.objectives):
         return Verdict(status="inconclusive", because=f"{'; '.join(doubts)}; no load", checks=())
-    told = f"verified: {outcome_sentence(seen)}, no load"
-    return Verdict(status="pass", because=told, checks=())
-
-
-def _fails(request: TrialRequest, seen: Unmeasured) -> bool:
-    """Tell whether more requests failed than the gate's error rate lets; without one, any."""
-    return (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0)
+    outcome = f"verified: {outcome_sentence(seen)}, no load"
+    return Verdict(status="pass", because=outcome, checks=())
 
 
 def _because(stop: Stop | None) -> str:

@@ -202,10 +202,10 @@ def _copies(described: DescribeInferenceComponentOutputTypeDef) -> int:
 
 
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
+# Single requests at most that correct the length of the prompts, before the warm-up and after it.
 MOST_CORRECTIONS = 4
-"""Single requests at most that correct the length of the prompts, before the warm-up and after it."""
+# Share by which the mean prompt of the warm-up may miss the workload's length.
 LENGTH_TOLERANCE = 0.1
-"""Share by which the mean prompt of the warm-up may miss the workload's length."""
 
 
 def open_trial(
@@ -249,7 +249,7 @@ class _Opening:
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
     users: UsersLoad | None = None
-    asked: Callable[[int], AnswerTerms] | None = None
+    terms: Callable[[int], AnswerTerms] | None = None
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
@@ -417,13 +417,13 @@ class _Opening:
 
     def _warm_up(self) -> None:
         """Send the requests that aren't measured."""
-        asked = self.request.load.warmup_requests
-        if not asked:
+        requested = self.request.load.warmup_requests
+        if not requested:
             return
         self._correct_length()
-        self._say(f"warm-up: {asked} requests")
+        self._say(f"warm-up: {requested} requests")
         first = self.sent
-        records = [self._record(exchange) for exchange in self._wave(min(asked, self._most_at_once()), asked)]
+        records = [self._record(exchange) for exchange in self._wave(min(requested, self._most_at_once()), requested)]
         self._saw(records, "warm_up")
         self._learn(records, first)
         self._correct_length()
@@ -487,7 +487,7 @@ class _Opening:
             limits=limits_of(self.request.workload, requests),
         )
         writer = self._writer(first)
-        self.asked = writer.asked
+        self.terms = writer.terms
         return run_wave(wave, writer, self.dial, clock=self.tools.clock).every
 
     def _writer(self, first: int) -> RequestWriter:
@@ -505,8 +505,8 @@ class _Opening:
             self.seen += (unmeasured_of(records, occasion),)
 
     def _record(self, exchange: Exchange) -> RequestRecord:
-        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
-        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret, asked=asked)
+        terms = ANYTHING if self.terms is None else self.terms(exchange.index)
+        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret, terms=terms)
         self.engine_note = self.engine_note or record.engine
         return record
 

@@ -66,8 +66,8 @@ def run_trial(
             machine may open, SEA509 or SEA510 a bad line of the prompts' file.
     """
     guard = guard_of(request, tools)
-    with nullcontext(should_stop) if guard is None else guard.beside(should_stop) as told:
-        run = _Run(request, tools, pause_after_s, on_progress, told)
+    with nullcontext(should_stop) if guard is None else guard.beside(should_stop) as stop:
+        run = _Run(request, tools, pause_after_s, on_progress, stop)
         progress = run.measured(resume)
     if progress.stopped is None:
         return progress
@@ -76,8 +76,8 @@ def run_trial(
     return conclude_trial(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
+# CPU time that decoding a token takes after its level: 52 µs on a server's core; a function's is slower.
 DECODE_S_PER_TOKEN = 1e-4
-"""CPU time that decoding a token takes after its level: 52 µs on a server's core; a function's is slower."""
 
 
 class _Run:

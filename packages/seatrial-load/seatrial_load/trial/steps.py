@@ -224,6 +224,7 @@ def load_level(
     """
     due_s = tools.schedule(request, progress)
     size = level_size(request, step.concurrency).scheduled(due_s)
+    since_s = tools.clock() - progress.elapsed_s
     wave = Wave.of(
         request.load,
         streams=size.streams,
@@ -235,7 +236,7 @@ def load_level(
         least_requests=size.least,
         enough=_enough(request, size),
         stop=should_stop,
-        tell=_teller(progress, tools),
+        tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
     writer = tools.writer(
@@ -248,7 +249,7 @@ def load_level(
     wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
     return LoadedLevel(
@@ -281,12 +282,6 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
     if conversations is None:
         return size.requests
     return turn_numbers(conversations, size, first)[-1].stop - first
-
-
-def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
-    """Return what tells whoever watches the trial how far its level is."""
-    since_s = tools.clock() - progress.elapsed_s
-    return lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s))
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:

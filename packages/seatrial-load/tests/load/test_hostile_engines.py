@@ -486,7 +486,7 @@ def test_a_verdict_calls_an_engine_by_its_name(case: Case) -> None:
     for turn in range(REQUESTS):
         answer = case.engine(turn)
         exchange = sent(answer, now_s, turn)
-        records.append(record_of(exchange, stream=answer.stream, asked=case.asked))
+        records.append(record_of(exchange, stream=answer.stream, terms=case.asked))
         now_s = exchange.ended_s
     level = level_of_records(GATE, records, SLO)
     verdict = verdict_at(GATE, [level], SLO, confidence=0.8)

@@ -162,8 +162,8 @@ def _register_target(scaling: Scaling, request: Document) -> Document:
         "ScalableTargetARN": arn,
         "SuspendedState": ACTIVE,
     }
-    asked = {name: value for name, value in request.items() if name != "Tags"}
-    target = {**new, **scaling.targets.get(key, {}), **asked}
+    given = {name: value for name, value in request.items() if name != "Tags"}
+    target = {**new, **scaling.targets.get(key, {}), **given}
     target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
     if "MinCapacity" not in target or "MaxCapacity" not in target:
         raise invalid("MinCapacity and MaxCapacity are required to register a scalable target.")
@@ -187,8 +187,8 @@ def _deregister_target(scaling: Scaling, request: Document) -> Document:
 
 def _describe_targets(scaling: Scaling, request: Document) -> Document:
     wanted = text_members(request, "ResourceIds")
-    found = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
-    return {"ScalableTargets": [target for target in found if _has(target, request)]}
+    targets = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
+    return {"ScalableTargets": [target for target in targets if _has(target, request)]}
 
 
 def _put_policy(scaling: Scaling, request: Document) -> Document:
@@ -223,8 +223,8 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
 
 def _describe_policies(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "PolicyNames")
-    found = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
-    return {"ScalingPolicies": [policy for policy in found if _has(policy, request)]}
+    policies = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
+    return {"ScalingPolicies": [policy for policy in policies if _has(policy, request)]}
 
 
 def _delete_policy(scaling: Scaling, request: Document) -> Document:
@@ -246,10 +246,10 @@ def _put_scheduled(scaling: Scaling, request: Document) -> Document:
 def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "ScheduledActionNames")
     views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
-    found = [view for view in views if not names or view["ScheduledActionName"] in names]
+    matches = [view for view in views if not names or view["ScheduledActionName"] in names]
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
-    return {"ScheduledActions": found[first : first + most], **more}
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
+    return {"ScheduledActions": matches[first : first + most], **more}
 
 
 def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
@@ -262,10 +262,10 @@ def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
 def _describe_activities(scaling: Scaling, request: Document) -> Document:
     """Return the activities, newest first; what was not scaled is not told here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
-    found = [view for view in views if _has(view, request)]
+    matches = [view for view in views if _has(view, request)]
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
-    return {"ScalingActivities": found[first : first + most], **more}
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
+    return {"ScalingActivities": matches[first : first + most], **more}
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:
@@ -328,10 +328,10 @@ def _check_resource(store: Store, request: Document) -> None:
 def _check_variant(store: Store, rest: str, request: Document) -> None:
     name, _, variant = rest.split("/")
     endpoint = store.need(Kind.ENDPOINT, name)
-    found = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
-    if found is None:
+    live = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
+    if live is None:
         raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
-    if not found.has_model:
+    if not live.has_model:
         raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
     zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
     if zero and not is_asynchronous(store, endpoint):
@@ -374,6 +374,7 @@ def is_due(action: Document, now_s: float) -> bool:
     due_s = _schedule(action).next_s(number(action, LOOKED))
     first_s = number(action, "StartTime") if "StartTime" in action else float("-inf")
     last_s = number(action, "EndTime") if "EndTime" in action else float("inf")
+    # A time before StartTime is passed over: the first one that counts comes after it.
     if due_s is not None and due_s < first_s:
         due_s = _schedule(action).next_s(first_s - 1)
     return due_s is not None and due_s <= min(now_s, last_s)
@@ -455,8 +456,8 @@ class CronSchedule:
 
     def next_s(self, after_s: float) -> float | None:
         """Return the next moment after another one, in seconds since the epoch; None for no more within 4 years."""
-        found = eventbridge._cron_next_fire(self.fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
-        return float(found.timestamp()) if found else None
+        fires = eventbridge._cron_next_fire(self.fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
+        return float(fires.timestamp()) if fires else None
 
 
 Schedule = AtSchedule | RateSchedule | CronSchedule
@@ -474,10 +475,10 @@ def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
         ApiError: ValidationException, the expression or the time zone isn't valid.
     """
     zone = _zone(timezone)
-    if found := AT.fullmatch(expression):
-        return AtSchedule(_moment(found[1], expression).replace(tzinfo=zone).timestamp())
-    if (found := RATE.fullmatch(expression)) and int(found[1]) > 0:
-        return RateSchedule(start_s, int(found[1]) * UNITS[found[2]])
+    if match := AT.fullmatch(expression):
+        return AtSchedule(_moment(match[1], expression).replace(tzinfo=zone).timestamp())
+    if (match := RATE.fullmatch(expression)) and int(match[1]) > 0:
+        return RateSchedule(start_s, int(match[1]) * UNITS[match[2]])
     if (fields := eventbridge._parse_cron_fields(expression)) is not None:  # noqa: SLF001 (the contract)
         return CronSchedule(fields, zone)
     raise _wrong(expression)

@@ -98,6 +98,7 @@ class ScalingActions:
                 else:
                     self.scaling.scheduled[scheduled_key, name] = {**action, LOOKED: date_s}
             targets = {key: target for key, target in self.scaling.targets.items() if key[2] in ACTED_ON}
+        # A target that was deregistered starts without a past when it is registered again.
         for key in self._actions.keys() - targets.keys():
             self._note_end(self._actions[key], None, now_s)
         self._actions = {key: each for key, each in self._actions.items() if key in targets or each.running}
@@ -124,22 +125,25 @@ class ScalingActions:
         self.scaling.activities.append(activity)
 
     def _act_on(self, key: Key, target: Document, now_s: float) -> None:
-        found = scaled_resource(self.cloud, key)
-        since_s = found.record.created_s if found else 0.0
+        resource = scaled_resource(self.cloud, key)
+        since_s = resource.record.created_s if resource else 0.0
         done = self._actions.get(key)
         if done is None or (done.resource_since_s != since_s and done.running is None):
             done = self._actions[key] = _Actions(since_s)
-        self._note_end(done, found, now_s)
-        if found is None or found.record.status is not Status.IN_SERVICE or done.running:
+        self._note_end(done, resource, now_s)
+        if resource is None or resource.record.status is not Status.IN_SERVICE or done.running:
             return
         policies = self._policies(key)
-        readings = [self._reading(each, done.last, now_s) for each in policies if not _is_step(each)]
+        readings = [self._reading(policy, done.last, now_s) for policy in policies if not _is_step(policy)]
         steps = [
-            step for each in policies if _is_step(each) for step in self._steps(each, found.current, done.last, now_s)
+            step
+            for policy in policies
+            if _is_step(policy)
+            for step in self._steps(policy, resource.current, done.last, now_s)
         ]
         suspended = child(target, "SuspendedState")
         change = wanted_change(
-            found.current,
+            resource.current,
             Bounds(
                 least=whole(target, "MinCapacity"),
                 most=whole(target, "MaxCapacity"),
@@ -152,15 +156,20 @@ class ScalingActions:
             steps=steps,
         )
         if change is not None:
-            self._start(key, found, change, done)
+            self._start(key, resource, change, done)
 
-    def _start(self, key: Key, found: ScaledResource, change: CapacityChange, done: _Actions) -> None:
+    def _start(self, key: Key, resource: ScaledResource, change: CapacityChange, done: _Actions) -> None:
         try:
-            (self.resize if found.variant else self.scale)(self.cloud, found.request(change.desired))
+            (self.resize if resource.variant else self.scale)(self.cloud, resource.request(change.desired))
         except ApiError:
-            return  # it changes for another reason: the next period tries again
+            # It changes for another reason: the next period tries again.
+            return
         activity = ScalingActivity(
-            key=key, desired=change.desired, scales_out=change.desired > found.current, cause=change.cause, message=""
+            key=key,
+            desired=change.desired,
+            scales_out=change.desired > resource.current,
+            cause=change.cause,
+            message="",
         )
         activity.message = (
             f"Successfully set {activity.counted} to {change.desired}. Waiting for change to be fulfilled."
@@ -173,13 +182,13 @@ class ScalingActions:
         with self.scaling.lock:
             return [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
 
-    def _note_end(self, done: _Actions, found: ScaledResource | None, now_s: float) -> None:
+    def _note_end(self, done: _Actions, resource: ScaledResource | None, now_s: float) -> None:
         activity = done.running
-        if activity is None or (found is not None and found.record.status and found.record.status.in_transit):
+        if activity is None or (resource is not None and resource.record.status and resource.record.status.in_transit):
             return
         done.running = None
         gone = f"The {'inference component' if activity.key[2] == COPIES else 'endpoint'} was deleted."
-        activity.end(found.failure(activity.desired) if found else gone)
+        activity.end(resource.failure(activity.desired) if resource else gone)
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
@@ -205,6 +214,7 @@ class ScalingActions:
         if rule is None:
             return Breach(text_member(alarm, "AlarmName"), 0.0, is_above)
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
+        # A period that began before the last action has measured the capacity from before it.
         fresh = [
             value
             for back, value in enumerate(reversed(seen))
@@ -229,15 +239,16 @@ class ScalingActions:
     def _datapoints(self, policy: Document, side: str, last: LastActions, now_s: float) -> list[float]:
         """Return what the alarm of a side saw since the last action, when it is in ALARM."""
         names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
-        found = [
+        alarms = [
             alarm for alarm in self.book.alarms() if alarm["AlarmName"] in names and side in str(alarm["AlarmName"])
         ]
-        rule = alarm_rule(found[0]) if found else None
-        if rule is None or found[0]["StateValue"] != StateValue.ALARM:
+        rule = alarm_rule(alarms[0]) if alarms else None
+        if rule is None or alarms[0]["StateValue"] != StateValue.ALARM:
             return []
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
         if side == LOW and end_s - rule.periods * rule.period_s < last.out_s:
-            return []  # what was just added is not taken away before a whole window was low
+            # What was just added is not taken away before a whole window was low.
+            return []
         starts = [end_s - (back + 1) * rule.period_s for back in reversed(range(rule.periods))]
         return [
             value for start_s, value in zip(starts, seen, strict=True) if value is not None and start_s >= last.any_s
@@ -286,8 +297,10 @@ def scaled_resource(cloud: Cloud, key: Key) -> ScaledResource | None:
         record = cloud.store.find(Kind.INFERENCE_COMPONENT, parts[1])
         return ScaledResource(record, "", copy_count(record.request)) if record else None
     endpoint = cloud.store.find(Kind.ENDPOINT, parts[1])
-    found = [each for each in live_variants(cloud.store, endpoint) if each.name == parts[3]] if endpoint else []
-    return ScaledResource(endpoint, parts[3], found[0].instances) if endpoint and found else None
+    variants = (
+        [variant for variant in live_variants(cloud.store, endpoint) if variant.name == parts[3]] if endpoint else []
+    )
+    return ScaledResource(endpoint, parts[3], variants[0].instances) if endpoint and variants else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +411,9 @@ def _within(current: int, bounds: Bounds) -> CapacityChange | None:
 def _out(
     current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
 ) -> CapacityChange | None:
-    ready = [each for each in readings if each.high is not None and now_s >= last.out_s + each.out_cooldown_s]
+    ready = [
+        reading for reading in readings if reading.high is not None and now_s >= last.out_s + reading.out_cooldown_s
+    ]
     changes = [
         CapacityChange(
             min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High")
@@ -411,9 +426,9 @@ def _out(
 def _in(
     current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
 ) -> CapacityChange | None:
-    if not readings or any(each.low is None for each in readings if each.scales_in):
+    if not readings or any(reading.low is None for reading in readings if reading.scales_in):
         return None
-    ready = [each for each in readings if each.scales_in]
+    ready = [reading for reading in readings if reading.scales_in]
     if len(ready) < len(readings) or any(now_s < last.in_s + each.in_cooldown_s for each in ready):
         return None
     changes = [

@@ -126,8 +126,8 @@ def _caller() -> Deployer | None:
 
 def _change_set(params: Parameters) -> dict[str, object] | None:
     name, stack = parameter(params, "ChangeSetName"), parameter(params, "StackName")
-    _, found = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
-    return cast("dict[str, object] | None", found)
+    _, record = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
+    return cast("dict[str, object] | None", record)
 
 
 def _kept(name: str, params: Parameters, stack: str) -> str:
@@ -213,17 +213,17 @@ def reference_rights(literal: str) -> Iterator[Right]:
     if service == "secretsmanager":
         parts = body.split(":")
         named = ":".join(parts[:SECRET_ARN_PARTS]) if body.startswith("arn:") else parts[0]
-        _, found = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
-        secret = cast("Document", found or {})
+        _, record = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
+        secret = cast("Document", record or {})
         arn = text_member(secret, "ARN", f"arn:aws:secretsmanager:{REGION}:{own_account()}:secret:{named}")
         yield Right("secretsmanager:GetSecretValue", arn)
         yield from _key_rights(str(secret.get("KmsKeyId") or ""), "secretsmanager")
     else:
         name = body.partition(":")[0]
-        _, found = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
+        _, record = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
         slash = "" if name.startswith("/") else "/"
         yield Right("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{own_account()}:parameter{slash}{name}")
-        yield from _key_rights(str((found or {}).get("KeyId") or ""), "ssm")
+        yield from _key_rights(str((record or {}).get("KeyId") or ""), "ssm")
 
 
 def _key_rights(key: str, service: str) -> Iterator[Right]:

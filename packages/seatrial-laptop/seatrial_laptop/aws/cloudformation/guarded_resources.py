@@ -55,8 +55,11 @@ def _guarded_update(theirs: Callable[..., Created]) -> Callable[..., Created]:
         logical_id: str,
         old_attributes: Document | None = None,
     ) -> Created:
+        # Without a change CloudFormation calls no handler: nothing is checked, and no right is needed.
         if old != new:
             _check_properties(logical_id, resource_type, new)
+            # A replacement is a creation, with the rights of its handler; the old resource is deleted by
+            # itself later.
             replaced = replaces(resource_type, old, new)
             operation = (
                 ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new)

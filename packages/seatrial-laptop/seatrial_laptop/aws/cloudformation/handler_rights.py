@@ -214,13 +214,13 @@ def _named_roles(operation: ResourceOperation) -> list[str]:
 def _objects(operation: ResourceOperation) -> list[str]:
     """Return the objects of S3 that a property names: code, a definition, a template."""
     places = (("Code.S3Bucket", "Code.S3Key"), ("DefinitionS3Location.Bucket", "DefinitionS3Location.Key"))
-    found = [
+    objects = [
         f"arn:aws:s3:::{bucket}/{key}"
         for bucket_path, key_path in places
         for bucket, key in zip(_texts(operation, bucket_path), _texts(operation, key_path), strict=True)
     ]
     urls = _texts(operation, "ProvisioningArtifactParameters.*.Info.LoadTemplateFromURL")
-    return [*found, *(f"arn:aws:s3:::{_object_of_url(url)}" for url in urls)]
+    return [*objects, *(f"arn:aws:s3:::{_object_of_url(url)}" for url in urls)]
 
 
 def _object_of_url(url: str) -> str:

@@ -114,6 +114,7 @@ class SageMakerType:
         self._call("Create", {**self._request(properties), f"{self.kind}Name": name})
         record = self._settle(name)
         if record is not None and record.failure_reason:
+            # The stack has no physical ID of it yet, so nobody else would remove it.
             self._delete(name)
             raise ResourceFailed(f"{self.kind} {name} failed: {record.failure_reason}")
         return self._created(name)
@@ -146,6 +147,7 @@ class SageMakerType:
         """Delete the resource and wait until it's gone; one that is gone already is fine."""
         record = self._record(physical_id)
         if record is not None:
+            # The API refuses to delete what is still changing.
             self._settle(record.name)
             self._delete(record.name)
 
@@ -184,6 +186,8 @@ class SageMakerType:
         name = physical_name(stack, logical_id, LONGEST_NAME).strip("-")
         if self.cloud.store.find(self.kind, name) is None:
             return name
+        # The name follows from the stack and the logical ID alone: that of a replaced resource is still taken
+        # by the old one.
         return name[:-SUFFIX_LENGTH] + uuid.uuid4().hex[:SUFFIX_LENGTH].upper()
 
     def _created(self, name: str) -> Created:
@@ -398,7 +402,7 @@ class ProductType:
             self.catalog.products.pop(physical_id, None)
 
     def _keep(self, product: Product, properties: Document) -> Created:
-        known = {(each.name, each.url): each for each in product.artifacts}
+        known = {(artifact.name, artifact.url): artifact for artifact in product.artifacts}
         artifacts = []
         for each in children(properties, "ProvisioningArtifactParameters"):
             name, url = text_member(each, "Name"), text_member(child(each, "Info"), "LoadTemplateFromURL")
@@ -418,8 +422,8 @@ class ProductType:
             self.catalog.products[product.product_id] = product
         return product.product_id, {
             "ProductName": product.name,
-            "ProvisioningArtifactIds": ",".join(each.artifact_id for each in artifacts),
-            "ProvisioningArtifactNames": ",".join(each.name for each in artifacts),
+            "ProvisioningArtifactIds": ",".join(artifact.artifact_id for artifact in artifacts),
+            "ProvisioningArtifactNames": ",".join(artifact.name for artifact in artifacts),
         }
 
 
@@ -539,7 +543,7 @@ def _completed(created: Created, properties: Document) -> Created:
         child(each, "ServerSideEncryptionByDefault")
         for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
     ]
-    rules = [{"ApplyServerSideEncryptionByDefault": each} for each in defaults if "KMSMasterKeyID" in each]
+    rules = [{"ApplyServerSideEncryptionByDefault": default} for default in defaults if "KMSMasterKeyID" in default]
     if rules:
         own_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})  # type: ignore[arg-type, misc] # the words of the API
     return created

@@ -68,6 +68,7 @@ class CancellableWait(threading.Event):
     def wait(self, timeout: float | None = None) -> bool:
         """Return whether there is an answer; a cancelled update gives one."""
         deadline_s = math.inf if timeout is None else self._date_s() + timeout
+        # AWS's date may be skipped ahead meanwhile, so it is read again and again.
         while not super().wait(max(0.0, min(POLL_S, deadline_s - self._date_s()))):
             if self._date_s() >= deadline_s:
                 return False
@@ -143,6 +144,7 @@ class StackTasks:
         stack = self._stack_of(stack_name)
         if ended is None or stack is None:
             return
+        # The creation goes on making resources after this deletion: they are deleted once it has ended.
         stack["StackStatus"] = "DELETE_IN_PROGRESS"
         await ended.wait()
         if self._stack_of(stack_name) is stack:
@@ -233,5 +235,5 @@ def _id(event: Resource) -> object:
 def _resource(done: Resource | None, event: Resource) -> Resource:
     if done is not None and _id(event) not in ("", done["PhysicalResourceId"]):
         return done
-    told = {name: event[name] for name in ("LogicalResourceId", "ResourceType", "ResourceStatus", "Timestamp")}
-    return {"PhysicalResourceId": _id(event), **(done or {}), **told}
+    reported = {name: event[name] for name in ("LogicalResourceId", "ResourceType", "ResourceStatus", "Timestamp")}
+    return {"PhysicalResourceId": _id(event), **(done or {}), **reported}

@@ -143,7 +143,7 @@ def endpoint_view(cloud: Cloud, record: Record) -> Document:
     return {
         **record.request,
         **reason,
-        **(_told_by_config(config.request) if config else {}),
+        **(_reported_of_config(config.request) if config else {}),
         "EndpointStatus": record.status,
         "ProductionVariants": [view for is_shadow, view in views if not is_shadow],
         **({"ShadowProductionVariants": shadows} if shadows else {}),
@@ -256,7 +256,7 @@ class _Deployment:
         places = {place for place in cloud.running.places() if place.variant and place.owner == record.name}
         before = {place: cloud.running.copies(place) for place in places}
         try:
-            check_capacity(cloud, sum(each.copies for each in self.copies.values()))
+            check_capacity(cloud, sum(copy.copies for copy in self.copies.values()))
             for variant in self.hosts:
                 cloud.fleets.open(record.name, variant, retained=self.retained)
             if self._renews:
@@ -338,15 +338,15 @@ def _remove(cloud: Cloud, record: Record) -> None:
     cloud.store.remove(record)
 
 
-TOLD: tuple[str, ...] = ("AsyncInferenceConfig", "MetricsConfig", "ExplainerConfig")
+REPORTED: tuple[str, ...] = ("AsyncInferenceConfig", "MetricsConfig", "ExplainerConfig")
 """Members of an endpoint configuration that DescribeEndpoint repeats."""
 
 
-def _told_by_config(request: Document) -> Document:
-    told = {key: request[key] for key in TOLD if key in request}
+def _reported_of_config(request: Document) -> Document:
+    reported = {key: request[key] for key in REPORTED if key in request}
     capture = child(request, "DataCaptureConfig")
     if not capture:
-        return told
+        return reported
     enabled = capture.get("EnableCapture", True) is True
     summary = {
         "EnableCapture": enabled,
@@ -355,7 +355,7 @@ def _told_by_config(request: Document) -> Document:
         "DestinationS3Uri": capture["DestinationS3Uri"],
         "KmsKeyId": capture.get("KmsKeyId", ""),
     }
-    return {**told, "DataCaptureConfig": summary}
+    return {**reported, "DataCaptureConfig": summary}
 
 
 def _variant_view(cloud: Cloud, endpoint_name: str, variant: EmulatedVariant) -> Document:

@@ -168,7 +168,7 @@ class Fleet:
     def current(self) -> int:
         """The instances that run."""
         with self._lock:
-            return sum(each.running for each in self._instances)
+            return sum(instance.running for instance in self._instances)
 
     @property
     def desired(self) -> int:
@@ -179,12 +179,12 @@ class Fleet:
     def seats(self) -> list[int]:
         """Return how many copies each instance has."""
         with self._lock:
-            return [len(each.seats) for each in self._instances]
+            return [len(instance.seats) for instance in self._instances]
 
     def instance_types(self) -> list[str]:
         """Return the type of every instance that runs."""
         with self._lock:
-            return [each.pool.instance_type for each in self._instances if each.running]
+            return [instance.pool.instance_type for instance in self._instances if instance.running]
 
     def grow(self, count: int) -> None:
         """Start instances until there are so many, and wait until they run.
@@ -245,6 +245,7 @@ class Fleet:
             CopyFailed: InsufficientInstanceCapacity, or `meanwhile` raised it; none of them was placed.
         """
         with self._lock:
+            # All copies are placed or none: a part of them would hold seats that nobody uses.
             before = list(self._instances)
             seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
             reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
@@ -253,7 +254,7 @@ class Fleet:
                     self._give_back(seat)
                 self._instances = before
                 raise CopyFailed(reason)
-            fresh = [each for each in self._instances if each not in before]
+            fresh = [instance for instance in self._instances if instance not in before]
         try:
             self._await(fresh, meanwhile)
             self._await_others(seats, meanwhile)
@@ -261,7 +262,13 @@ class Fleet:
             with self._lock:
                 for reserved in seats:
                     self._give_back(reserved)
-                self._instances = [each for each in self._instances if each not in fresh or each.running or each.seats]
+                # An instance that was started for these copies stays where it runs already, or where
+                # others have taken a seat.
+                self._instances = [
+                    instance
+                    for instance in self._instances
+                    if instance not in fresh or instance.running or instance.seats
+                ]
             raise
         return tuple(seats)
 
@@ -269,8 +276,8 @@ class Fleet:
         """Wait for the instances that somebody else has started."""
         while True:
             with self._lock:
-                homes = [each for each in self._instances if any(seat in each.seats for seat in seats)]
-                if all(each.running for each in homes):
+                homes = [instance for instance in self._instances if any(seat in instance.seats for seat in seats)]
+                if all(home.running for home in homes):
                     return
             if meanwhile:
                 meanwhile()
@@ -292,7 +299,7 @@ class Fleet:
             if reason:
                 self._instances, self.rules = before, old_rules
                 raise CopyFailed(reason)
-            fresh = [each for each in self._instances if not each.running]
+            fresh = [instance for instance in self._instances if not instance.running]
         self._await(fresh)
 
     def release_idle(self, now_s: float) -> None:
@@ -301,10 +308,14 @@ class Fleet:
             rules = self.rules
             if rules.consolidates:
                 self._consolidate(now_s)
-            idle = [each for each in self._instances if not each.seats and now_s - each.idle_since_s >= rules.idle_s]
+            idle = [
+                instance
+                for instance in self._instances
+                if not instance.seats and now_s - instance.idle_since_s >= rules.idle_s
+            ]
             spare = max(0, len(self._instances) - rules.least)
             gone = idle[-min(spare, rules.released_at_once or spare, len(idle)) :] if idle and spare else []
-            self._instances = [each for each in self._instances if each not in gone]
+            self._instances = [instance for instance in self._instances if instance not in gone]
             if rules.released_at_once and gone:
                 for each in idle:
                     each.idle_since_s = now_s
@@ -344,7 +355,7 @@ class Fleet:
 
     def _home(self, seat: Seat, strategy: str) -> _Instance | None:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
-        open_ = [each for each in self._instances if each.has_room(seat.devices)]
+        open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
         if strategy == "SPREAD":
             return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
         if strategy == "BINPACK":
@@ -353,7 +364,10 @@ class Fleet:
 
     def _consolidate(self, now_s: float) -> None:
         """Move the copies of the emptiest instance to the others when all of them fit there."""
-        used = sorted((each for each in self._instances if each.seats and each.running), key=lambda each: each.used)
+        used = sorted(
+            (instance for instance in self._instances if instance.seats and instance.running),
+            key=lambda each: each.used,
+        )
         if len(used) < _FEWEST_TO_MERGE:
             return
         source, others = used[0], used[1:]
@@ -372,10 +386,10 @@ class Fleet:
 
     def _give_back(self, seat: Seat) -> None:
         with self._lock:
-            for each in self._instances:
-                if seat in each.seats:
-                    each.seats.remove(seat)
-                    each.idle_since_s = self._clock.now_s()
+            for instance in self._instances:
+                if seat in instance.seats:
+                    instance.seats.remove(seat)
+                    instance.idle_since_s = self._clock.now_s()
 
     def _instance(self, wanted: int = 0) -> _Instance:
         """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
@@ -389,7 +403,7 @@ class Fleet:
                 each.running, each.idle_since_s = True, self._clock.now_s()
 
     def _lack(self, owner: str) -> str:
-        held = sum(seat.owner == owner for each in self._instances for seat in each.seats)
+        held = sum(seat.owner == owner for instance in self._instances for seat in instance.seats)
         return self._settings().no_capacity_reason or (
             f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
@@ -490,11 +504,11 @@ def pool_with_capacity(
     """
     lacking = settings().no_capacity
     fitting = [pool for pool in pools if pool.takes(devices)]
-    found = next((pool for pool in fitting if pool.instance_type not in lacking), None)
-    if found is None:
+    chosen = next((pool for pool in fitting if pool.instance_type not in lacking), None)
+    if chosen is None:
         types = ", ".join(pool.instance_type for pool in fitting or pools)
         raise lack_of_capacity(settings(), f"InsufficientInstanceCapacity: no instance of {types} can be had.")
-    return found
+    return chosen
 
 
 def _pool(instance_type: str, model_name: str) -> InstancePool:
@@ -553,10 +567,10 @@ class StartTimes:
             meanwhile,
         )
 
-    def _within(self, seconds: float, limit_s: int | None, said: str, meanwhile: Meanwhile | None) -> None:
+    def _within(self, seconds: float, limit_s: int | None, message: str, meanwhile: Meanwhile | None) -> None:
         if limit_s is not None and seconds > limit_s:
             self._wait(limit_s, meanwhile)
-            raise CopyFailed(said.format(limit_s))
+            raise CopyFailed(message.format(limit_s))
         self._wait(seconds, meanwhile)
 
     def _look(self, meanwhile: Meanwhile | None) -> None:

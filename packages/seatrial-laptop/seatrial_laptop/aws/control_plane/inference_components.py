@@ -120,24 +120,24 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         if "Specification" in changes and "Specifications" in changes:
             raise invalid("Specification and Specifications exclude each other.")
         plain = {key: value for key, value in record.request.items() if key not in _replaced(changes)}
-        asked = with_one_specification(cloud, {**plain, **changes, **last})
-        if base_name(record.request) or base_name(asked):
-            if base_name(record.request) != base_name(asked):
+        requested = with_one_specification(cloud, {**plain, **changes, **last})
+        if base_name(record.request) or base_name(requested):
+            if base_name(record.request) != base_name(requested):
                 raise invalid("The base of an adapter can't be changed, and a component can't become an adapter.")
             if "RuntimeConfig" in changes:
                 raise invalid(f"Inference component {record.name} is an adapter: its copies are those of its base.")
-            check_adapter(cloud, asked)
+            check_adapter(cloud, requested)
             cloud.store.change(record, status=Status.UPDATING)
-            in_background(cloud, record, lambda: _load_adapter(cloud, record, asked), name=f"update-{record.name}")
+            in_background(cloud, record, lambda: _load_adapter(cloud, record, requested), name=f"update-{record.name}")
             return {"InferenceComponentArn": record.arn}
-        wanted = Configured(asked, specified_container(cloud, asked), copy_count(asked))
-        endpoint = cloud.store.need(Kind.ENDPOINT, text_member(asked, "EndpointName"))
+        wanted = Configured(requested, specified_container(cloud, requested), copy_count(requested))
+        endpoint = cloud.store.need(Kind.ENDPOINT, text_member(requested, "EndpointName"))
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
         check_alarms(cloud, deployment, config)
         policy = child(deployment, "RollingUpdatePolicy")
         batch = update_batch_size(child(policy, "MaximumBatchSize"), wanted.copies) if policy else max(wanted.copies, 1)
-        told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
-        cloud.store.change(record, status=Status.UPDATING, request=told)
+        current = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
+        cloud.store.change(record, status=Status.UPDATING, request=current)
     change = _Update(cloud, record, wanted, batch, deployment)
     in_background(cloud, record, change.run, name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
@@ -183,7 +183,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
     several = children(record.request, "Specifications")
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
     plain = {key: value for key, value in record.request.items() if key != "Specification"}
-    told: Document = {"Specification": _deployed(child(record.request, "Specification"))}
+    view: Document = {"Specification": _deployed(child(record.request, "Specification"))}
     base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
     copies = cloud.running.copies(CopyPlace(base.name))
     types = Counter(copy.instance_type for copy in copies if copy.instance_type)
@@ -192,7 +192,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
     return {
         **plain,
         **reason,
-        **({"Specifications": [_deployed(each) for each in several]} if several else told),
+        **({"Specifications": [_deployed(each) for each in several]} if several else view),
         "EndpointArn": arn_of(Kind.ENDPOINT, text_member(record.request, "EndpointName")),
         "InferenceComponentStatus": record.status,
         "RuntimeConfig": {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})},
@@ -254,7 +254,8 @@ class _Update:
         request = self.record.request
         try:
             spec = specified_container(self.cloud, request)
-        except ApiError:  # its model was deleted; what runs goes on
+        except ApiError:
+            # Its model was deleted: what runs goes on.
             spec = None
         old = Configured(request, spec, copy_count(request))
         Rollout(self.cloud, self.record.name, old, self.wanted, self.batch, self.deployment).run()
@@ -306,10 +307,10 @@ def with_one_specification(cloud: Cloud, request: Document) -> Document:
     if missing:
         raise invalid(f"Specifications lack the instance types of the variant: {', '.join(missing)}.")
     try:
-        found = pool_with_capacity(pools, cloud.faults.settings).instance_type
+        instance_type = pool_with_capacity(pools, cloud.faults.settings).instance_type
     except CopyFailed:
-        found = pools[0].instance_type
-    return {**request, "Specification": by_type[found]}
+        instance_type = pools[0].instance_type
+    return {**request, "Specification": by_type[instance_type]}
 
 
 def specified_container(cloud: Cloud, request: Document) -> ContainerSpec:

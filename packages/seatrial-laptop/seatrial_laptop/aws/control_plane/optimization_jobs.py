@@ -57,9 +57,9 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException for what can't be combined; ResourceInUse for a name that is taken.
     """
     _check(request)
-    asked = {key: value for key, value in request.items() if key != "Tags"}
+    given = {key: value for key, value in request.items() if key != "Tags"}
     now_s = time.time()
-    record = OptimizationJobRecord(asked, JobStatus.STARTING, created_s=now_s, modified_s=now_s)
+    record = OptimizationJobRecord(given, JobStatus.STARTING, created_s=now_s, modified_s=now_s)
     cloud.jobs.add(record)
     cloud.store.tag(record.arn, children(request, "Tags"))
     threading.Thread(target=_run, args=(cloud, record), name=f"optimization-{record.name}", daemon=True).start()
@@ -79,14 +79,14 @@ def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
 
 def list_optimization_jobs(cloud: Cloud, request: Document) -> Document:
     """Tell the jobs that a request asks for, the newest first by default."""
-    found = [_view(record) for record in cloud.jobs.all() if _is_asked(record, request)]
+    views = [_view(record) for record in cloud.jobs.all() if _matches(record, request)]
     keys = {"Name": "OptimizationJobName", "Status": "OptimizationJobStatus"}
     key = keys.get(text_member(request, "SortBy"), "CreationTime")
-    found.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
+    views.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, "ListOptimizationJobs", "OptimizationJobSummaries")
-    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    page = [{name: value for name, value in view.items() if name in members} for view in views[first : first + most]]
+    more = {"NextToken": str(first + most)} if first + most < len(views) else {}
     return {"OptimizationJobSummaries": page, **more}
 
 
@@ -159,6 +159,7 @@ def _run(cloud: Cloud, record: OptimizationJobRecord) -> None:
     except RunFailed as failed:
         cloud.jobs.move(record.name, JobStatus.FAILED, failure_reason=str(failed))
     except Exception as error:  # noqa: BLE001 (the border of a thread)
+        # A defect fails the job: whoever waits for its end would wait for ever.
         traceback.print_exc()
         reason = f"InternalFailure: {type(error).__name__}: {error}"
         cloud.jobs.move(record.name, JobStatus.FAILED, failure_reason=reason)
@@ -187,7 +188,7 @@ def _passes(cloud: Cloud, name: str, seconds: float) -> bool:
     """Wait; return whether the job still runs then. A job that is to stop stops."""
     end_s = cloud.clock.now_s() + seconds
     while True:
-        known = next((each for each in cloud.jobs.all() if each.name == name), None)
+        known = next((job for job in cloud.jobs.all() if job.name == name), None)
         if known is None or known.status is JobStatus.STOPPING:
             cloud.jobs.move(name, JobStatus.STOPPED)
             return False
@@ -196,7 +197,7 @@ def _passes(cloud: Cloud, name: str, seconds: float) -> bool:
         cloud.clock.wait(min(POLL_S, left_s))
 
 
-def _is_asked(record: OptimizationJobRecord, request: Document) -> bool:
+def _matches(record: OptimizationJobRecord, request: Document) -> bool:
     kinds = ",".join(kind for config in children(record.request, "OptimizationConfigs") for kind in config)
     wanted = text_member(request, "StatusEquals")
     return (
@@ -293,9 +294,9 @@ def _quantize(request: Document, source: str, kind: GgufType) -> list[str]:
         sizes = given.stat().st_size, made.stat().st_size
         stem = source.rpartition("/")[2].removesuffix(".gguf")
         _put(request, f"{stem}-{kind.lower()}.gguf", made.read_bytes())
-    told = f"GGUF {kind} of {source}, in place of {_quantization(request)}"
-    _put_note(request, {"executed": True, "note": f"{EXECUTED}: {told}", "bytes": sizes[1], "source_bytes": sizes[0]})
-    return [f"{EXECUTED}: {told}", f"{sizes[0] / MIB:.1f} MiB became {sizes[1] / MIB:.1f} MiB"]
+    line = f"GGUF {kind} of {source}, in place of {_quantization(request)}"
+    _put_note(request, {"executed": True, "note": f"{EXECUTED}: {line}", "bytes": sizes[1], "source_bytes": sizes[0]})
+    return [f"{EXECUTED}: {line}", f"{sizes[0] / MIB:.1f} MiB became {sizes[1] / MIB:.1f} MiB"]
 
 
 def _record(request: Document, source: str) -> list[str]:

@@ -100,6 +100,7 @@ class Rollout:
         watch = AlarmWatch(self.cloud, self.deployment, whole(self._policy, "MaximumExecutionTimeoutInSeconds"))
         try:
             watch.check()
+            # An update to fewer copies has started all of them before the last old one has left.
             while len(fresh) < self.new.copies or self._without(fresh):
                 added = self._launch(self.new, min(self.batch, self.new.copies - len(fresh)), watch.check)
                 fresh += added
@@ -134,6 +135,7 @@ class Rollout:
                 self._swap(added, left, None if len(restored) >= copies else len(added))
         except CopyFailed as failure:
             raise RollbackFailed(f"{reason} The rollback failed: {failure}") from failure
+        # Where no new copy ever served, there was nothing to roll back.
         raise RolledBack(f"The update was rolled back. {reason}" if fresh else reason)
 
     def _launch(self, side: Configured, count: int, meanwhile: Meanwhile | None) -> tuple[CopyProcess, ...]:
@@ -141,6 +143,7 @@ class Rollout:
 
     def _swap(self, added: Sequence[CopyProcess], leaving: Sequence[CopyProcess], count: int | None) -> None:
         """Let new copies serve, then stop so many of those that leave; None stops all of them."""
+        # In two steps: in between more copies serve than before, never fewer.
         self.cloud.running.put(self._place, (*self._serving(), *added))
         gone = leaving[:count]
         self.cloud.running.put(self._place, tuple(copy for copy in self._serving() if copy not in gone))
@@ -176,9 +179,11 @@ def launch_copies(
         StartTimes(cloud.clock, cloud.faults.settings).await_copies(side.spec, meanwhile)
         copies = cloud.running.launch(CopyPlace(name), side.spec, count)
     except BaseException:
+        # Whatever ends the start gives the seats back: held by nobody, they would keep out every later copy.
         for seat in seats:
             seat.release()
         raise
+    # A variant without a fleet has no seats.
     for copy, seat in zip(copies, seats, strict=False):
         copy.ended, copy.instance_type = seat.release, seat.instance_type
     return copies
@@ -208,6 +213,7 @@ def update_batch_size(capacity: Document, copies: int) -> int:
     value = whole(capacity, "Value")
     in_copies = text_member(capacity, "Type") == "COPY_COUNT"
     percent = 100 * value / max(copies, 1) if in_copies else float(value)
+    # A single copy is all of itself: within 5 to 50 % it could never be updated.
     lone = copies == 0 or (copies == 1 and (value == 1 or not in_copies))
     if not lone and not LEAST_PERCENT <= percent <= MOST_PERCENT:
         raise invalid(
@@ -269,7 +275,9 @@ class FleetShift:
         routing = child(policy, "TrafficRoutingConfiguration")
         watch = AlarmWatch(self.cloud, deployment, whole(policy, "MaximumExecutionTimeoutInSeconds"))
         old, new = sum(map(len, self.before.values())), sum(each.copies for each in self.wanted.values())
+        # Blue/green runs both fleets at the same time.
         check_capacity(self.cloud, old + new)
+        # A creation heeds no alarm: nothing serves that it could return to.
         if self.before:
             watch.check()
         for place, wanted in self.wanted.items():
@@ -302,11 +310,14 @@ class FleetShift:
         for place, copies in fresh.items():
             old, count = self.before.get(place, ()), new_copies(copies)
             total = max(self.wanted[place].copies, 1)
+            # Rounded up: an old copy leaves with the first part of its share.
             stays = len(old) - math.ceil(len(old) * count / total)
             serving = old[:stays] + copies[:count]
+            # Old copies run on without requests, so that a rollback has them at once.
             self.cloud.running.put(place, serving, standby=old[stays:] + copies[count:])
 
     def _return_to_old(self, fresh: Copies) -> None:
+        # `put` stops what served or stood by; new copies that did neither yet would be left running.
         unseen = [copy for place, copies in fresh.items() for copy in copies if not self._knows(place, copy)]
         for place in fresh:
             self.cloud.running.put(place, self.before.get(place, ()))
@@ -478,6 +489,6 @@ def _roles(cloud: Cloud, config: Record) -> set[str]:
     """Return the execution roles of an endpoint's configuration, or of its models."""
     if role := text_member(config.request, "ExecutionRoleArn"):
         return {role}
-    names = [text_member(each, "ModelName") for each in children(config.request, "ProductionVariants")]
+    names = [text_member(variant, "ModelName") for variant in children(config.request, "ProductionVariants")]
     models = [cloud.store.find(Kind.MODEL, name) for name in names if name]
     return {text_member(model.request, "ExecutionRoleArn") for model in models if model}

@@ -120,14 +120,14 @@ def _tagged_arn(cloud: Cloud, request: Document) -> str:
 
 def _list(cloud: Cloud, kind: Kind, request: Document) -> Document:
     views = [_view(cloud, record) for record in cloud.store.all(kind)]
-    found = [view for view in views if _matches(kind, view, request)]
+    matches = [view for view in views if _matches(kind, view, request)]
     key = "CreationTime" if text_member(request, "SortBy", "CreationTime") == "CreationTime" else f"{kind}Name"
     descending = text_member(request, "SortOrder", "Descending").startswith("Desc")
-    found.sort(key=lambda view: str(view[key]), reverse=descending)
+    matches.sort(key=lambda view: str(view[key]), reverse=descending)
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, f"List{kind}s", f"{kind}s")
-    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    page = [{name: value for name, value in view.items() if name in members} for view in matches[first : first + most]]
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
     return {f"{kind}s": page, **more}
 
 

@@ -207,13 +207,13 @@ def over_tls(scope: Scope) -> Scope:
 
 def replayed(body: bytes, receive: Receive) -> Receive:
     """Return the channel of a request whose body was read already."""
-    told = False
+    delivered = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal delivered
+        if delivered:
             return await receive()
-        told = True
+        delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -241,7 +241,8 @@ async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
             "content-type": kind,
             "content-length": str(len(body)),
             "x-amzn-errortype": refused.json,
-            "connection": "close",  # what follows may be a body that nobody reads
+            # What follows may be a body that nobody reads.
+            "connection": "close",
         },
     )
     await chunk(send, b"" if received.method == "HEAD" else body, more=False)

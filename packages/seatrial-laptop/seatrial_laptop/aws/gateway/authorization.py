@@ -73,17 +73,17 @@ def refusal_of_caller(
     """
     if (principal := _principal(access_key_id)) is None:
         return None
-    asked = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
-    sessions.pin_parameters(asked)
-    refused = (why for each in _rights(received, service, body, tags_of) if (why := denial(principal, each)))
+    parameters = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
+    sessions.pin_parameters(parameters)
+    refused = (why for right in _rights(received, service, body, tags_of) if (why := denial(principal, right)))
     message = next(refused, None)
     return access_denied(message) if message else None
 
 
 def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
     """Return the user or role behind an access key; `None` for the root and for what is unknown."""
-    found = iam_evaluator.resolve_principal(access_key_id, own_account())
-    return found if isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is not None else None
+    principal = iam_evaluator.resolve_principal(access_key_id, own_account())
+    return principal if isinstance(principal, iam_evaluator.PrincipalInfo) and principal.policies is not None else None
 
 
 def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:

@@ -63,8 +63,10 @@ class Gateway:
             await self.behind(scope, receive, send)
             return
         path, headers = str(scope["path"]), headers_of(scope)
-        found = parse_header_signature(headers)
-        key_id, service = (found.access_key_id, found.service) if isinstance(found, HeaderSignature) else ("", "")
+        signature = parse_header_signature(headers)
+        key_id, service = (
+            (signature.access_key_id, signature.service) if isinstance(signature, HeaderSignature) else ("", "")
+        )
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
@@ -170,10 +172,10 @@ def _scaled(cloud: Cloud, request: Document) -> Record | None:
 
 async def _answer_query(cloud: Cloud, receive: Receive, send: Send) -> None:
     """Answer a query of PromQL, in Prometheus' form."""
-    asked = parse_qs((await body_of(receive)).decode(errors="replace"))
+    parameters = parse_qs((await body_of(receive)).decode(errors="replace"))
     status = HTTPStatus.OK
     try:
-        document = answer_range(cloud.containers, asked)
+        document = answer_range(cloud.containers, parameters)
     except BadQueryError as bad:
         status, document = HTTPStatus.BAD_REQUEST, {"status": "error", "errorType": "bad_data", "error": f"{bad}"}
     await reply(send, status, document, {"content-type": "application/json"})

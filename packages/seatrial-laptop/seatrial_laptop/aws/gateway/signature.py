@@ -98,7 +98,8 @@ class Claim:
     def is_independent_of_body(self) -> bool:
         """Whether the signature can be checked before the body arrives: the head states the body's hash, or none."""
         stated = self.received.headers.get(BODY_HEADER, "")
-        is_of_s3 = self.presigned and self.signature.service == "s3"  # which leaves the body out
+        # A presigned request of S3 leaves the body out of its signature.
+        is_of_s3 = self.presigned and self.signature.service == "s3"
         return is_of_s3 or bool(SHA256.fullmatch(stated)) or stated in UNSIGNED[:2]
 
     def refusal_of_head(self) -> Refusal | None:
@@ -141,15 +142,15 @@ def read_claim(received: Received, process: RunningProcess, now: datetime) -> Cl
     named = received.parameter("X-Amz-Algorithm") if presigned else received.headers["authorization"].partition(" ")[0]
     if named != ALGORITHM:
         return _incomplete(f"The only algorithm is {ALGORITHM}.")
-    found = parse_query_signature(received.query) if presigned else parse_header_signature(received.headers)
-    if not isinstance(found, HeaderSignature):
-        return _incomplete(found[1])
-    refused = _unsigned_header(received, found) or _out_of_time(received, found, now, presigned=presigned)
+    signature = parse_query_signature(received.query) if presigned else parse_header_signature(received.headers)
+    if not isinstance(signature, HeaderSignature):
+        return _incomplete(signature[1])
+    refused = _unsigned_header(received, signature) or _out_of_time(received, signature, now, presigned=presigned)
     if refused:
         return refused
     token = received.parameter("X-Amz-Security-Token") if presigned else received.headers.get("x-amz-security-token")
-    secret = _secret_of(found.access_key_id, token or "", process)
-    return Claim(received, found, secret, presigned) if isinstance(secret, str) else secret
+    secret = _secret_of(signature.access_key_id, token or "", process)
+    return Claim(received, signature, secret, presigned) if isinstance(secret, str) else secret
 
 
 def access_denied(message: str) -> Refusal:
@@ -186,15 +187,17 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
     if access_key_id == process.access_key_id:
+        # The key of this start is no temporary one: a session token beside it belongs to another key.
         return _unknown() if token else process.secret_access_key
-    if is_root_access_key(access_key_id):  # MiniStack's well-known ones
+    # MiniStack's well-known ones.
+    if is_root_access_key(access_key_id):
         return _unknown()
     account = _account_from_sts_session(access_key_id) or process.account
-    found = resolve_credential(access_key_id, account, token)
-    if not isinstance(found, CredentialResolutionError):
-        return str(found.secret_access_key)
-    if found.code == "ExpiredTokenException":
-        return Refusal("ExpiredTokenException", "ExpiredToken", "ExpiredToken", found.message)
+    credential = resolve_credential(access_key_id, account, token)
+    if not isinstance(credential, CredentialResolutionError):
+        return str(credential.secret_access_key)
+    if credential.code == "ExpiredTokenException":
+        return Refusal("ExpiredTokenException", "ExpiredToken", "ExpiredToken", credential.message)
     return _unknown()
 
 

@@ -128,10 +128,11 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     )
     result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
     service = right.action.partition(":")[0]
-    if found := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
-        key = service == "kms"  # a key's own policy must allow it too
+    if policy := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
+        # A key's own policy must allow it too.
+        key = service == "kms"
         result = iam_evaluator.combine_resource_policy(
-            result, context, *found, required=key, limits=tuple(principal.limits)
+            result, context, *policy, required=key, limits=tuple(principal.limits)
         )
     if result.decision == ALLOW:
         return None
@@ -374,12 +375,12 @@ def pull_denial(role_arn: str, image: str) -> str | None:
         role_arn: The execution role.
         image: URI of the image; one that is in no private repository needs no right.
     """
-    found = PRIVATE_IMAGE.match(image)
-    if found is None or not role_exists(role_arn):
+    match = PRIVATE_IMAGE.match(image)
+    if match is None or not role_exists(role_arn):
         return None
-    repository = f"arn:aws:ecr:{found['region']}:{found['account']}:repository/{found['name']}"
+    repository = f"arn:aws:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
     rights = [Right("ecr:GetAuthorizationToken", "*"), *(Right(action, repository) for action in PULLS)]
-    lacking = next((each for each in rights if role_denial(role_arn, each)), None)
+    lacking = next((right for right in rights if role_denial(role_arn, right)), None)
     if lacking is None:
         return None
     return f"The role '{role_arn}' does not have {lacking.action[4:]} permission for the image: '{image}'."
@@ -417,7 +418,7 @@ def may_log(role_arn: str, group: str, stream: str) -> bool:
     """
     arn = f"arn:aws:logs:{REGION}:{own_account()}:log-group:{group}"
     rights = [Right(action, f"{arn}:log-stream:{stream}" if "Group" not in action else arn) for action in LOGS]
-    return not role_exists(role_arn) or all(role_denial(role_arn, each) is None for each in rights)
+    return not role_exists(role_arn) or all(role_denial(role_arn, right) is None for right in rights)
 
 
 def _denial(role_arn: str, action: str, url: str) -> str | None:

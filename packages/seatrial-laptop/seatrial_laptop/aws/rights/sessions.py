@@ -72,8 +72,8 @@ def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_
     given = {name: values[0] for name, values in {**query, **form}.items() if values}
     entries: dict[str, dict[int, str]] = {}
     for name, value in given.items():
-        if found := _ENTRY.fullmatch(name):
-            entries.setdefault(found["name"], {})[int(found["number"])] = value
+        if match := _ENTRY.fullmatch(name):
+            entries.setdefault(match["name"], {})[int(match["number"])] = value
     return {**given, **{name: [of[number] for number in sorted(of)] for name, of in entries.items()}}
 
 
@@ -94,15 +94,16 @@ def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
     def enforce(
         access_key_id: str,
         iam_action: str,
-        *place: str,  # the service and the Region
+        # The service and the Region.
+        *place: str,
         resource_arn: str = "*",
         service_context: Mapping[str, object] | None = None,
     ) -> object:
-        asked = _parameters.get()
-        context = {**condition_keys(iam_action, asked), **(service_context or {})}
+        parameters = _parameters.get()
+        context = {**condition_keys(iam_action, parameters), **(service_context or {})}
         answers = (
             theirs(access_key_id, iam_action, *place, resource_arn=arn, service_context=context)
-            for arn in resources_of(iam_action, resource_arn, asked)
+            for arn in resources_of(iam_action, resource_arn, parameters)
         )
         refused = next((answer for answer in answers if answer is not None), None)
         key = None if refused else encryption_right(iam_action, resource_arn)
@@ -114,7 +115,7 @@ def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
     return enforce
 
 
-def condition_keys(action: str, asked: Document) -> dict[str, str | list[str]]:
+def condition_keys(action: str, parameters: Document) -> dict[str, str | list[str]]:
     """Return the condition keys of an action that its service reads from the request.
 
     Source: Service Authorization Reference, the tables of condition keys of each service.
@@ -125,21 +126,23 @@ def condition_keys(action: str, asked: Document) -> dict[str, str | list[str]]:
     """
     keys: dict[str, str | list[str]] = {}
     if action == "cloudwatch:PutMetricData":
-        keys["cloudwatch:namespace"] = _text(asked, "Namespace")
+        keys["cloudwatch:namespace"] = _text(parameters, "Namespace")
     if action == "events:PutEvents":
-        entries = children(asked, "Entries")
-        keys["events:source"] = [_text(each, "Source") for each in entries]
-        keys["events:detail-type"] = [_text(each, "DetailType") for each in entries]
+        entries = children(parameters, "Entries")
+        keys["events:source"] = [_text(entry, "Source") for entry in entries]
+        keys["events:detail-type"] = [_text(entry, "DetailType") for entry in entries]
     if action in ROLE_KEYS:
-        keys["iam:permissionsboundary"] = _text(asked, "PermissionsBoundary") or _boundary(_text(asked, "RoleName"))
+        keys["iam:permissionsboundary"] = _text(parameters, "PermissionsBoundary") or _boundary(
+            _text(parameters, "RoleName")
+        )
     if action == "iam:AttachRolePolicy":
-        keys["iam:policyarn"] = _text(asked, "PolicyArn")
+        keys["iam:policyarn"] = _text(parameters, "PolicyArn")
     # A key of several values needs a set operator, so one with a single value is that value.
     plain = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in keys.items()}
     return {key: value for key, value in plain.items() if value}
 
 
-def resources_of(action: str, arn: str, asked: Document) -> Iterator[str]:
+def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
     """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none.
 
     Args:
@@ -148,25 +151,25 @@ def resources_of(action: str, arn: str, asked: Document) -> Iterator[str]:
         asked: The parameters of the request.
     """
     prefix = f"{REGION}:{own_account()}"
-    names = asked.get("Names")
-    alarms = asked.get("AlarmNames")
+    names = parameters.get("Names")
+    alarms = parameters.get("AlarmNames")
     if action == "cloudwatch:DescribeAlarms":
         listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms else ["*"]
         yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
     elif action == "ssm:GetParameters" and isinstance(names, list):
         yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)
     elif action == "ssm:GetParametersByPath":
-        yield f"arn:aws:ssm:{prefix}:parameter/{_text(asked, 'Path').strip('/')}"
+        yield f"arn:aws:ssm:{prefix}:parameter/{_text(parameters, 'Path').strip('/')}"
     elif action == "iam:CreateRole":
-        yield f"arn:aws:iam::{own_account()}:role{_text(asked, 'Path') or '/'}{_text(asked, 'RoleName')}"
+        yield f"arn:aws:iam::{own_account()}:role{_text(parameters, 'Path') or '/'}{_text(parameters, 'RoleName')}"
     elif ":role/" in arn and action.startswith("iam:"):
         yield role_arn_with_path(arn)
     else:
         yield arn
 
 
-def _text(asked: Document, key: str) -> str:
-    value = asked.get(key)
+def _text(parameters: Document, key: str) -> str:
+    value = parameters.get(key)
     return value if isinstance(value, str) else ""
 
 

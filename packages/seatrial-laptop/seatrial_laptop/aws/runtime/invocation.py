@@ -106,11 +106,11 @@ async def _answer(
 ) -> None:
     arrived_s = time.monotonic()
     try:
-        found = route_request(cloud, endpoint_name, headers, body)
+        route = route_request(cloud, endpoint_name, headers, body)
     except ApiError as error:
         await reply_error(send, error)
         return
-    with reserved(found.copy):
+    with reserved(route.copy):
         if len(body) > LARGEST_BODY_BYTES:
             message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
             await begin_response(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"content-type": "text/plain"})
@@ -118,40 +118,40 @@ async def _answer(
             return
         mirror(cloud, endpoint_name, headers, body)
         if streamed:
-            await _answer_stream(cloud, found, headers, body, send, arrived_s=arrived_s)
+            await _answer_stream(cloud, route, headers, body, send, arrived_s=arrived_s)
         else:
-            await _answer_whole(cloud, found, headers, body, send, arrived_s=arrived_s)
+            await _answer_whole(cloud, route, headers, body, send, arrived_s=arrived_s)
 
 
 async def _answer_whole(
-    cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
+    cloud: Cloud, route: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
 ) -> None:
     forwarded = forwarded_headers(headers)
-    answer, told = await measured_call(found.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s)
-    capture(cloud, found, headers, body, answer)
+    answer, measured = await measured_call(route.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s)
+    capture(cloud, route, headers, body, answer)
     if answer.is_good:
-        head = {**common_head(found.variant, answer.engine), "content-type": answer.content_type}
+        head = {**common_head(route.variant, answer.engine), "content-type": answer.content_type}
         await begin_response(send, HTTPStatus.OK, head)
         await chunk(send, answer.body, more=False)
     else:
-        await _model_error(send, found, answer.status, answer.body.decode(errors="replace"))
-    cloud.telemetry.saw(found.place, told)
+        await _model_error(send, route, answer.status, answer.body.decode(errors="replace"))
+    cloud.telemetry.saw(route.place, measured)
 
 
 async def _answer_stream(
-    cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
+    cloud: Cloud, route: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
 ) -> None:
-    forwarded = {**forwarded_headers(headers), TOKEN_HEADER: found.copy.token}
-    in_flight, asked_s = found.copy.outstanding, time.monotonic()
-    told = await _stream(found, forwarded, body, send)
+    forwarded = {**forwarded_headers(headers), TOKEN_HEADER: route.copy.token}
+    in_flight, sent_s = route.copy.outstanding, time.monotonic()
+    response = await _stream(route, forwarded, body, send)
     seen = Invocation(
-        status=told.status,
-        model_s=time.monotonic() - asked_s,
-        overhead_s=asked_s - arrived_s,
+        status=response.status,
+        model_s=time.monotonic() - sent_s,
+        overhead_s=sent_s - arrived_s,
         in_flight=in_flight,
-        first_chunk_s=None if told.first_chunk_at_s is None else told.first_chunk_at_s - asked_s,
+        first_chunk_s=None if response.first_chunk_at_s is None else response.first_chunk_at_s - sent_s,
     )
-    cloud.telemetry.saw(found.place, seen)
+    cloud.telemetry.saw(route.place, seen)
 
 
 _mirrored: Final[set[asyncio.Task[None]]] = set()
@@ -167,24 +167,27 @@ def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: b
         with reserved(shadow.copy):
             forwarded = forwarded_headers(headers)
             arrived_s = time.monotonic()
-            _, told = await measured_call(shadow.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s, path=path)
-            cloud.telemetry.saw(shadow.place, told)
+            _, measured = await measured_call(
+                shadow.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s, path=path
+            )
+            cloud.telemetry.saw(shadow.place, measured)
 
     task = asyncio.create_task(ask())
+    # The event loop holds tasks weakly: one that nobody else holds may be collected before it ends.
     _mirrored.add(task)
     task.add_done_callback(_mirrored.discard)
 
 
-def capture(cloud: Cloud, found: Route, headers: Mapping[str, str], body: bytes, answer: ContainerAnswer) -> None:
+def capture(cloud: Cloud, route: Route, headers: Mapping[str, str], body: bytes, answer: ContainerAnswer) -> None:
     """Keep a sampled request and its good answer, when the endpoint's configuration captures data."""
-    endpoint = cloud.store.find(Kind.ENDPOINT, found.endpoint)
+    endpoint = cloud.store.find(Kind.ENDPOINT, route.endpoint)
     config = data_capture_config(cloud.store, endpoint) if endpoint else {}
     share = sampling_share(config)
-    if not answer.is_good or not share or not cloud.traffic.samples(found.endpoint, "capture", share):
+    if not answer.is_good or not share or not cloud.traffic.samples(route.endpoint, "capture", share):
         return
     kind, inference_id = headers.get("content-type", ""), headers.get("x-amzn-sagemaker-inference-id", "")
     kept = CapturedExchange(kind, body, answer.content_type, answer.body, inference_id)
-    cloud.capture.saw(config, CopyPlace(found.endpoint, found.variant), kept)
+    cloud.capture.saw(config, CopyPlace(route.endpoint, route.variant), kept)
 
 
 @contextmanager
@@ -196,41 +199,41 @@ def reserved(copy: CopyProcess) -> Iterator[None]:
         copy.outstanding -= 1
 
 
-async def _stream(found: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
+async def _stream(route: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
     """Pass on a stream."""
     begun, first_s = False, None
     try:
         async with asyncio.timeout(STREAM_S):
-            async with exchange(found.copy.port, "POST", INVOCATIONS, body=body, headers=headers) as response:
+            async with exchange(route.copy.port, "POST", INVOCATIONS, body=body, headers=headers) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     message = (await response.read()).decode(errors="replace")
-                    return await _model_error(send, found, response.status, message)
+                    return await _model_error(send, route, response.status, message)
                 begun = True
-                await begin_response(send, HTTPStatus.OK, _stream_head(found.variant, response))
+                await begin_response(send, HTTPStatus.OK, _stream_head(route.variant, response))
                 async for data in response.chunks():
                     first_s = time.monotonic() if first_s is None else first_s
                     await chunk(send, payload_part(data))
         await chunk(send, b"", more=False)
     except TimeoutError:
-        return await _break(send, found, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
+        return await _break(send, route, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
     except OSError as broken:
-        return await _break(send, found, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
+        return await _break(send, route, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
     return ContainerAnswer(response.status, first_chunk_at_s=first_s)
 
 
-async def _break(send: Send, found: Route, code: str, message: str, *, begun: bool) -> ContainerAnswer:
+async def _break(send: Send, route: Route, code: str, message: str, *, begun: bool) -> ContainerAnswer:
     if not begun:
-        return await _model_error(send, found, 0, message)
+        return await _model_error(send, route, 0, message)
     await chunk(send, model_stream_error(code, message), more=False)
     return ContainerAnswer(0)
 
 
-async def _model_error(send: Send, found: Route, status: int, message: str) -> ContainerAnswer:
+async def _model_error(send: Send, route: Route, status: int, message: str) -> ContainerAnswer:
     document = {
-        "Message": model_error_text(found, status, message),
+        "Message": model_error_text(route, status, message),
         "OriginalStatusCode": status,
         "OriginalMessage": message,
-        "LogStreamArn": log_group_arn(found.place),
+        "LogStreamArn": log_group_arn(route.place),
     }
     await reply(
         send, MODEL_ERROR_STATUS, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"}
@@ -238,12 +241,12 @@ async def _model_error(send: Send, found: Route, status: int, message: str) -> C
     return ContainerAnswer(status)
 
 
-def model_error_text(found: Route, status: int, message: str) -> str:
+def model_error_text(route: Route, status: int, message: str) -> str:
     """Return how the runtime tells of a container's error."""
     console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
     return (
         f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
-        f"{console}{log_group(found.place)} in account {own_account()} for more information."
+        f"{console}{log_group(route.place)} in account {own_account()} for more information."
     )
 
 
@@ -325,15 +328,15 @@ async def measured_call(
     path: str = INVOCATIONS,
 ) -> tuple[ContainerAnswer, Invocation]:
     """Return the answer of a copy and what it tells the metrics; `arrived_s` is when the request came."""
-    in_flight, asked_s = copy.outstanding, time.monotonic()
+    in_flight, sent_s = copy.outstanding, time.monotonic()
     answer = await ask_container(copy, headers, body, limit_s, path)
-    told = Invocation(
+    measured = Invocation(
         status=answer.status,
-        model_s=time.monotonic() - asked_s,
-        overhead_s=asked_s - arrived_s,
+        model_s=time.monotonic() - sent_s,
+        overhead_s=sent_s - arrived_s,
         in_flight=in_flight,
     )
-    return answer, told
+    return answer, measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,17 +364,17 @@ async def _openai_response(
     try:
         _check(route, headers)
         routed = {**headers, **({COMPONENT_HEADER: route.component} if route.component else {})}
-        found = route_request(cloud, route.endpoint, routed, body)
+        chosen = route_request(cloud, route.endpoint, routed, body)
     except ApiError as error:
         await reply_openai(send, error)
         return
-    with reserved(found.copy):
+    with reserved(chosen.copy):
         if len(body) > LARGEST_BODY_BYTES:
             message = f"HTTP content length exceeded {LARGEST_BODY_BYTES} bytes."
             await reply_openai_error(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "ValidationError", message)
             return
         mirror(cloud, route.endpoint, headers, body, CONTAINER_PATH)
-        call = _Call(cloud, found, headers, body, send, arrived_s)
+        call = _Call(cloud, chosen, headers, body, send, arrived_s)
         await (_openai_stream(call) if json_object(body).get("stream") is True else _whole(call))
 
 
@@ -390,7 +393,7 @@ def _check(route: OpenAiRoute, headers: Mapping[str, str]) -> None:
 
 async def _whole(call: _Call) -> None:
     forwarded = forwarded_headers(call.headers)
-    answer, told = await measured_call(
+    answer, measured = await measured_call(
         call.found.copy, forwarded, call.body, INVOCATION_S, arrived_s=call.arrived_s, path=CONTAINER_PATH
     )
     capture(call.cloud, call.found, call.headers, call.body, answer)
@@ -400,18 +403,18 @@ async def _whole(call: _Call) -> None:
         await chunk(call.send, answer.body, more=False)
     else:
         await _openai_model_error(call, answer.status, answer.body)
-    call.cloud.telemetry.saw(call.found.place, told)
+    call.cloud.telemetry.saw(call.found.place, measured)
 
 
 async def _openai_stream(call: _Call) -> None:
-    in_flight, asked_s = call.found.copy.outstanding, time.monotonic()
-    told = await _passed_on(call)
+    in_flight, sent_s = call.found.copy.outstanding, time.monotonic()
+    response = await _passed_on(call)
     seen = Invocation(
-        status=told.status,
-        model_s=time.monotonic() - asked_s,
-        overhead_s=asked_s - call.arrived_s,
+        status=response.status,
+        model_s=time.monotonic() - sent_s,
+        overhead_s=sent_s - call.arrived_s,
         in_flight=in_flight,
-        first_chunk_s=None if told.first_chunk_at_s is None else told.first_chunk_at_s - asked_s,
+        first_chunk_s=None if response.first_chunk_at_s is None else response.first_chunk_at_s - sent_s,
     )
     call.cloud.telemetry.saw(call.found.place, seen)
 
@@ -441,13 +444,14 @@ async def _passed_on(call: _Call) -> ContainerAnswer:
                 first_s = time.monotonic() if first_s is None else first_s
                 await chunk(call.send, data)
         await chunk(call.send, b"", more=False)
-    except OSError as broken:  # a timeout too
+    except OSError as broken:
+        # A timeout too.
         why = f"The container's stream broke, or had no end after {STREAM_S:g} s: {broken}"
         return ContainerAnswer(0) if begun else await _openai_model_error(call, 0, why.encode())
     return ContainerAnswer(response.status, first_chunk_at_s=first_s)
 
 
-async def _openai_model_error(call: _Call, status: int, said: bytes) -> ContainerAnswer:
-    message = model_error_text(call.found, status, said.decode(errors="replace"))
+async def _openai_model_error(call: _Call, status: int, body: bytes) -> ContainerAnswer:
+    message = model_error_text(call.found, status, body.decode(errors="replace"))
     await reply_openai_error(call.send, status or HTTPStatus.INTERNAL_SERVER_ERROR, MODEL_ERROR, message)
     return ContainerAnswer(status)

@@ -76,6 +76,7 @@ def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], 
     if is_asynchronous(cloud.store, endpoint):
         raise _invalid(f"Endpoint {endpoint_name} is asynchronous: use InvokeEndpointAsync.")
     variants = [each for each in live_variants(cloud.store, endpoint) if not each.is_shadow]
+    # The service refuses these headers before it looks for a copy.
     if TARGET_MODEL_HEADER in headers:
         raise _invalid(f"TargetModel belongs to a multi-model endpoint, and {endpoint_name} is none.")
     session = headers.get(SESSION_HEADER)
@@ -95,10 +96,10 @@ def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], 
         raise _invalid(f"Variant {chosen} was not found for endpoint {endpoint_name} of account {own_account()}.")
     variant = by_name[chosen]
     place = CopyPlace(endpoint_name, variant.name)
-    found = cloud.running.reserve(place, Prefix(headers, body).preference(variant.document))
-    if found is None:
+    copy = cloud.running.reserve(place, Prefix(headers, body).preference(variant.document))
+    if copy is None:
         raise _invalid(f"Variant {variant.name} of endpoint {endpoint_name} has no capacity to process this request.")
-    return Route(found, place, variant.name, endpoint_name)
+    return Route(copy, place, variant.name, endpoint_name)
 
 
 def shadow_route(cloud: Cloud, endpoint_name: str) -> Route | None:
@@ -130,8 +131,8 @@ class Prefix:
         if text_member(routing, "RoutingStrategy") != "PREFIX_AWARE":
             return None
         config = child(routing, "PrefixAwareRoutingConfig")
-        told = self.headers.get(PREFIX_HEADER, "").encode()
-        prefix = told or self.body[: whole(config, "PrefixLength", PREFIX_BYTES)]
+        stated = self.headers.get(PREFIX_HEADER, "").encode()
+        prefix = stated or self.body[: whole(config, "PrefixLength", PREFIX_BYTES)]
         return Preference(zlib.crc32(prefix), whole(config, "ConcurrencyThreshold", PREFIX_CONCURRENCY))
 
 
@@ -147,7 +148,9 @@ def _route_to_component(
     component = next((each for each in components_of(cloud, endpoint_name) if each.name == name), None)
     if component is None:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
-    host = next((each for each in variants if each.name == text_member(component.request, "VariantName")), variants[0])
+    host = next(
+        (variant for variant in variants if variant.name == text_member(component.request, "VariantName")), variants[0]
+    )
     copy = cloud.running.reserve(CopyPlace(serving_component(component)), prefix.preference(host.document))
     if copy is None:
         refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)

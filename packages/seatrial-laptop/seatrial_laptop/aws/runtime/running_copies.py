@@ -126,6 +126,8 @@ class RunningCopies:
         the event loop only.
         """
         with self._lock:
+            # Counted under the lock under which copies are swapped: else the copy could be stopped
+            # between its choice and its count.
             copies = self._copies.get(place, ())
             copy = min(copies, key=lambda each: each.outstanding, default=None)
             if preference and copies:
@@ -167,12 +169,15 @@ class RunningCopies:
         """
         with self._lock:
             before = {*self._copies.pop(place, ()), *self._standby.pop(place, ())}
+            # A copy that comes into service after `close` would outlive this process: it is stopped in
+            # place of being kept.
             closed = self._closed.is_set()
             if copies and not closed:
                 self._copies[place] = copies
             if standby and not closed:
                 self._standby[place] = standby
         kept = {*copies, *standby}
+        # Those that were here before are watched already: watched twice, their end would be told twice.
         for copy in kept - before:
             watch_copy(copy, lambda dead: self._lose(place, dead))
         self._drain(kept | before if closed else before - kept)
@@ -180,6 +185,7 @@ class RunningCopies:
     def delete(self, place: CopyPlace) -> None:
         """Stop the copies of a place that is deleted, let what they wrote be published, and forget it."""
         self.put(place, ())
+        # Before the logs are forgotten: the last lines are still to be published.
         for listener in self._listeners:
             listener(place)
         with self._lock:
@@ -201,6 +207,7 @@ class RunningCopies:
             self._draining |= copies
         deadline = time.monotonic() + DRAIN_S
         while any(copy.outstanding for copy in copies) and time.monotonic() < deadline:
+            # `close` stops every copy whatever it answers, and nobody waits for requests any more.
             if self._closed.wait(DRAIN_POLL_S):
                 break
         stop_copies(copies)
@@ -234,6 +241,8 @@ class TrafficSplit:
 
     def pick(self, endpoint: str, weights: Mapping[str, float]) -> str:
         """Return the variant whose turn it is; without any weight all have the same."""
+        # Each request adds the weights to the credits, and the one that is chosen pays for all. So the shares
+        # hold within a few requests; a draw by chance would need hundreds.
         shares = weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
         for name, weight in shares.items():
             self._credit[endpoint, name] += weight
@@ -245,6 +254,7 @@ class TrafficSplit:
         """Return whether this request is one of the share (0 to 1) that is sampled for a purpose."""
         key = (endpoint, purpose)
         self._sampled[key] += min(max(share, 0.0), 1.0)
+        # Ten times 0.1 is a little less than 1 in floating point.
         if self._sampled[key] < 1.0 - 1e-9:
             return False
         self._sampled[key] -= 1.0
@@ -327,6 +337,7 @@ def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, 
         process = subprocess.Popen(
             [*command, "--port", str(port), "--until-stdin-closes"],
             cwd=folder,
+            # The token stands last: no variable of the container replaces it.
             env={**variables, **spec.environment, TOKEN_VARIABLE: token},
             stdin=subprocess.PIPE,
             stdout=output,

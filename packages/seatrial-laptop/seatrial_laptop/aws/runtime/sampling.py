@@ -77,6 +77,7 @@ def _sample(cloud: Cloud, place: CopyPlace, seen: list[Invocation]) -> Iterator[
 
 def _missed(since_s: float, end_s: float) -> list[float]:
     """Return when the samples between two moments would have ended."""
+    # Older samples than the history keeps would be forgotten at once.
     first_s = max(since_s, end_s - KEPT_S) + SAMPLE_S
     return [first_s + at * SAMPLE_S for at in range(round((end_s - first_s) / SAMPLE_S))]
 
@@ -96,7 +97,7 @@ def _variant_of(cloud: Cloud, place: CopyPlace) -> Dimensions | None:
 def queue_metrics(cloud: Cloud) -> dict[str, dict[str, Sequence[float]]]:
     """Return the metrics of the queue of every asynchronous endpoint, by its name."""
     endpoints = [each for each in cloud.store.all(Kind.ENDPOINT) if is_asynchronous(cloud.store, each)]
-    return {each.name: _queue(cloud, each.name) for each in endpoints}
+    return {endpoint.name: _queue(cloud, endpoint.name) for endpoint in endpoints}
 
 
 def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
@@ -187,10 +188,10 @@ class Publisher:
             lines.seek(self._read.get(log, 0))
             whole = lines.read().rpartition(b"\n")[0]
         self._read[log] = self._read.get(log, 0) + len(whole) + bool(whole)
-        told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
-        if told:
+        last_lines = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
+        if last_lines:
             now_ms = int(time.time() * 1000)
-            events = [{"timestamp": now_ms, "message": line} for line in told]
+            events = [{"timestamp": now_ms, "message": line} for line in last_lines]
             # Where their stream is not there, or somebody deleted it, it is made.
             try:
                 self.logs.put_log_events(**where, logEvents=events)

@@ -111,10 +111,10 @@ def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) ->
 
 
 def metric_values(
-    place: CopyPlace, told: Sequence[Invocation], *, copies: int, in_flight: int
+    place: CopyPlace, invocations: Sequence[Invocation], *, copies: int, in_flight: int
 ) -> dict[str, Sequence[float]]:
     """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
-    seen = [one for one in told if not one.no_capacity]
+    seen = [invocation for invocation in invocations if not invocation.no_capacity]
     series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
         errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -132,7 +132,7 @@ def metric_values(
         series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
     if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
         series["FirstChunkModelLatency"] = begun
-    if refused := len(told) - len(seen):
+    if refused := len(invocations) - len(seen):
         series["NoCapacityInvocationFailures"] = [1.0] * refused
     return series
 
@@ -145,10 +145,11 @@ def concurrency_metric(place: CopyPlace) -> str:
 def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, object]:
     """Return a datum with every value: percentiles can't be computed from a sum and two extremes."""
     unit = "Microseconds" if name.endswith("Latency") else "Count"
+    # Percentiles can't be computed from a sum and two extremes: every value is published, with its count.
     counted = Counter(values)
-    told = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
+    counts = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
     resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
-    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **told, **resolution}
+    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **counts, **resolution}
 
 
 def copy_dimensions(place: CopyPlace) -> list[dict[str, str]]:
@@ -195,7 +196,7 @@ class MetricHistory:
         """Return the values of a metric in the samples that end after one moment and until another."""
         with self._lock:
             samples = [each for each in self._samples.get(dimensions, ()) if after_s < each.end_s <= until_s]
-        return [value for each in samples for value in each.values.get(metric, ())]
+        return [value for sample in samples for value in sample.values.get(metric, ())]
 
 
 def metric_dimensions(pairs: Sequence[Mapping[str, object]]) -> Dimensions:

@@ -129,14 +129,14 @@ class Product:
             "SupportEmail": "SupportEmail",
             "SupportUrl": "SupportUrl",
         }
-        told = {new: self.properties[old] for old, new in names.items() if old in self.properties}
+        members = {new: self.properties[old] for old, new in names.items() if old in self.properties}
         return {
             "Id": self.product_id.replace("prod-", "prodview-"),
             "ProductId": self.product_id,
             "Name": self.name,
             "Type": "CLOUD_FORMATION_TEMPLATE",
             "HasDefaultPath": False,
-            **told,
+            **members,
         }
 
 
@@ -252,7 +252,11 @@ class Catalog:
         """Return the constraint of a kind; `None` without one."""
         place = (kind, portfolio_id, product_id)
         return next(
-            (each for each in self.constraints.values() if (each.kind, each.portfolio_id, each.product_id) == place),
+            (
+                constraint
+                for constraint in self.constraints.values()
+                if (constraint.kind, constraint.portfolio_id, constraint.product_id) == place
+            ),
             None,
         )
 
@@ -357,7 +361,8 @@ def settle_record(provisioned: Provisioned, record: CatalogRecord) -> None:
         provisioned.artifact_id, provisioned.message = record.artifact_id, ""
         provisioned.parameters = record.parameters
         return
-    events = own_stacks().describe_stack_events(StackName=record.stack_id)["StackEvents"]  # the newest first
+    # The newest first.
+    events = own_stacks().describe_stack_events(StackName=record.stack_id)["StackEvents"]
     last = itertools.takewhile(lambda each: not _is_start(each, record.stack_id), events)
     reasons = [
         f"{each.get('LogicalResourceId', '')}: {each.get('ResourceStatusReason', '')}"

@@ -148,7 +148,8 @@ def tool_calls(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA319", option.entry, message, f"write {key} beside it")
 
 
-_LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
+# From LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs.
+_LAST_WITHOUT_DEGREE = (8,)
 
 
 _BITSANDBYTES = {

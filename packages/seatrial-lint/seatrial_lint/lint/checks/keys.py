@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
-_PACKAGED = {"model_data_url", "artifact_url"}  # an archive may hold a handler that reads options of its own
+# An archive may hold a handler that reads options of its own.
+_PACKAGED = {"model_data_url", "artifact_url"}
 _NEAR_SERVER_KEY = 0.8
 _ANYBODYS = frozenset(["HF_TOKEN", "MODEL_ID", "MODEL_DIR", "MODEL_NAME", "TRUST_REMOTE_CODE"])
 # deepjavalibrary/djl-serving@7e13b081 engines/python/.../PyModel.java, load: the cases of its switch over the options.
@@ -122,7 +123,7 @@ def unknown_keys(subject: Subject) -> Iterator[Finding]:
     if target is None or subject.source.facts.keys() & _PACKAGED:
         return
     for option in subject.options:
-        if option.space == ("env" if target.engine == "tgi" else "option") and not _told(target, option):
+        if option.space == ("env" if target.engine == "tgi" else "option") and not _has_rule(target, option):
             yield from _judged(subject, target, option)
 
 
@@ -151,7 +152,7 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
         yield finding(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
 
 
-def _told(target: TargetContainer, option: NamedOption) -> bool:
+def _has_rule(target: TargetContainer, option: NamedOption) -> bool:
     return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
 
 
@@ -169,7 +170,8 @@ def renamed(subject: Subject) -> Iterator[Finding]:
     for option in subject.options if subject.target else ():
         row = _renamed_to(subject.target, option.name) if subject.target else None
         if row is None or (row.name == "MAX_INPUT_LENGTH" and subject.option(row.to)):
-            continue  # the two together are refused, and told as that
+            # The two together are refused, and told as that.
+            continue
         key = key_like(option, row.to)
         edit = None if subject.option(row.to) else rename(subject.source, option.entry, key)
         yield finding(subject, "SEA314", option.entry, row.because, f"write {key}", edit)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.subject import NeutralField, Subject
     from seatrial_lint.lint.target import TargetContainer
 
-LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
+# TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill.
+LAST_WITHOUT_CHUNKS = "2.3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
 # huggingface/text-generation-inference v0.9.3 to v1.4.5 launcher/src/main.rs: defaults before TGI 2.0 read the model's.
 LAST_WITH_FIXED_DEFAULTS = "1"
 DEFAULT_PROMPT, DEFAULT_TOTAL, DEFAULT_PREFILL = 1024, 2048, 4096
-LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"  # TGI 2.0 to 2.4: min(max_position_embeddings, 4096)
+# TGI 2.0 to 2.4: min(max_position_embeddings, 4096).
+LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +188,8 @@ _Limit = tuple["NeutralField", int]
 
 
 def _limit(subject: Subject, field: str) -> _Limit | None:
-    said = subject.fields.get(field)
-    return (said, said.number) if said and said.number is not None else None
+    neutral = subject.fields.get(field)
+    return (neutral, neutral.number) if neutral and neutral.number is not None else None
 
 
 @rule("SEA302", handler="any")

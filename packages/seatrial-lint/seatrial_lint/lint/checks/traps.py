@@ -176,7 +176,10 @@ def _since(first: Version, engine: EngineName) -> str:
 @rule("SEA316")
 def unread_model_name(subject: Subject) -> Iterator[Finding]:
     """A model that the start script does not read under this name."""
-    target, written = subject.target, next((one for one in subject.options if one.entry.key == "HF_MODEL_ID"), None)
+    target, written = (
+        subject.target,
+        next((option for option in subject.options if option.entry.key == "HF_MODEL_ID"), None),
+    )
     key = _MODEL.get(target.engine) if target else None
     if target is None or key is None or written is None or "neuron" in target.dialect or subject.text_of(key):
         return

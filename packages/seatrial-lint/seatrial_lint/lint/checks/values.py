@@ -30,7 +30,8 @@ _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method",
 # tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py beside it refuses.
 _BOTH_TYPES = ("lmi-neuronx",)
 _TGI_TYPES = ("float16", "bfloat16")
-_OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")  # their lists of values grow with vLLM and SGLang
+# Their lists of values grow with vLLM and SGLang.
+_OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 # DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
 _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("5", "9", ("auto", "disable", "vllm", "lmi-dist", "trtllm", "scheduler", "deepspeed")),
@@ -39,9 +40,11 @@ _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("17", None, ("auto", "disable", "vllm", "trtllm", "lmi-dist")),
 )
 _FORMATS = ("json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
-_COUNTED = ("max_model_len", "max_num_batched_tokens")  # vLLM, EngineArgs: human_readable_int
+# VLLM, EngineArgs: human_readable_int.
+_COUNTED = ("max_model_len", "max_num_batched_tokens")
 _LAST_DEEPSPEED_ENGINE = (9,)
-_BOOLEANS = ("1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # pydantic, bool
+# Pydantic, bool.
+_BOOLEANS = ("1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")
 _VLLM = ("lmi-async", "lmi-vllm", "vllm")
 # vllm-project/vllm, model_executor/layers/quantization/__init__.py, QUANTIZATION_METHODS, v0.8.4 to v0.11: beside the
 # ones that the catalog spells.
@@ -53,7 +56,8 @@ _VLLM_QUANTIZATIONS = frozenset(
         *("bitblas", "gptq_bitblas", "qqq", "compressed-tensors", "bitsandbytes", "fp_quant", "cpu_awq"),
     ]
 )
-_TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")  # trt_llm_user_guide.md
+# trt_llm_user_guide.md.
+_TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")
 # PyModel.java, load: Integer.parseInt takes no blank, while Python's int does.
 _PARSED_BY_JAVA = ("tensor_parallel_degree", "pipeline_parallel_degree")
 _KINDS = {
@@ -132,7 +136,8 @@ def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: Named
     if target is None or not is_flag:
         return False
     if target.engine in ("vllm", "sglang"):
-        return option.value.strip().lower() in ("", "true", "false")  # sagemaker_args.py; older images: image_age
+        # sagemaker_args.py; older images: image_age.
+        return option.value.strip().lower() in ("", "true", "false")
     return target.engine == "lmi" and option.value.strip().lower() in _BOOLEANS
 
 
@@ -270,7 +275,8 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
         return
     chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
     if chosen is None or _is_refused_choice(target, chosen):
-        return  # where nothing written chooses it, it is an older version than is known
+        # Where nothing written chooses it, it is an older version than is known.
+        return
     message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 

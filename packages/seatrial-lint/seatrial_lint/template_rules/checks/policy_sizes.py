@@ -63,7 +63,8 @@ def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
 @rule("SEA784")
 def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     """Inline policies of a role, user or group that are too large together."""
-    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}  # one may have many holders
+    # One may have many holders.
+    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
             sizes = {_name(policy, holder): least[id(policy)] for policy in hosting.inline_policies(holder)}

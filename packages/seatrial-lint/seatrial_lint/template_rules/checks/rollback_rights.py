@@ -31,7 +31,8 @@ DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 @rule("SEA786")
 def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
     """Alarms of an automatic rollback that no execution role may describe."""
-    known: dict[tuple[str, str], list[_Describable] | None] = {}  # many endpoints may have one role
+    # Many endpoints may have one role.
+    known: dict[tuple[str, str], list[_Describable] | None] = {}
     for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
         alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
         roles = _roles(hosting, resource) if alarms else []
@@ -59,7 +60,11 @@ def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResourc
     """Return the execution roles of an endpoint or component: of its configuration and of its models."""
     if resource.resource_type == COMPONENT:
         endpoint = hosting.endpoint_of(resource)
-        names = [one.at("ModelName") for one in specifications(resource) if not one.at("ModelName").is_absent]
+        names = [
+            specification.at("ModelName")
+            for specification in specifications(resource)
+            if not specification.at("ModelName").is_absent
+        ]
     else:
         endpoint = resource
         config = hosting.config_of(endpoint)
@@ -89,18 +94,18 @@ class _Describable(NamedTuple):
 def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | None) -> list[_Describable] | None:
     if statements is None:
         return None
-    found: list[_Describable] = []
+    alarms: list[_Describable] = []
     for one in filter(_may_describe, statements):
         for value in one.resources:
             alarm = hosting.resources.referred(one.template, value)
             pattern = arn_pattern(hosting.resources, one.template, value)
-            found.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
-    return found
+            alarms.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
+    return alarms
 
 
 def _may_describe(statement: PolicyStatement) -> bool:
     """Return whether a statement allows describing some alarm; what only the deployment knows may."""
-    named = [each.text for each in statement.actions] if statement.is_allow else []
+    named = [action.text for action in statement.actions] if statement.is_allow else []
     return any(text is None or text == "*" or DESCRIBE_ALARMS in _names(text) for text in named)
 
 

@@ -140,15 +140,16 @@ def waking(hosting: Hosting) -> Iterator[Finding]:
 
 def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
     steps = [each for each in hosting.policies_of(target) if each.at("PolicyType").text in {None, "StepScaling"}]
-    if any(not each.at("PolicyType").is_known for each in steps) or (steps and hosting.has_unknown_alarm_actions):
-        return True  # only the deployment knows
+    if any(not step.at("PolicyType").is_known for step in steps) or (steps and hosting.has_unknown_alarm_actions):
+        # Only the deployment knows.
+        return True
     return any(_is_wake_alarm(alarm) for policy in steps for alarm in hosting.alarms_of(policy))
 
 
 def _is_wake_alarm(alarm: TemplateResource) -> bool:
     """Return whether an alarm may be one on requests that found no copy; a composite alarm may."""
     queries = alarm.at("Metrics").items
-    named = (alarm.at("MetricName"), *(each.at("MetricStat", "Metric", "MetricName") for each in queries))
+    named = (alarm.at("MetricName"), *(query.at("MetricStat", "Metric", "MetricName") for query in queries))
     given = [each for each in named if not each.is_absent]
     return not given or any(each.text == WAKE_METRIC or not each.is_known for each in given)
 
