@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial_base import secrets
 from seatrial_base.secrets import FORMS, MASK, SHOWN, credentials, holds_credential, redacted
 
 UPPER, MIXED = "Z3X5C7V9B1N2M4Q6", "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"
@@ -144,6 +145,11 @@ PLACED = {
     "Python": ('client = Client(api_key="aB3dE5fG7h")', "aB3dE5fG7h"),
     "Python, annotated": ('TOKEN: str = "x"\nhf_token = "aB3dE5fG7h"', "aB3dE5fG7h"),
     "Python, without quotes": ("connect(password=ab1c2d)", "ab1c2d"),
+    "Python, without quotes, an X": ("connect(password=ab1c2dX)", "ab1c2dX"),
+    "environment line, escaped": ("A=1\\nDB_PASSWORD=swordfish", "swordfish"),
+    "a name within the ninth value": ("pat=" * 9 + "hunter2", "hunter2"),
+    "a name within a value": ("f(password='x1y2,api_key=\"z1'b2\")", 'x1y2,api_key="z1'),
+    "environment line, far below": (f"{'x' * 100}\nDB_PASSWORD=swordfish", "swordfish"),
     "a letter that is two in lower case": ("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}: PASSWORD=hunter22", "hunter22"),
     "JavaScript": ("const o = {clientSecret: 'aB3dE5fG7h'}", "aB3dE5fG7h"),
     "command line": ("vllm serve m --api-key aB3dE5fG7h --port 8000", "aB3dE5fG7h"),
@@ -291,6 +297,20 @@ NONE = (
     '{"token": "hunter2"}',
     '{"password": "hunter2\n',  # no quote closes it on its line
     "{&quot;password&quot;: &quot;hunter2",
+    '{"password": "hunter2',
+    "connect(password=ab1c2d(x))",  # a call, a place in a table
+    "connect(password=ab1c2d[0])",
+    "connect(password=ab1c2d{x})",
+    "run DB_PASSWORD=swordfish",  # a word in code; a line of an environment file begins with its name
+    "db_password=swordfish",
+    "PASSWORD = swordfish",
+    "HF_TOKEN=token",
+    "connect(password=12345678)",
+    "key=" * 20 + "hunter2",
+    "pat=" * 8 + "hunter2",
+    'token="' + "pat=" * 8 + "hunter2",
+    "1 " + "pat=" * 9 + "swordfish",
+    "pat=" * 9 + "swordfish 1a",
     "connect(password=read-only)",
     "connect(password=other.value1x)",
     "connect(password=db_key_2)",
@@ -513,6 +533,43 @@ def test_names_within_a_value_hide_nothing_however_many_they_are() -> None:
         assert redacted("password=" * count + "hunter2 stays").endswith(" stays"), count
 
 
+def test_up_to_80_characters_before_a_name_tell_whether_it_begins_its_line() -> None:
+    for space, begins in ((79, True), (80, False)):
+        text = f"x\n{' ' * space}DB_PASSWORD=swordfish"
+        assert holds_credential(text) == begins
+    assert holds_credential(f"{' ' * 80}DB_PASSWORD=swordfish")
+    assert not holds_credential(f"{' ' * 81}DB_PASSWORD=swordfish")
+
+
+def test_up_to_64_characters_before_its_noun_belong_to_a_name() -> None:
+    assert holds_credential(f"{'A' * 64}PASSWORD=swordfish")
+    assert not holds_credential(f"{'A' * 65}PASSWORD=swordfish")
+
+
+@pytest.mark.parametrize("name", ["password=", "pat=", "key=", "api_key='", 'password="', "--api-key="])
+def test_names_within_a_value_are_read_a_few_times_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many they are: a text that somebody else wrote may be nothing but names."""
+    read = 0
+
+    def is_value(value: str) -> bool:
+        nonlocal read
+        read += len(value)
+        return secrets_is_value(value)
+
+    def run_end(text: str, start: int) -> int:
+        nonlocal read
+        end = secrets_run_end(text, start)
+        read += end - start
+        return end
+
+    secrets_is_value, secrets_run_end = secrets._is_value, secrets._run_end
+    monkeypatch.setattr(secrets, "_is_value", is_value)
+    monkeypatch.setattr(secrets, "_run_end", run_end)
+    text = name * 2_000 + "hunter2"
+    credentials(text)
+    assert read <= 10 * len(text)
+
+
 def test_so_many_values_are_told_one_by_one_and_what_follows_as_one() -> None:
     assert redacted("password=hunter2x " * 4096 + "tail") == "password=… " * 4096 + "tail"
     assert redacted("password=hunter2x " * 4098 + "tail") == "password=… " * 4096 + "password=hun…"
@@ -520,7 +577,7 @@ def test_so_many_values_are_told_one_by_one_and_what_follows_as_one() -> None:
 
 def test_of_a_short_secret_nothing_is_shown() -> None:
     assert redacted('{"password": "hunter2"}') == '{"password": "…"}'
-    assert redacted('{"password": "hunter2", "other": "and more words"}') == '{"password": "…", "other": "and more words"}'
+    assert redacted('{"password": "hunter2", "x": "and more words"}') == '{"password": "…", "x": "and more words"}'
     assert redacted("a1B2c3D4e5F6g7H8i9J", name="password") == "…"
     assert redacted("a1B2c3D4e5F6g7H8i9J0", name="password") == "a1B…"
 

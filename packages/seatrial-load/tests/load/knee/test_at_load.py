@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,7 +94,7 @@ def plainly(measured: list[tuple[float, float]], load: float) -> float:
             return value
     if load < measured[0][0]:
         return measured[0][1]
-    for (low, first), (high, second) in zip(measured, measured[1:], strict=False):
+    for (low, first), (high, second) in pairwise(measured):
         if low < load < high:
             share = (math.log(load) - math.log(low)) / (math.log(high) - math.log(low))
             if first and second:
