@@ -103,6 +103,16 @@ class TestAnUpdate:
         assert scaled.store.read("released/dev-chat/result.json") is None
         assert scaled.store.read("passed/dev-chat/b/config-2/model-2.json") is not None
 
+    def test_whose_component_is_gone_when_the_candidate_shall_be_made_fails_and_says_so(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        assert scaled.ask(before) is None
+        del scaled.components.found[COMPONENT]
+        scaled.machine().execute(request_id=before["RequestId"])
+        assert scaled.responses[-1]["Status"] == "FAILED"
+        assert f"the component {COMPONENT} is gone" in scaled.responses[-1]["Reason"]
+        assert scaled.components.created == []
+
     def test_that_fails_its_trial_touches_nothing_that_serves(
         self,
         scaled: World,

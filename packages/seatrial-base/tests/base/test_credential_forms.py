@@ -562,7 +562,7 @@ def test_names_within_a_value_are_read_a_few_times_each(name: str, monkeypatch: 
         read += end - start
         return end
 
-    secrets_is_value, secrets_run_end = secrets._is_value, secrets._run_end
+    secrets_is_value, secrets_run_end = secrets._is_value, secrets._run_end  # noqa: SLF001 (what reads is counted)
     monkeypatch.setattr(secrets, "_is_value", is_value)
     monkeypatch.setattr(secrets, "_run_end", run_end)
     text = name * 2_000 + "hunter2"
