@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.response import count, mapping, moment, number, rows, text_at
 from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel, LivePool, LiveVariant
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

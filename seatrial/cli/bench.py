@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support import bench_options as options
 from seatrial.cli.support.bench_show import show_conclusion, watched
 from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
@@ -25,15 +27,76 @@ from seatrial_load.cli.files import (
     prompted,
 )
 from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
+from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
-    from seatrial_load.documents.options import TrialFiles
+    from seatrial_load.documents.options import CommandOption, TrialFiles
     from seatrial_load.documents.request import TrialRequest
+
+Spec = Annotated[Path | None, typer.Argument(metavar="[SPEC]", help="The endpoint's YAML file.")]
+Environment = Annotated[
+    str | None,
+    typer.Option(
+        "--environment", "-e", metavar="ENV", help="With SPEC: name of the environment.", rich_help_panel=TARGET
+    ),
+]
+Environments = Annotated[
+    Path | None,
+    typer.Option(
+        "--environments",
+        metavar="DIR",
+        help="Folder of environments; `environments` beside the specs'.",
+        rich_help_panel=TARGET,
+    ),
+]
+Tokenizer = Annotated[
+    Path | None,
+    typer.Option("--tokenizer", help="tokenizer.json, for synthetic prompts of exact length.", rich_help_panel=PROMPTS),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="RESULT",
+        help="Earlier result to compare with: file or s3:// URI.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Write the report to this folder.", rich_help_panel=OUTPUT),
+]
+MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
+
+
+def takes_trial_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `written` the options of a trial, which it gets there by their flags."""
+    names = {flag.strip("-").replace("-", "_"): flag for flag in OPTIONS}
+
+    @wraps(command)
+    def run(**given: object) -> None:
+        options = {flag: given.pop(name) for name, flag in names.items()}
+        command(**given, written={flag: value for flag, value in options.items() if value not in (None, [], ())})
+
+    signature = inspect.signature(command, eval_str=True)
+    own = list(signature.parameters.values())
+    place = next(number for number, each in enumerate(own) if each.name == "written")
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(OPTIONS[flag]))
+        for name, flag in names.items()
+    ]
+    parameters = [*own[:place], *added, *own[place + 1 :]]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _annotation(row: CommandOption) -> object:
+    option = typer.Option(row.flag, metavar=row.option.metavar or None, help=row.words(), rich_help_panel=row.group)
+    return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +131,6 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
-    plain, plan = _of_deployment(place, mistakes)
-    request = with_options(plain, written, mistakes)
-    mistakes.values(request)
-    mistakes.stop_if_any()
-    return request, plan
-
-
-def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:
     from seatrial.deployment.load import load_deployment
 
     if place.spec is None:
@@ -87,10 +142,6 @@ def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialReques
     assert place.environment is not None  # noqa: S101 (likewise)
     folder = environments_folder(place.environments, place.spec)
     deployment = load_deployment(place.spec, folder, place.environment)
-    return _live_request(deployment), deployment.plan
-
-
-def _live_request(deployment: Deployment) -> TrialRequest:
     import boto3
 
     from seatrial.account.reader import aws_failures
@@ -99,7 +150,12 @@ def _live_request(deployment: Deployment) -> TrialRequest:
 
     with aws_failures(deployment.stack_name):
         cloudformation = boto3.client("cloudformation", region_name=deployment.environment.region)
-    return complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
+    plain = complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
+    plan = deployment.plan
+    request = with_options(plain, written, mistakes)
+    mistakes.values(request)
+    mistakes.stop_if_any()
+    return request, plan
 
 
 def given_options(context: typer.Context) -> frozenset[str]:
@@ -109,9 +165,6 @@ def given_options(context: typer.Context) -> frozenset[str]:
         for parameter in context.command.params
         if parameter.name and (source := context.get_parameter_source(parameter.name)) and source.name == "COMMANDLINE"
     )
-
-
-MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
 
 
 @contextmanager
@@ -126,36 +179,34 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         return
     with scratch_folder("seatrial-prompts-") as folder:
         path = folder / "prompts.jsonl"
-        _write_exact(request, tokenizer, path)
+        from seatrial.workload.tokenizer import token_count
+        from seatrial.workload.write import write_prompts
+        from seatrial_load.documents.arrivals import ARRIVALS
+        from seatrial_load.measure.lengths import lengths_of
+        from seatrial_load.metrics.level import level_size
+
+        load = request.load
+        sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
+        is_open = ARRIVALS[load.arrival].is_open
+        requests = round(math.fsum(load.rates_per_s) * load.level_s) if is_open else sum(sizes)
+        prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
+        lengths = lengths_of(request.workload)
+        prompt_lengths = (lengths.of(row) for row in range(prompts))
+        write_prompts(path, token_count(tokenizer), prompt_lengths, seed=f"{request.plan_digest}:exact")
         yield replace(files, prompts=path)
 
 
-def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.workload.tokenizer import token_count
-    from seatrial.workload.write import write_prompts
-    from seatrial_load.measure.lengths import lengths_of
-    from seatrial_load.metrics.level import level_size
-
-    load = request.load
-    sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
-    prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
-    lengths = lengths_of(request.workload)
-    asked = (lengths.of(row) for row in range(prompts))
-    write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
-
-
-@options.takes_trial_options
+@takes_trial_options
 def bench_command(
     context: typer.Context,
-    spec: options.Spec = None,
-    environment: options.Environment = None,
-    environments: options.Environments = None,
+    spec: Spec = None,
+    environment: Environment = None,
+    environments: Environments = None,
     *,
     written: Written,
-    tokenizer: options.Tokenizer = None,
-    against: options.Against = None,
-    output: options.Output = None,
+    tokenizer: Tokenizer = None,
+    against: Against = None,
+    output: Output = None,
 ) -> None:
     """Load an endpoint, find its knee and judge it.
 

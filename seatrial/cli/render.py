@@ -40,7 +40,7 @@ def render_command(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
     *,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
 
@@ -50,7 +50,8 @@ def render_command(
     folders = _folders(spec_files(specs), output) if many else (output,)
     render_one = _rendered_if_promoted if many else _rendered
     rendered = of_every(
-        load_specs_or_model(specs, environment, environments, asked), lambda loaded: render_one(loaded, templates)
+        load_specs_or_model(specs, environment, environments, model_options),
+        lambda loaded: render_one(loaded, templates),
     )
     for one, folder in zip(rendered, folders, strict=True):
         if one is not None:
@@ -122,14 +123,15 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.locks.lock_file import is_locked, read_locked_plan
     from seatrial.locks.provenance import provenance_lines
-    from seatrial.planner.planner import make_plan
 
-    if not loaded.has_spec:
-        return make_plan(loaded)
-    if is_locked(loaded):
+    if loaded.has_spec and is_locked(loaded):
         plan = read_locked_plan(loaded)
         for line in provenance_lines(plan.promoted)[:1]:
             typer.echo(f"note: {loaded.path.as_posix()}: {line}", err=True)
         return plan
-    typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
+    if loaded.has_spec:
+        typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
+    # Imported here and not above: a lock needs none of the planner, which is a third of what this command can import.
+    from seatrial.planner.planner import make_plan
+
     return make_plan(loaded)

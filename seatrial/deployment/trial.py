@@ -13,8 +13,8 @@ from seatrial.specs.workload import BEYOND_SHARES, rates_of, requests_of_spec
 from seatrial_base.errors import SpecError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
+from seatrial_base.text import replaced_text
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_load.documents.request import (
     Expected,

@@ -15,11 +15,11 @@ from seatrial.specs.recipe_rules import recipe_problems
 from seatrial.specs.repository_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial.specs.scaling import scaling_problems
 from seatrial_base.bounds import wrong_stddev
-from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.field_facts import facts_of
+from seatrial_base.tags import is_reserved_name
 from seatrial_load.documents.request import CONVERSATIONS, Workload
 from seatrial_load.documents.request_checks import wrong_deviations
 from seatrial_load.measure.lengths import normal_lengths
@@ -161,7 +161,7 @@ def contradictions(document: Document) -> Iterator[Finding]:
 
 
 def _reserved_names(document: Document) -> Iterator[Finding]:
-    """Yield names that would give a component the form of a candidate's name (`seatrial_base.candidates`)."""
+    """Yield names that would give a component the form of a candidate's name (`seatrial_base.tags`)."""
     adapters = document.value("serving", "adapters")
     names: list[tuple[FieldPath, Yaml]] = [(("name",), document.value("name"))]
     if isinstance(adapters, list):

@@ -32,7 +32,7 @@ from seatrial.specs.optimization import (
 )
 from seatrial.specs.recipe_rules import PRECISIONS
 from seatrial_base.catalog import speculation
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 

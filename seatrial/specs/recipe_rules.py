@@ -21,8 +21,7 @@ from seatrial.specs.optimization import (
     QuantizedWeights,
 )
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.model_names import split_precision, unsupported_format
-from seatrial_base.catalog.models import resolve_model
+from seatrial_base.catalog.models import resolve_model, split_precision, unsupported_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.specs.yaml_source import dotted, yaml_texts
 from seatrial_base.findings import Finding, Place
-from seatrial_base.printable import unprintable
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
+from seatrial_base.text import replaced_text, unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,18 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_base import __version__
-from seatrial_base.findings import Place, severity_rank
-from seatrial_base.markdown import code, escaped
-from seatrial_base.printable import printable
-from seatrial_base.rules import RULES, SEVERITIES
+from seatrial_base.findings import RULES, SEVERITIES, Place, severity_rank
 from seatrial_base.secrets import redacted
+from seatrial_base.text import code, escaped, printable
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_base.findings import Finding, Format
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Format, Severity
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 

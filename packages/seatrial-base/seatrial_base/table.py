@@ -12,8 +12,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seatrial_base.markdown import code, escaped
-from seatrial_base.printable import printable
+from seatrial_base.text import code, escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

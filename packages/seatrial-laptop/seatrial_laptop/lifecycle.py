@@ -101,7 +101,13 @@ def start_embedded_aws(
 def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbose: bool) -> LocalAws:
     if lock_holder(state_dir) is not None:
         return _await_answer(state_dir, None)
-    _check_dependencies()
+    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LocalError.of(
+            "SEA603",
+            f"missing packages: {', '.join(missing)}",
+            hint="pip install 'seatrial[local]'",
+        )
     try:
         return _start(state_dir, _port(port), account, verbose=verbose)
     except LocalError:
@@ -115,7 +121,12 @@ def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbos
 def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalAws:
     state_dir = state_dir.absolute()  # the server works in this folder
     log = aws_log(state_dir)
-    _make_folders(state_dir, log.parent)
+    try:
+        make_private(state_dir)
+        make_private(log.parent)
+    except OSError as error:
+        message = f"the state folder can't be created: {error.strerror}"
+        raise LocalError.of("SEA601", message, where=log.parent.as_posix(), hint="give another with --state") from error
     where = ["--port", str(port), "--account", account, "--state-dir", str(state_dir)]
     command = [sys.executable, "-m", "seatrial_laptop.aws", *where]
     ours = {"PYTHONPATH": package_root(), "TMPDIR": str(server_scratch_folder(state_dir))}
@@ -278,25 +289,6 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _check_dependencies() -> None:
-    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise LocalError.of(
-            "SEA603",
-            f"missing packages: {', '.join(missing)}",
-            hint="pip install 'seatrial[local]'",
-        )
-
-
-def _make_folders(state_dir: Path, logs: Path) -> None:
-    try:
-        make_private(state_dir)
-        make_private(logs)
-    except OSError as error:
-        message = f"the state folder can't be created: {error.strerror}"
-        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="give another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

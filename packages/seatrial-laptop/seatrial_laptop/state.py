@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
-from seatrial_base.file_lock import try_lock
-from seatrial_base.files import follow_links, kind_of
+from seatrial_base.files import follow_links, kind_of, try_lock
 
 if TYPE_CHECKING:
     from types import TracebackType

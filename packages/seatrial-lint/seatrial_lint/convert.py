@@ -77,7 +77,14 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
     """
     options = {one.name: one.value for one in read_options(origin.engine, source.entries)}
     if origin.engine == "lmi":
-        _check_handler(source, {one: options[one] for one in ("engine", "entryPoint") if one in options})
+        written: Mapping[str, str] = {one: options[one] for one in ("engine", "entryPoint") if one in options}
+        handler = handler_of(written, has_model_py="model_py" in source.facts)
+        if handler == "user":
+            called = written.get("entryPoint") or "model.py"
+            raise _refused(f"the handler {called} reads the options, no other container runs it", "convert it by hand")
+        if handler == "java":
+            running = f"engine={written.get('engine', '')} runs in the model server, without one of these engines"
+            raise _refused(running, "for embeddings, use the container of Text Embeddings Inference (TEI)")
     task = options.get("task", options.get("HF_TASK", ""))
     if task in _EMBEDDINGS and table.dialect.engine in ("tgi", "sglang"):
         raise _refused(f"{table.called} does not serve {task}", "use the container of Text Embeddings Inference (TEI)")
@@ -90,16 +97,6 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
 def _is_compiled(model: str) -> bool:
     """Say whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
     return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
-
-
-def _check_handler(source: ConfigSource, written: Mapping[str, str]) -> None:
-    handler = handler_of(written, has_model_py="model_py" in source.facts)
-    if handler == "user":
-        called = written.get("entryPoint") or "model.py"
-        raise _refused(f"the handler {called} reads the options, no other container runs it", "convert it by hand")
-    if handler == "java":
-        message = f"engine={written.get('engine', '')} runs in the model server, without one of these engines"
-        raise _refused(message, "for embeddings, use the container of Text Embeddings Inference (TEI)")
 
 
 def chooses_dialect(key: str) -> bool:

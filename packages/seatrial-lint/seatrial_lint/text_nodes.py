@@ -204,7 +204,15 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
             an alias that is not taken.
     """
     try:
-        _check_events(text, takes_aliases=takes_aliases)
+        depth = 0
+        for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise ValueError(f"nested deeper than {MAX_DEPTH}")
+            if isinstance(event, yaml.AliasEvent) and not takes_aliases:
+                raise ValueError("CloudFormation takes no YAML aliases")
+            if count > 2 * MAX_VALUES:
+                raise ValueError(f"more than {MAX_VALUES:,} values")
         documents = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -213,18 +221,6 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
         raise ValueError(f"{error}".partition("\n")[0]) from error
     reader = _YamlReader()
     return tuple(reader.node(one) for one in documents)
-
-
-def _check_events(text: str, *, takes_aliases: bool) -> None:
-    depth = 0
-    for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ValueError(f"nested deeper than {MAX_DEPTH}")
-        if isinstance(event, yaml.AliasEvent) and not takes_aliases:
-            raise ValueError("CloudFormation takes no YAML aliases")
-        if count > 2 * MAX_VALUES:
-            raise ValueError(f"more than {MAX_VALUES:,} values")
 
 
 class _YamlReader:
@@ -238,7 +234,11 @@ class _YamlReader:
             raise ValueError(f"more than {MAX_VALUES:,} values")
         plain = self._plain(node)
         if node.tag.startswith("!") and len(node.tag) > 1:
-            return _function(node.tag[1:], plain)
+            # `!Name value` in its long form.
+            name = node.tag[1:]
+            long = name if name in ("Ref", "Condition") else f"Fn::{name}"
+            member = Member(long, plain.line, plain.span, plain)
+            return Node((member,), quoted=False, line=plain.line, span=plain.span, is_object=True)
         return plain
 
     def _plain(self, node: yaml.Node) -> Node:
@@ -259,10 +259,3 @@ class _YamlReader:
             elif isinstance(key, yaml.ScalarNode):
                 span = (key.start_mark.index, key.end_mark.index)
                 yield Member(key.value, key.start_mark.line + 1, span, self.node(value))
-
-
-def _function(name: str, value: Node) -> Node:
-    """Return `!Name value` in its long form."""
-    long = name if name in ("Ref", "Condition") else f"Fn::{name}"
-    member = Member(long, value.line, value.span, value)
-    return Node((member,), quoted=False, line=value.line, span=value.span, is_object=True)

@@ -1,27 +1,34 @@
-"""Asks the account, endpoint by endpoint, whether what runs is what is locked."""
+"""Asks the account, endpoint by endpoint, whether what runs is what is locked: stack, live fields, trials, quotas."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.account.live_endpoint import read_tags
+from seatrial.account.clients import account_clients, check_account
+from seatrial.account.live_endpoint import read_component, read_endpoint, read_tags
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
 from seatrial.account.response import text_at
 from seatrial.account.stacks import describe_stack
-from seatrial.deployment.document import endpoint_name, stack_name
-from seatrial.operations.drift.live import live_findings
+from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
+from seatrial.deployment.load import load_deployment
+from seatrial.documents.live_endpoint import LiveVariant
+from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
-from seatrial.operations.preflight.instances import instance_checks, needs_of
-from seatrial_base.catalog.engine_choice import status_of
-from seatrial_base.catalog.images import find_image, update_of
-from seatrial_base.errors import BenchError
-from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
+from seatrial.operations.preflight.quotas import instance_checks, needs_of
+from seatrial.specs.guests import hosts
+from seatrial.specs.load import environments_of, load_environment
+from seatrial.specs.yaml_source import read_source
+from seatrial_base.catalog.engines import status_of
+from seatrial_base.catalog.images import find_image, image_digest, update_of
+from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -30,12 +37,166 @@ if TYPE_CHECKING:
 
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
+    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
     from seatrial.documents.live_stack import LiveStack
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_base.findings import Finding
+    from seatrial_base.findings import Finding, Severity
 
-
+HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
+ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it
+Compared = dict[str, tuple[str, str]]
+"""What the lock says and what is live, by what was compared."""
 _IN_ORDER = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"})
+_RULE = "SEA433"
+
+
+def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -> Iterator[Finding]:
+    """Yield each field in which a live endpoint is not what was deployed.
+
+    Args:
+        deployment: What the lock says; its plan is the deployed one.
+        stack: The endpoint's stack.
+        reader: A strict reader of the environment's account and region.
+
+    Raises:
+        BenchError: As `aws_failures`.
+        ClientError: SageMaker refuses.
+    """
+    endpoint = read_endpoint(deployment.endpoint_name, reader, with_tags=False)
+    if endpoint.existence == "absent":
+        yield _absent("endpoint", deployment.endpoint_name)
+    elif deployment.endpoint.hosting.kind == "single_model":
+        # What differs where the model is in a production variant: that of the endpoint's own plan.
+        name = own_variant(deployment)
+        variant = endpoint.variant(name) or LiveVariant(name=name)
+        compared = _endpoint(stack, endpoint)
+        # With pools SageMaker chooses among the types of the plan: none of them is drift.
+        if not deployment.endpoint.hosting.instance_pools:
+            compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
+        if not variant.model:
+            compared["variant"] = (name, "")
+        yield from _differences(compared)
+        if variant.model:
+            yield from _container(deployment, endpoint, variant.model, reader)
+        yield from _statuses({"endpoint status": endpoint.status})
+        yield from _copies(deployment, "instances", variant.current)
+    else:
+        yield from _with_component(deployment, stack, endpoint, reader)
+
+
+def _with_component(
+    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
+) -> Iterator[Finding]:
+    """Yield what differs where the model is an inference component."""
+    name = f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
+    component = read_component(name, reader)
+    if component is None:
+        yield _absent("inference component", name)
+        return
+    compared = _endpoint(stack, endpoint) | _config(deployment, endpoint) | _component(deployment, stack, component)
+    yield from _differences(compared)
+    yield from _container(deployment, endpoint, component.model, reader)
+    yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
+    yield from _copies(deployment, "copies", component.copies)
+
+
+def _absent(what: str, name: str) -> Finding:
+    hint = f"`seatrial doctor {name}` says what becomes of its stack" if what == "endpoint" else HINT
+    return drift_finding(rule="SEA432", severity="error", what=what, expected=name, live="absent", hint=hint)
+
+
+def own_variant(deployment: Deployment) -> str:
+    """Return the name of the variant that runs the endpoint's own plan and image."""
+    own = (each.name for each in deployment.endpoint.hosting.variants or () if not (each.spec or each.image))
+    return next(own, ONLY_VARIANT)
+
+
+def _differences(compared: Compared) -> Iterator[Finding]:
+    for what, (expected, live) in compared.items():
+        if expected != live:
+            yield drift_finding(
+                rule="SEA432", severity="warning", what=what, expected=expected, live=live or "absent", hint=HINT
+            )
+
+
+def _endpoint(stack: LiveStack, endpoint: LiveEndpoint) -> Compared:
+    return {"endpoint configuration": (stack.outputs.get("EndpointConfigName", ""), endpoint.config)}
+
+
+def _config(deployment: Deployment, endpoint: LiveEndpoint) -> Compared:
+    plan, variant = deployment.plan, next(iter(endpoint.variants), LiveVariant(name=""))
+    pools = deployment.endpoint.hosting.instance_pools
+    live = [pool.instance_type for pool in variant.pools] or [variant.instance_type]
+    fewest = 0 if deployment.endpoint.scaling.goes_to_zero else deployment.instance_count
+    scaled = variant.least is not None
+    compared = {
+        "instance type": (", ".join(pools or (plan.instance_type.value,)), ", ".join(live)),
+        "least instances": (f"{fewest}", f"{variant.least}" if scaled else ""),
+        "most instances": (f"{deployment.most_instances}", f"{variant.most}" if scaled else ""),
+    }
+    ami = plan.inference_ami_version.value
+    return compared if ami is None else compared | {"inference AMI": (ami, variant.ami)}
+
+
+def _component(deployment: Deployment, stack: LiveStack, component: LiveComponent) -> Compared:
+    plan = deployment.plan
+    compared = {
+        "model": (stack.outputs.get("ModelName", ""), component.model),
+        "accelerators per copy": (f"{plan.accelerators_per_copy}", _number(component.accelerators)),
+        "CPU cores per copy": (f"{plan.cpu_cores_per_copy:g}", _number(component.cpu_cores)),
+        "memory per copy (MiB)": (f"{plan.memory_min_mb.value}", _number(component.memory_mb)),
+        "start-up timeout (s)": (f"{plan.startup_timeout_s.value}", _number(component.startup_timeout_s)),
+        "download timeout (s)": (f"{plan.download_timeout_s.value}", _number(component.download_timeout_s)),
+    }
+    resolved, pinned = image_digest(component.resolved_image), image_digest(plan.image.value.uri)
+    # A tag may be pushed again: only digests tell whether the image is the same, and an image without one can't
+    # drift.
+    if resolved is not None and pinned is not None:
+        compared["image digest"] = (pinned, resolved)
+    return compared
+
+
+def _number(value: float | None) -> str:
+    """Return a number as it is written; empty where there is none."""
+    return "" if value is None else f"{value:g}"
+
+
+def _container(deployment: Deployment, endpoint: LiveEndpoint, model_name: str, reader: AwsReader) -> Iterator[Finding]:
+    """Yield a model whose container reads another configuration, by the digest in its tag.
+
+    The model itself is not described: its environment may hold the token of a hub, which nobody of CI may read.
+    """
+    arn = f"{endpoint.arn.rpartition(':')[0]}:model/{model_name.lower()}"
+    live = read_tags(model_name, arn, reader).get(CONFIG_TAG, "")
+    yield from _differences({"container configuration": (deployment.serving.container_digest, live)})
+
+
+def _statuses(statuses: Mapping[str, str]) -> Iterator[Finding]:
+    for what, status in statuses.items():
+        if status != "InService":
+            hint = "read its failure reason in the SageMaker console; deploy again"
+            severity: Severity = "error" if status in {"Failed", "OutOfService"} else "note"
+            yield drift_finding(
+                rule="SEA432", severity=severity, what=what, expected="InService", live=status, hint=hint
+            )
+
+
+def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
+    """Yield copies or instances outside of what scaling, or without scaling the plan, allows."""
+    scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
+    fixed = scaling.is_fixed
+    # What autoscaling may do is no drift, and neither is the planned number.
+    least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
+    if not least <= live <= most:
+        expected = f"{least}" if fixed else f"{least} to {most}"
+        yield drift_finding(
+            rule="SEA432",
+            severity="error" if live < least else "warning",
+            what=what,
+            expected=expected,
+            live=f"{live}",
+            hint="set the copies, or the bounds of scaling, as the spec says: `cdk deploy --revert-drift`",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +214,26 @@ class DriftClients:
     endpoints: SageMakerClient
     results: S3Client
     account: AccountClients
+
+    @classmethod
+    def of(cls, environment: EnvironmentSpec) -> DriftClients:
+        """Return clients of an environment's account; it must be the credentials' own.
+
+        Raises:
+            SpecError: SEA455 when the credentials belong to another account.
+            BenchError: As `aws_failures`.
+        """
+        import boto3  # noqa: PLC0415 (heavy, and no reader of a report needs it)
+
+        account, region = account_clients(environment), environment.region
+        check_account(environment, account.identity)
+        with aws_failures(environment.name):
+            return cls(
+                stacks=boto3.client("cloudformation", region_name=region),
+                endpoints=boto3.client("sagemaker", region_name=region),
+                results=boto3.client("s3", region_name=region),
+                account=account,
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +253,48 @@ class Locked:
     names: tuple[str, ...] = ()
 
 
+def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:
+    """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
+
+    Args:
+        files: Specs; none where a repository offers products alone.
+        environment: The environment's name.
+        environments: Folder of environments; `None` for the one beside each spec.
+
+    Raises:
+        SpecError: With every problem of the environment.
+    """
+    deployments, unreadable = [], {}
+    hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
+    for file in files:
+        # A model that another endpoint hosts has no stack: its host is compared, and this one would be told
+        # as missing.
+        if file.stem in hosted[file.parent]:
+            continue
+        try:
+            if environment in locked_environments(file):
+                folder = environments or environments_of(file)
+                deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
+        except SeatrialError as error:
+            # One broken lock must not hide the drift of all others: it is told with its endpoint.
+            unreadable[_name_of(file)] = error.problems
+    # Specs that are not compared are still known: their endpoints must not be told as "without a spec".
+    siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
+    own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
+    return Locked(
+        environment=load_environment(own_folder, environment),
+        deployments=tuple(deployments),
+        unreadable=unreadable,
+        names=tuple(sorted({_name_of(file) for file in (*files, *siblings)})),
+    )
+
+
+def _name_of(file: Path) -> str:
+    """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
+    name = read_source(file).data.get("name")
+    return name if isinstance(name, str) else file.stem
+
+
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:
     """Compare what runs with what is locked; nothing is changed, and what could not be asked is no finding.
 
@@ -84,15 +307,19 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
+    # Of every later question a refusal is no finding; without this one, no credentials would read as no drift.
     with aws_failures(locked.environment.name):
         clients.account.identity.get_caller_identity()
-    found = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
-    found += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
-    quotas, unasked = _quotas(locked, clients)
-    unknown, because = _asked(lambda: tuple(_unknown(locked, clients)))
+    drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
+    drifts += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
+    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
+    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
+    quotas = tuple(findings)
+    unasked = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
+    unknown, because = _findings_of(lambda: tuple(_unknown(locked, clients)))
     return DriftReport(
         environment=locked.environment.name,
-        endpoints=tuple(sorted(found, key=lambda each: each.endpoint)),
+        endpoints=tuple(sorted(drifts, key=lambda each: each.endpoint)),
         findings=(*quotas, *(unknown or ())),
         not_asked=(*unasked, *([f"endpoints without a spec: {because}"] if because else ())),
     )
@@ -117,39 +344,52 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     try:
         stack = describe_stack(deployment.stack_name, clients.stacks)
     except BenchError as error:
-        return _without_stack(drift, error)
+        message = error.problems[0].message
+        if "does not exist" not in message:
+            return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
+        hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
+        missing = drift_finding(
+            rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint
+        )
+        return _with(drift, (missing,))
     deployed = stack.outputs.get("PlanDigest", "")
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
     if deployed == deployment.plan.digest and not _in_progress(stack):
-        drift = _with_asked(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
+        drift = _with_findings_of(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
-    return _with_trials(drift, deployment, stack, clients, now=now, most_days=most_days)
-
-
-def _without_stack(drift: EndpointDrift, error: BenchError) -> EndpointDrift:
-    message = error.problems[0].message
-    if "does not exist" not in message:
-        return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
-    hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
-    missing = drift_finding(rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint)
-    return _with(drift, (missing,))
+    if deployment.endpoint.trial.mode == "off":
+        return drift
+    try:
+        last = deployed_trial(stack, clients.results)
+        scheduled = scheduled_trial(deployment, stack, clients.results)
+    except BenchError as error:
+        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
+    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
+    with_trials = replace(
+        drift,
+        trial=last.words(now),
+        trial_verdict=last.verdict,
+        trial_date=last.date,
+        scheduled_trial=scheduled.words(now),
+    )
+    return _with(with_trials, (*findings, *_never_tried(last)))
 
 
 def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
-    found, because = _asked(lambda: tuple(ask()))
-    if found is None:
+def _with_findings_of(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
+    findings, because = _findings_of(lambda: tuple(ask()))
+    if findings is None:
         return replace(drift, not_asked=(*drift.not_asked, f"{what}: {because}"))
-    return _with(drift, found)
+    return _with(drift, findings)
 
 
-def _asked(
+def _findings_of(
     ask: Callable[[], tuple[Finding, ...]],
 ) -> tuple[tuple[Finding, ...] | None, str]:
     """Return the findings of a question, or `None` and why it could not be asked."""
@@ -209,43 +449,10 @@ def _image_findings(deployment: Deployment) -> Iterator[Finding]:
         yield drift_finding(rule="SEA434", severity="warning", what="image line", live=status, hint=hint)
 
 
-def _with_trials(
-    drift: EndpointDrift,
-    deployment: Deployment,
-    stack: LiveStack,
-    clients: DriftClients,
-    *,
-    now: datetime,
-    most_days: float,
-) -> EndpointDrift:
-    if deployment.endpoint.trial.mode == "off":
-        return drift
-    try:
-        last = deployed_trial(stack, clients.results)
-        scheduled = scheduled_trial(deployment, stack, clients.results)
-    except BenchError as error:
-        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
-    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
-    told = replace(
-        drift,
-        trial=last.told(now),
-        trial_verdict=last.verdict,
-        trial_date=last.date,
-        scheduled_trial=scheduled.told(now),
-    )
-    return _with(told, (*findings, *_never_tried(last)))
-
-
 def _never_tried(last: LastTrial) -> Iterator[Finding]:
     if last.result is None and not last.error:
         hint = "deploy it with its trial"
         yield drift_finding(rule="SEA435", severity="note", what="trial of the deployment", live="none", hint=hint)
-
-
-def _quotas(locked: Locked, clients: DriftClients) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
-    return tuple(findings), tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
 
 
 def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
@@ -258,9 +465,6 @@ def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
 
 def _reader(clients: DriftClients) -> AwsReader:
     return AwsReader(ClientCalls(clients.endpoints), is_strict=True)
-
-
-_RULE = "SEA433"
 
 
 def unknown_endpoints(

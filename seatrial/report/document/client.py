@@ -1,4 +1,4 @@
-"""What else took time: whether the client could keep up, and what SageMaker itself added."""
+"""What else took time or held back: whether the client kept up, what SageMaker added, what the containers reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
-from seatrial.report.values import count_cell, level_name, missing_cell, number_cell, sentence, share_cell
+from seatrial.report.values import count_cell, level_name, load_name, missing_cell, number_cell, sentence, share_cell
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.result import loads_words
@@ -14,8 +14,8 @@ from seatrial_load.documents.result import loads_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seatrial_load.documents.container_metrics import LevelMetrics
     from seatrial_load.documents.result import ClientCalibration, LevelResult, ServiceOverhead, TrialResult
-
 
 NOT_WATCHED = "the client was not watched"
 NOT_MEASURED = "it was not measured"
@@ -23,6 +23,9 @@ READING = (
     "In flight: mean concurrent requests in the window. Lag: longest time from arrival of bytes to their timestamp. "
     "Busy: CPU share of the busiest process. Delayed: share of the window in which that process waited for a core."
 )
+NO_DATAPOINT = "CloudWatch had no datapoint"
+NOT_PUBLISHED = "CloudWatch had no value"
+NO_CAUSE = "Nothing that was published tells what holds the throughput back."
 
 
 def validity_section(result: TrialResult) -> Section:
@@ -33,7 +36,15 @@ def validity_section(result: TrialResult) -> Section:
     return Section(
         anchor="client",
         heading="Client health",
-        paragraphs=(validity_sentence(result), *_calibrated(result.client), *((READING,) if watched else ())),
+        paragraphs=(
+            validity_sentence(result),
+            *(
+                ("The client was not calibrated.",)
+                if result.client is None
+                else (f"Self-calibration: {sentence(result.client.because)}",)
+            ),
+            *((READING,) if watched else ()),
+        ),
         facts=() if result.client is None else tuple(_calibration_facts(result.client)),
         tables=(validity_table(result),) if watched else (),
         detail=True,
@@ -59,10 +70,17 @@ def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
 
 def validity_table(result: TrialResult) -> Table:
     """Return how the client fared at each level; what no level can have, as an open loop's lag, is left out."""
-    told = [measure for measure in MEASURES if measure.always or measure.is_told(result)]
-    columns = (CONCURRENCY, *(measure.column for measure in told), Column("outcome", kind="text"))
+    # A column without a value is kept where its absence tells something, and left out where this kind of load
+    # can't have it.
+    measures = [measure for measure in MEASURES if measure.always or measure.is_known(result)]
+    columns = (CONCURRENCY, *(measure.column for measure in measures), Column("outcome", kind="text"))
     rows = tuple(
-        (level_name(level), *(measure.cell(level) for measure in told), _outcome(level)) for level in result.levels
+        (
+            level_name(level),
+            *(measure.cell(level) for measure in measures),
+            (Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")),
+        )
+        for level in result.levels
     )
     return Table("The client at each level", columns, rows)
 
@@ -85,10 +103,10 @@ class Measure:
 
     def value(self, level: LevelResult) -> float | None:
         """Return its value; None when there is none."""
-        found: float | None = None if level.client is None else getattr(level.client, self.field)
-        return found
+        number: float | None = None if level.client is None else getattr(level.client, self.field)
+        return number
 
-    def is_told(self, result: TrialResult) -> bool:
+    def is_known(self, result: TrialResult) -> bool:
         """Return whether some level has a value."""
         return any(self.value(level) is not None for level in result.levels)
 
@@ -122,25 +140,12 @@ MEASURES = (
 )
 
 
-def _outcome(level: LevelResult) -> Cell:
-    return Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")
-
-
-def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
-    if client is None:
-        return ("The client was not calibrated.",)
-    return (f"Self-calibration: {sentence(client.because)}",)
-
-
 def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
     offered = f"of {digits(client.offered_parts_per_s)} offered"
     yield Fact("Token events decoded", number_cell(client.parts_per_s, NOT_MEASURED, unit="per s"), offered)
     yield Fact("CPU for 1,000 token events", number_cell(client.cpu_s_per_1k_parts, NOT_MEASURED, unit="s"))
     yield Fact("Lag p99", number_cell(client.receive_lag_p99_ms, NOT_MEASURED, unit="ms"))
     yield Fact("Streams", count_cell(client.streams))
-
-
-NO_DATAPOINT = "CloudWatch had no datapoint"
 
 
 def service_section(result: TrialResult) -> Section:
@@ -164,3 +169,62 @@ def _service_facts(overhead: ServiceOverhead) -> Iterator[Fact]:
     yield Fact("OverheadLatency", service, "mean, CloudWatch")
     added = number_cell(overhead.overhead_ms, "both means are needed", unit="ms")
     yield Fact("Service and network", added, "client - ModelLatency")
+
+
+def container_section(result: TrialResult) -> Section:
+    """Return queue, KV cache, preemptions and accelerators by level; empty where CloudWatch wasn't asked."""
+    container = result.container
+    if container is None:
+        return Section(anchor="container", heading="Containers", detail=True)
+    return Section(
+        anchor="container",
+        heading="Containers",
+        paragraphs=(*_causes(result), f"Source: {sentence(container.because)}"),
+        tables=(container_table(container.levels),) if container.levels else (),
+        detail=not container.causes,
+    )
+
+
+def _causes(result: TrialResult) -> Iterator[str]:
+    container = result.container
+    if container is None or not container.levels:
+        return
+    if not container.causes:
+        yield NO_CAUSE
+    for cause in container.causes:
+        yield f"What holds the throughput back: {sentence(cause.because)} {cause.mend}"
+
+
+def container_table(levels: tuple[LevelMetrics, ...]) -> Table:
+    """Return one row for each level."""
+    columns = (
+        CONCURRENCY,
+        Column("running", "most"),
+        Column("waiting", "most"),
+        Column("KV cache", "most"),
+        Column("preemptions"),
+        Column("accelerators", "mean"),
+        Column("accelerator memory", "most"),
+    )
+    return Table("What the containers told, by level", columns, tuple(_row(level) for level in levels))
+
+
+def _row(level: LevelMetrics) -> tuple[Cell, ...]:
+    load = level.load
+    return (
+        load_name(level.concurrency, level.offered_requests_per_s),
+        _number(load.running_max),
+        _number(load.waiting_max),
+        _share(load.kv_cache_share_max),
+        _number(load.preemptions),
+        _share(load.gpu_share_mean),
+        _share(load.gpu_memory_share_max),
+    )
+
+
+def _number(value: float | None) -> Cell:
+    return missing_cell(NOT_PUBLISHED) if value is None else count_cell(round(value))
+
+
+def _share(value: float | None) -> Cell:
+    return missing_cell(NOT_PUBLISHED) if value is None else share_cell(value)

@@ -13,14 +13,17 @@ from markupsafe import Markup
 
 from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
-from seatrial.report.document.client import service_section, validity_section
-from seatrial.report.document.container import container_section
+from seatrial.report.document.client import container_section, service_section, validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
-from seatrial.report.document.failures import failures_section
 from seatrial.report.document.header import cautions, header_facts, key_figures, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
-from seatrial.report.document.latencies import latencies_section
-from seatrial.report.document.levels import curves_section, levels_section, measurement_section
+from seatrial.report.document.levels import (
+    curves_section,
+    failures_section,
+    latencies_section,
+    levels_section,
+    measurement_section,
+)
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import (
@@ -30,12 +33,11 @@ from seatrial.report.document.provenance import (
     scaled_section,
     trial_name,
 )
-from seatrial.report.document.quality import quality_section
-from seatrial.report.document.slo import checks_section, knees_section
+from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,11 +49,20 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
-    from seatrial_load.documents.result import Distribution, Interval, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution, Interval
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 _PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+CSV_FIELDS = (
+    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
+    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
+    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
+    "output_tokens_p95", "meets_slo",
+)  # fmt: skip
+CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
+CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +133,7 @@ def page_of(
     """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    version = f" {result.seatrial_version}" if result.seatrial_version else ""
     return Page(
         title=trial_name(result.request),
         status=result.verdict.status,
@@ -133,13 +145,8 @@ def page_of(
         sections=tuple(section for section in sections if not section.detail),
         details=tuple(section for section in sections if section.detail),
         downloads=downloads_of(result, document),
-        footer=_footer(result),
+        footer=f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}.",
     )
-
-
-def _footer(result: TrialResult) -> str:
-    version = f" {result.seatrial_version}" if result.seatrial_version else ""
-    return f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}."
 
 
 def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
@@ -189,16 +196,6 @@ def _templates() -> Environment:
         "table_html": lambda table: Markup(html_table(table)),  # noqa: S704 (likewise)
     }
     return environment
-
-
-CSV_FIELDS = (
-    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
-    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
-    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
-    "output_tokens_p95", "meets_slo",
-)  # fmt: skip
-CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
-CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.config_families import EXPERT_WIDTHS
-from seatrial_base.catalog.config_json import ConfigJson, read_config_json
+from seatrial_base.catalog.config_json import EXPERT_WIDTHS, ConfigJson, read_config_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -83,16 +83,16 @@ def delete_expired(client: S3Client, bucket: str, now: datetime) -> None:
     for rule in children({"Rules": rules}, "Rules"):
         if text_member(rule, "Status") == "Enabled" and "Days" in child(rule, "Expiration"):
             before = now - timedelta(days=number(child(rule, "Expiration"), "Days"))
-            for key in _expired(client, bucket, _filter(rule), before):
+            plain = child(rule, "Filter")
+            chosen = {**plain, **child(plain, "And")}
+            tag = child(plain, "Tag")
+            for key in _expired(
+                client,
+                bucket,
+                {"Prefix": text_member(rule, "Prefix"), **chosen, **({"Tags": [tag]} if tag else {})},
+                before,
+            ):
                 client.delete_object(Bucket=bucket, Key=key)
-
-
-def _filter(rule: Document) -> Document:
-    """Return what a rule chooses objects by: prefix, sizes and tags, however it is written."""
-    plain = child(rule, "Filter")
-    chosen = {**plain, **child(plain, "And")}
-    tag = child(plain, "Tag")
-    return {"Prefix": text_member(rule, "Prefix"), **chosen, **({"Tags": [tag]} if tag else {})}
 
 
 def _expired(client: S3Client, bucket: str, chosen: Document, before: datetime) -> Iterator[str]:

@@ -54,16 +54,12 @@ def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
     """End by the first signal; a second one may not hinder what is undone then."""
     ignore_signals()
     if number == signal.SIGHUP:
-        _leave_terminal()
+        # Write to no terminal any more: it is closed, and each write would fail.
+        with open(os.devnull, "wb") as nothing:  # noqa: PTH123 (a device, not a path)
+            for output in STANDARD_OUTPUTS:
+                if os.isatty(output):
+                    os.dup2(nothing.fileno(), output)
     sys.exit(128 + number)
-
-
-def _leave_terminal() -> None:
-    """Write to no terminal any more: it is closed, and each write would fail."""
-    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 (a device, not a path)
-        for output in STANDARD_OUTPUTS:
-            if os.isatty(output):
-                os.dup2(nothing.fileno(), output)
 
 
 def run_demo(root: Path, console: Console, *, verbose: bool) -> None:

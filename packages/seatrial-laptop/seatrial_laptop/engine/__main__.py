@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import LocalError
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 from seatrial_laptop.engine.container import ENGINE_NAME, Container
 from seatrial_laptop.engine.family import read_settings
 from seatrial_laptop.engine.llama import Llama

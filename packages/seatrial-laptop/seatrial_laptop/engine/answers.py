@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from seatrial_laptop.engine.generation import NO_TOOLS, ToolChoice
 from seatrial_laptop.engine.settings import WireFormat
-from seatrial_laptop.engine.tools import NO_TOOLS, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.loopback import HOST, LoopbackError, exchange
-from seatrial_load.payload.reader import LineReader
+from seatrial_load.payload.answer import LineReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

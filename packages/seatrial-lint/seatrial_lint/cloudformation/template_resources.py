@@ -89,18 +89,15 @@ class TemplateResources:
         referred = self._all.get((found[1], found[2])) if found else None
         if referred or not text:
             return referred if referred and referred.resource_type == kind else None
-        same = self._by_name(kind, name).get(text, ())
-        here = [each for each in same if each.template == template] or same
-        return next(iter(here), None) if len({each.template for each in here}) == 1 else None
-
-    def _by_name(self, kind: str, name: str) -> Mapping[str, list[TemplateResource]]:
         if (kind, name) not in self._names:
             by_name: dict[str, list[TemplateResource]] = {}
             for each in self.of(kind):
-                if text := self.written(each.template, each.at(name)):
-                    by_name.setdefault(text, []).append(each)
+                if name_text := self.written(each.template, each.at(name)):
+                    by_name.setdefault(name_text, []).append(each)
             self._names[kind, name] = by_name
-        return self._names[kind, name]
+        same = self._names[kind, name].get(text, ())
+        here = [each for each in same if each.template == template] or same
+        return next(iter(here), None) if len({each.template for each in here}) == 1 else None
 
     def written(self, template: str, value: TemplateValue) -> str | None:
         """Return a value as text in which each reference is one mark; `None` when it can't be told.

@@ -269,7 +269,11 @@ def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
     for name in flat:
         if not _said_by_parent(name, table):
             _say(name, flat, table, draft)
-    _add_fixed(flat, table, draft)
+    taken = {table.rows[index].key or table.rows[index].env for index in draft.texts}
+    for index, row in enumerate(table.rows):
+        wanted = row.fixed is not None and (row.when is None or row.when in flat)
+        if wanted and row.fixed is not None and (row.key or row.env) not in taken:
+            draft.texts[index] = row.fixed
     pairs = tuple((row, draft.texts[index]) for index, row in enumerate(table.rows) if index in draft.texts)
     return SpelledConfig(pairs, tuple(dict.fromkeys(draft.notes)), tuple(draft.missing))
 
@@ -280,7 +284,14 @@ def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draf
     for index in chosen[:1] + [index for index in chosen[1:] if table.rows[index].also]:
         _write(index, name, flat, table, draft)
     if not chosen and not _is_heading(name, flat, table):
-        _miss(name, text, table, draft)
+        matching = (row for row in table.absences if row.field == name and (not row.values or text in row.values))
+        absence = next(matching, None)
+        if absence is None or absence.how == "error":
+            rows = [row for row in table.of_field(name) if not row.alias]
+            known = tuple(dict.fromkeys(value for row in rows for value in (*row.translation, *row.leave)))
+            draft.missing.append(Missing(name, text, known, absence))
+        elif absence.how == "note":
+            draft.notes.append((name, absence.because))
 
 
 def _write(index: int, name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
@@ -324,17 +335,6 @@ def _said_by_parent(name: str, table: SpellingTable) -> bool:
     return in_json or not any((row.field or "").startswith(parent) or row.when == parent for row in table.rows)
 
 
-def _miss(name: str, text: str, table: SpellingTable, draft: _Draft) -> None:
-    matching = (row for row in table.absences if row.field == name and (not row.values or text in row.values))
-    absence = next(matching, None)
-    if absence is None or absence.how == "error":
-        rows = [row for row in table.of_field(name) if not row.alias]
-        known = tuple(dict.fromkeys(value for row in rows for value in (*row.translation, *row.leave)))
-        draft.missing.append(Missing(name, text, known, absence))
-    elif absence.how == "note":
-        draft.notes.append((name, absence.because))
-
-
 def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
     value = flat[name]
     if row.kind == "json":
@@ -357,14 +357,6 @@ def _json(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
     beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
     document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
     return json.dumps(document | beside, separators=(",", ":"))
-
-
-def _add_fixed(flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
-    taken = {table.rows[index].key or table.rows[index].env for index in draft.texts}
-    for index, row in enumerate(table.rows):
-        wanted = row.fixed is not None and (row.when is None or row.when in flat)
-        if wanted and row.fixed is not None and (row.key or row.env) not in taken:
-            draft.texts[index] = row.fixed
 
 
 def doubled(said: SpelledConfig) -> Iterator[tuple[str, str, str]]:

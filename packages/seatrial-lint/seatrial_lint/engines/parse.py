@@ -210,20 +210,16 @@ _WHOLE = ("int", "milliseconds", "seconds", "with_running")
 def read_value(row: Spelling, text: str) -> dict[str, Neutral] | None:
     """Return the neutral fields that a written value says by one spelling; `None` when it can't be read so."""
     if row.fixed is not None:
-        return _fixed(row, text)
+        same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
+        if text.lower() not in same:
+            return None
+        return {row.when: PRESENT} if row.when and "." not in row.when else {}
     if row.field is None or text in row.unset:
         return {}
     if row.kind == "json":
         return _json(row, row.field, text)
     value = _pairs(row, text) if row.kind.startswith("pair") else _scalar(row, text)
     return None if value is None else {row.field: value, **row.implies}
-
-
-def _fixed(row: Spelling, text: str) -> dict[str, Neutral] | None:
-    same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
-    if text.lower() not in same:
-        return None
-    return {row.when: PRESENT} if row.when and "." not in row.when else {}
 
 
 def _scalar(row: Spelling, text: str) -> str | None:
@@ -235,15 +231,11 @@ def _scalar(row: Spelling, text: str) -> str | None:
     if row.kind == "flag":
         return shown if shown in ("true", "false") else None
     if row.kind in _WHOLE:
-        return _whole(text, row.offset)
+        try:
+            return str(int(text) - row.offset)
+        except ValueError:
+            return None
     return text
-
-
-def _whole(text: str, offset: int) -> str | None:
-    try:
-        return str(int(text) - offset)
-    except ValueError:
-        return None
 
 
 def _pairs(row: Spelling, text: str) -> tuple[Adapter, ...] | None:

@@ -85,7 +85,7 @@ def property_lines(text: str) -> Iterator[PropertyLine]:
             _CONTINUED.sub("", stripped) not in ("", "\\") and stripped[0] not in "#!"
         ):  # Java passes over what is empty once joined
             yield _entry(text, (start, end), start + len(body) - len(stripped), line)
-        line += _count_lines(text[start:end])
+        line += len(re.findall(r"\r\n|\r|\n", text[start:end]))
 
 
 def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> PropertyLine:
@@ -138,10 +138,6 @@ def _escaped(found: re.Match[str]) -> str:
     if units := found[1]:
         return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
     return _UNESCAPES.get(found[2], found[2])
-
-
-def _count_lines(text: str) -> int:
-    return len(re.findall(r"\r\n|\r|\n", text))
 
 
 def read_env_lines(text: str) -> tuple[PropertyLine, ...]:

@@ -213,15 +213,12 @@ def _variables(environment: Node) -> Iterator[SourceEntry]:
             name, equals, value = pair.partition("=")
             yield SourceEntry(name, value, node.line, "env", is_known=bool(equals) and _is_known(value))
         else:
-            yield from _named_variable(node)
-
-
-def _named_variable(node: Node) -> Iterator[SourceEntry]:
-    """Yield the variable of a mapping with `name` and `value`, as Kubernetes writes one."""
-    name_node, value_node = node.member("name"), node.member("value")
-    text = scalar_text(value_node) if value_node else None
-    if name_node is not None and (name := name_node.text() or ""):
-        yield SourceEntry(name, text or "", node.line, "env", is_known=text is not None and _is_known(text))
+            name_node, value_node = node.member("name"), node.member("value")
+            text = scalar_text(value_node) if value_node else None
+            if name_node is not None and (variable_name := name_node.text() or ""):
+                yield SourceEntry(
+                    variable_name, text or "", node.line, "env", is_known=text is not None and _is_known(text)
+                )
 
 
 def _is_known(value: str) -> bool:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.file_lock import changing
-from seatrial_base.files import write_whole
+from seatrial_base.files import changing, write_whole
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, uncovered

@@ -90,10 +90,6 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     if rows:
         own = [row for row in rows if row.scope in scopes]
         return KeyVerdict("elsewhere", _when(target, _nearest_row(target, own or list(rows))))
-    return _unknown_to_lmi(target, name, passes_on=passes_on)
-
-
-def _unknown_to_lmi(target: TargetContainer, name: str, *, passes_on: bool) -> KeyVerdict:
     nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
 
@@ -220,11 +216,6 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     return tuple(sorted(names))
 
 
-def _nearest_build(version: Version) -> int | None:
-    numbers = [row.lmi for row in all_known_options() if row.lmi]
-    return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
-
-
 @cache
 def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     try:
@@ -257,7 +248,8 @@ def _passes_on(target: TargetContainer) -> bool:
 @cache
 def _options_of_build(version: Version) -> frozenset[str]:
     """Return the options of the LMI build that was read nearest to a version."""
-    build = _nearest_build(version)
+    numbers = [row.lmi for row in all_known_options() if row.lmi]
+    build = min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
     return frozenset(option for row in all_known_options() if row.lmi == build for option in row.options)
 
 

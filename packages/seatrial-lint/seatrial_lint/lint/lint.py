@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import RULES, SEVERITIES
 from seatrial_base.printer import listed
-from seatrial_base.rules import RULES, SEVERITIES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets
@@ -117,7 +117,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
 
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
-    findings = list(_of_one(subject))
+    findings = list(_sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject))))
     target = subject.target
     if target is None or not target.assumed or not findings:
         return findings, 0
@@ -148,10 +148,6 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
 
 def _checks_of(subject: Subject) -> Iterator[LintCheck]:
     return (check for check in CHECKS if check.handler == "any" or subject.handler == "own")
-
-
-def _of_one(subject: Subject) -> Iterator[Finding]:
-    return _sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject)))
 
 
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -220,7 +220,16 @@ class _CallReader(ast.NodeVisitor):
             members = {key: self.value(value) for key, value in given.items()}
             self.found += _OF_BOTO3[name](as_object(members, self.line(node)), self.file)
         elif name.endswith("Model") and ("env" in given or "image_uri" in given):
-            self.found.append(self._of_sdk(node, name, given))
+            members = {"Environment": self.value(given["env"])} if "env" in given else {}
+            if "image_uri" in given:
+                members["Image"] = self.value(given["image_uri"])
+            elif name == "HuggingFaceModel":  # without an image, that of Hugging Face's toolkit
+                members["Image"] = Node("huggingface-pytorch-inference", quoted=True, line=self.line(node), span=(0, 0))
+            if "model_data" in given:
+                data = self.value(given["model_data"])
+                members["ModelDataSource" if _is_dict(data) else "ModelDataUrl"] = data
+            container = as_object(members, self.line(node))
+            self.found.append(next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file)))
 
     def _update(self, name: str, node: ast.Call) -> None:
         known = self.names.get(name)
@@ -243,18 +252,6 @@ class _CallReader(ast.NodeVisitor):
                 facts[fact] = SourceEntry(argument, value, self.line(given[argument]), "env")
         for index in self.made.get(name, ()):
             self.found[index] = replace(self.found[index], facts=self.found[index].facts | facts)
-
-    def _of_sdk(self, node: ast.Call, name: str, given: dict[str, ast.expr]) -> ConfigSource:
-        members = {"Environment": self.value(given["env"])} if "env" in given else {}
-        if "image_uri" in given:
-            members["Image"] = self.value(given["image_uri"])
-        elif name == "HuggingFaceModel":  # without an image, that of Hugging Face's toolkit
-            members["Image"] = Node("huggingface-pytorch-inference", quoted=True, line=self.line(node), span=(0, 0))
-        if "model_data" in given:
-            data = self.value(given["model_data"])
-            members["ModelDataSource" if _is_dict(data) else "ModelDataUrl"] = data
-        container = as_object(members, self.line(node))
-        return next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file))
 
     def value(self, node: ast.expr) -> Node:
         """Return what an expression is, as JSON; unknown where it is no literal, or too large to be followed."""

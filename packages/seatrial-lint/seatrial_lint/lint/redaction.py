@@ -58,7 +58,13 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
 
     A secret is hidden in the messages about its own key, and in those about its own file when it is no ordinary word.
     """
-    secrets = _by_file(sources)
+    secrets: dict[str, _FileSecrets] = defaultdict(_FileSecrets)
+    for source in sources:
+        for entry in source.entries:
+            for secret in _secrets_of(entry):
+                secrets[source.file].of_key[entry.key].append(secret)
+                if len(secret) >= _SHORTEST_DISTINCT and not _ORDINARY.fullmatch(secret):
+                    secrets[source.file].distinct.add(secret)
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_file[finding.place.file].append(finding)
@@ -68,15 +74,12 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
         distinct = [secret for secret in known.distinct if secret in words]
         for one in found:
             own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.field, ())
-            yield _redacted(one, [*own, *distinct])
-
-
-def _redacted(finding: Finding, secrets: list[str]) -> Finding:
-    message, hint = finding.message, finding.hint
-    for secret in sorted(secrets, key=len, reverse=True):
-        message, hint = _without(message, secret), _without(hint, secret)
-    place = replace(finding.place, field=redacted(finding.field))
-    return replace(finding, place=place, message=redacted(message), hint=redacted(hint))
+            message, hint = one.message, one.hint
+            # The longest first: a secret may be a part of another one.
+            for secret in sorted([*own, *distinct], key=len, reverse=True):
+                message, hint = _without(message, secret), _without(hint, secret)
+            place = replace(one.place, field=redacted(one.field))
+            yield replace(one, place=place, message=redacted(message), hint=redacted(hint))
 
 
 def _without(text: str, secret: str) -> str:
@@ -95,17 +98,6 @@ def _without(text: str, secret: str) -> str:
         parts += [text[at:found], HIDDEN]
         at, found = end, text.find(secret, end)
     return "".join((*parts, text[at:]))
-
-
-def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:
-    found: dict[str, _FileSecrets] = defaultdict(_FileSecrets)
-    for source in sources:
-        for entry in source.entries:
-            for secret in _secrets_of(entry):
-                found[source.file].of_key[entry.key].append(secret)
-                if len(secret) >= _SHORTEST_DISTINCT and not _ORDINARY.fullmatch(secret):
-                    found[source.file].distinct.add(secret)
-    return found
 
 
 def _secrets_of(entry: SourceEntry) -> Iterator[str]:

@@ -12,7 +12,7 @@ from seatrial_lint.engines.properties import escape_key, escape_property
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.subject import Subject

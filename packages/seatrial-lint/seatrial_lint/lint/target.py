@@ -128,7 +128,8 @@ def guess(
         ValueError: When the given version is none of the engine's.
     """
     image = source.fact("image") or ""
-    of_image = _engine_of_image(image)
+    repository = image.lower().partition(":")[0]
+    of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
     content, why = _engine_of_content(source)
     chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
@@ -174,11 +175,6 @@ def _named_version(engine: EngineName, given: str | None, image: str) -> Version
 def _tag(image: str) -> str:
     name = image.rpartition("/")[2]
     return name.partition("@")[0].partition(":")[2] or name
-
-
-def _engine_of_image(image: str) -> EngineName | None:
-    name = image.lower()
-    return next((engine for mark, engine in _IMAGE_ENGINES if mark in name.partition(":")[0]), None)
 
 
 def _is_other(image: str) -> bool:
@@ -228,7 +224,7 @@ def _dialect(
 ) -> DialectName:
     if engine != "lmi":
         return _on_neuron(engine, source, version) or engine
-    number = version or ((7,) if "paged_attention" in written else _newest_lmi())
+    number = version or ((7,) if "paged_attention" in written else _newest_build("lmi"))
     return (
         ("lmi-python" if written.get("engine", "").lower() in JAVA_ENGINES else None)
         or _of_handler(written, flavour)
@@ -316,10 +312,6 @@ def _newest_build(engine: EngineName) -> Version:
     texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]
-
-
-def _newest_lmi() -> Version:
-    return _newest_build("lmi")
 
 
 # For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from seatrial_load.client.event_loop import Exchange
+    from seatrial_load.decode.exchange import Exchange
     from seatrial_load.decode.failure import Failure
 
 

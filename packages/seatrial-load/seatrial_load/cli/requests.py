@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from seatrial_base.bounds import MOST_REQUESTS
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.options import FILES, OPTIONS, TrialFiles
 from seatrial_load.documents.request import (
     CONVERSATIONS,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from seatrial_load.documents.options import CommandOption
-
 
 Written: TypeAlias = Mapping[str, Any]
 """The options that the user wrote, by their flags."""
@@ -294,7 +294,7 @@ class Mistakes:
 
     def _wrong_gate(self, request: TrialRequest) -> None:
         levels, gate = request.load.concurrency_levels, request.gate_concurrency
-        if "--gate" not in self.given or request.load.arrival != "closed" or not levels or gate < 1:
+        if "--gate" not in self.given or ARRIVALS[request.load.arrival].is_open or not levels or gate < 1:
             return
         if request.load.search == "adaptive" and not levels[0] <= gate <= levels[-1]:
             self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from seatrial_base.errors import BenchError
-from seatrial_load.aws.authorities import trusted_authorities
+from seatrial_load.aws.credentials import trusted_authorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
-from seatrial_load.aws.bearer_token import RenewedToken
 from seatrial_load.aws.credentials import credential_source
-from seatrial_load.aws.sigv4 import Signer
+from seatrial_load.aws.sigv4 import RenewedToken, Signer
 from seatrial_load.client.connection import address_of
-from seatrial_load.decode.judgement import ANYTHING, AnswerTerms
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.request import CONTENT_TYPE, message, request_body
+from seatrial_load.decode.timed_answer import ANYTHING, AnswerTerms
+from seatrial_load.payload.request import CONTENT_TYPE, Options, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 from seatrial_load.prompts.synthetic import RawBody
 

@@ -25,8 +25,8 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
-from seatrial_load.decode.judgement import ANYTHING
 from seatrial_load.decode.response import RequestRecord, record_of
+from seatrial_load.decode.timed_answer import ANYTHING
 from seatrial_load.documents.result import ClientEvidence
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import evidence_of, together
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seatrial_load.client.connection import Dial
-    from seatrial_load.client.event_loop import Exchange, Wave, WriteRequest
-    from seatrial_load.decode.judgement import AnswerTerms
+    from seatrial_load.client.event_loop import Wave, WriteRequest
+    from seatrial_load.decode.exchange import Exchange
+    from seatrial_load.decode.timed_answer import AnswerTerms
 
 
 STREAMS_PER_WORKER = 384

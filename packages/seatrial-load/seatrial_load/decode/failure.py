@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_load.decode.http1 import ProtocolError, TooLargeError
 
 if TYPE_CHECKING:

@@ -17,21 +17,26 @@ from seatrial_load.decode.failure import (
     shorten,
 )
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.judgement import ANYTHING, Judged, contradiction, judged
-from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.fragment import generated_text
-from seatrial_load.payload.json_text import parse_json
-from seatrial_load.payload.reader import DONE, LineReader, settled_count
+from seatrial_load.decode.timed_answer import (
+    ANYTHING,
+    Judged,
+    TimedAnswer,
+    TimedAnswerReader,
+    contradiction,
+    judged,
+    read_whole,
+)
+from seatrial_load.payload.answer import DONE, LineReader, generated_text, settled_count
+from seatrial_load.payload.json_text import AnswerError, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.client.event_loop import Exchange, Inbox
     from seatrial_load.decode.event_stream import Frame
+    from seatrial_load.decode.exchange import Exchange, Inbox
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
-    from seatrial_load.decode.judgement import AnswerTerms
+    from seatrial_load.decode.timed_answer import AnswerTerms
     from seatrial_load.documents.result import DoubtKind
 
 

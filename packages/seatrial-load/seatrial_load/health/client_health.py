@@ -19,7 +19,8 @@ from seatrial_load.measure.interval import percentile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_load.client.event_loop import Exchange, Wave, WaveResult
+    from seatrial_load.client.event_loop import Wave, WaveResult
+    from seatrial_load.decode.exchange import Exchange
     from seatrial_load.documents.result import ClientCalibration
 
 

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.units import tenths, whole_or_tenths
-from seatrial_load.documents.result import Interval, Knee
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Knee
 from seatrial_load.measure.crossing import Crossing, Reading, crossing
 from seatrial_load.measure.saturation import FILLED, KEPT, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
@@ -29,7 +30,7 @@ def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
     """
     return sorted(
         (level for level in levels if level.valid),
-        key=lambda level: level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s,
+        key=lambda level: level.offered_load,
     )
 
 

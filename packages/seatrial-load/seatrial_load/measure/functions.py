@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.arrivals import arrivals_of
+
 if TYPE_CHECKING:
     from seatrial_load.documents.request import PredictedLevel, TrialRequest
 
@@ -35,8 +37,7 @@ def workers_at(
     An open loop opens at most `max_connections`, whatever its rate. Where the prior predicts nothing, only the sockets
     count. The count never exceeds `MOST_WORKERS`: beyond it the level may be void, and says so.
     """
-    open_loop = request.load.arrival != "closed"
-    streams = request.load.max_connections if open_loop else concurrency * request.copy_count
+    streams = arrivals_of(request.load).connections(request.load, concurrency * request.copy_count)
     for_sockets = math.ceil(streams / sockets_per_function)
     for_parts = math.ceil(predicted_parts_per_s(request, concurrency) / parts_per_s_per_vcpu)
     return min(max(for_sockets, for_parts), streams, MOST_WORKERS)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

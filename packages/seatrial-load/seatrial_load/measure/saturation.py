@@ -15,7 +15,7 @@ from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.crossing import Reading, crossing
 
 if TYPE_CHECKING:

@@ -22,10 +22,7 @@ from seatrial_load.measure.interval import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial_load.documents.result import (
-        Distribution,
-        Interval,
-    )
+    from seatrial_load.documents.distribution import Distribution, Interval
     from seatrial_load.measure.interval import Ranked
 
 

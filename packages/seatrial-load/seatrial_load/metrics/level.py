@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
-from seatrial_load.metrics.counts import percentile_of_lengths
-from seatrial_load.metrics.oddities import doubts_of
+from seatrial_load.metrics.counts import doubts_of, percentile_of_lengths
 from seatrial_load.slo.evaluate import requests_at_gate
 from seatrial_load.slo.verdict import judged
 
@@ -211,7 +211,7 @@ def _concurrency(tally: LevelTally, copy_count: int) -> int:
 
 def _in_flight(tally: LevelTally, copy_count: int) -> float | None:
     in_flight = tally.throughput.in_flight
-    return None if tally.arrival == "closed" or in_flight is None else in_flight / copy_count
+    return in_flight / copy_count if ARRIVALS[tally.arrival].is_open and in_flight is not None else None
 
 
 def _mean(total: int, count: int) -> float | None:
@@ -240,6 +240,10 @@ class LevelSize:
     def requests(self) -> int:
         """Requests of the level at most, ramp included."""
         return self.ramp + self.most
+
+    def scheduled(self, due_s: Sequence[float] | None) -> LevelSize:
+        """Return the size with the requests of an open loop's schedule, all of them measured; as it is without one."""
+        return self if due_s is None else replace(self, ramp=0, least=len(due_s), most=len(due_s))
 
 
 def level_size(request: TrialRequest, concurrency: int) -> LevelSize:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from itertools import islice
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seatrial_base.units import short, whole_or_tenths
+from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.measure.conversations import conversations_of, planned_cached_share
 from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from seatrial_load.documents.request import Arrival, Load, Workload
+    from seatrial_load.documents.request import Load, Workload
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 
@@ -44,27 +44,13 @@ def conversations_asked(workload: Workload) -> str:
 
 def arrivals_asked(load: Load) -> str:
     """Return how requests were timed, in words."""
-    if load.arrival == "gamma":
-        return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
-    return _ARRIVALS[load.arrival]
-
-
-_ARRIVALS: Final[Mapping[Arrival, str]] = MappingProxyType(
-    {
-        "closed": "closed loop",
-        "poisson": "Poisson arrivals",
-        "constant": "constant rate",
-        "recorded": "recorded arrivals",
-        "ramp": "rising rate",
-        "replay": "replayed trace",
-    }
-)
+    return arrivals_of(load).description
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:
     """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
-    is_open = load.arrival != "closed"
+    is_open = arrivals_of(load).is_open
     talks = conversations_asked(work)
     if not (is_open or talks or work.shared_prefix_tokens) and lengths_of(work).are_fixed:
         return

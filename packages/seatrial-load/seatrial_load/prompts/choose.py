@@ -11,11 +11,11 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.measure.conversations import turns_listed
 from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.prompts.dataset import RULE as TRACE_RULE
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
 from seatrial_load.prompts.jsonl import JsonlConversations, JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 from seatrial_load.prompts.trace import TracePrompts, read_trace
-from seatrial_load.prompts.trace_rows import RULE as TRACE_RULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_DELAY_S, MOST_TURNS
 from seatrial_base.units import MS_PER_S
-from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
+from seatrial_load.prompts.dataset import LineProblems, is_chat, why_not_json
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:

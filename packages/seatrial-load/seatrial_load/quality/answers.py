@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import probe_clock, shifted
 from seatrial_load.client.connection import dialer, socket_addresses
-from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
+from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.client.request_writer import SCHEMAS, request_writer
+from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import record_of
 from seatrial_load.documents.request import Workload
 from seatrial_load.documents.result import EvaluationAnswer
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.reader import read_answer
-from seatrial_load.payload.request import request_body
+from seatrial_load.payload.answer import read_answer
+from seatrial_load.payload.json_text import AnswerError
+from seatrial_load.payload.request import Options, request_body
 from seatrial_load.prompts.synthetic import RawBody
 from seatrial_load.quality.evaluation_set import prompt_content
 from seatrial_load.quality.scores import judged_quality, unmeasured_quality

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
-from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
+from seatrial_load.prompts.dataset import LineProblems, is_chat, why_not_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

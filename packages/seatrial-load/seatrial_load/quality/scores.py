@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import fine_percent
-from seatrial_load.documents.result import Interval, QualityCheck, QualityResult, QualityScore
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import QualityCheck, QualityResult, QualityScore
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval, student_t
 
 if TYPE_CHECKING:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import fine_percent, tenths
-from seatrial_load.documents.result import Change, Comparison, Interval
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Change, Comparison
 from seatrial_load.knee.scaling_target import cost_at, without_price
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Gate, TrialRequest
-    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult, Verdict
+    from seatrial_load.documents.result import LevelResult, TrialResult, Verdict
 
 
 WITHOUT_INTERVAL = 2.0  # so many times the tolerance, where no interval tells noise from change (an assumption)
@@ -117,7 +119,7 @@ def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelRes
 
 
 def _place(level: LevelResult) -> float:
-    return level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+    return level.offered_load
 
 
 def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:

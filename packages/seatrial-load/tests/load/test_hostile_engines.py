@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import pytest
 
-from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.failure import failure_of_malformed
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.judgement import AnswerTerms
 from seatrial_load.decode.response import record_of
+from seatrial_load.decode.timed_answer import AnswerTerms
 from seatrial_load.documents.request import Objective
 from seatrial_load.metrics.level import level_of_records
 from seatrial_load.slo.verdict import verdict_at

@@ -14,16 +14,15 @@ from seatrial_laptop.aws.faults import Faults
 from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
 from seatrial_laptop.aws.runtime.container_history import ContainerHistory
 from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
-from seatrial_laptop.aws.runtime.metric_history import MetricHistory
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies, TrafficSplit
-from seatrial_laptop.aws.runtime.telemetry import Telemetry
+from seatrial_laptop.aws.runtime.telemetry import MetricHistory, Telemetry
 from seatrial_laptop.state import LOG_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.alarms import StateValue
     from seatrial_laptop.aws.control_plane.records import Record
 
 LONGEST_REASON: Final = 1024

@@ -9,7 +9,7 @@ from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, pull_denial, role_exists
+from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, pull_denial, role_exists
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
 from seatrial_laptop.environment import REGION
 

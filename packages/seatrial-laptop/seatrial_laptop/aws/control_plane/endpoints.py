@@ -8,14 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
-from seatrial_laptop.aws.control_plane.blue_green import (
-    FleetShift,
-    WantedVariant,
-    check_capacity,
-    launch_variant,
-    wanted_variant,
-)
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.live_variants import (
     COUNT,
@@ -28,17 +20,24 @@ from seatrial_laptop.aws.control_plane.live_variants import (
     merged_changes,
 )
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
-from seatrial_laptop.aws.control_plane.rollout import restart_component
+from seatrial_laptop.aws.control_plane.rollout import (
+    AlarmWatch,
+    FleetShift,
+    WantedVariant,
+    check_alarms,
+    check_capacity,
+    launch_variant,
+    restart_component,
+    wanted_variant,
+)
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, stop_copies
-from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace, stop_copies
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions, metric_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 WantedCopies = Mapping[CopyPlace, WantedVariant]
 """What each variant with a model runs."""
@@ -73,7 +72,12 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
     with cloud.store.lock:
         record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
-        _check_same_config(cloud, record, config)
+        if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
+            # In our words: it isn't known what SageMaker says.
+            raise invalid(
+                f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. '
+                "You must create a new EndpointConfig."
+            )
         deployment = _deployment_config(record, request)
         check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
@@ -192,19 +196,6 @@ def _deployment_config(record: Record, request: Document) -> Document:
     return child(request, "DeploymentConfig") or kept
 
 
-def _check_same_config(cloud: Cloud, record: Record, config: Record) -> None:
-    """Refuse the configuration that an endpoint has, where `same_config` says so.
-
-    Raises:
-        ApiError: ValidationException; in our words, as it isn't known what SageMaker says.
-    """
-    if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
-        raise invalid(
-            f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. You must '
-            "create a new EndpointConfig."
-        )
-
-
 def _has(record: Record, config_name: object) -> bool:
     return text_member(record.request, "EndpointConfigName") == config_name
 
@@ -262,7 +253,8 @@ class _Deployment:
 
     def run(self) -> None:
         cloud, record = self.cloud, self.record
-        before = {place: cloud.running.copies(place) for place in _places(cloud, record)}
+        places = {place for place in cloud.running.places() if place.variant and place.owner == record.name}
+        before = {place: cloud.running.copies(place) for place in places}
         try:
             check_capacity(cloud, sum(each.copies for each in self.copies.values()))
             for variant in self.hosts:
@@ -331,10 +323,6 @@ class _Resize:
             self.cloud.running.put(place, kept + added[place])
         self.cloud.traffic.forget(self.record.name)
         self.cloud.store.change(self.record, status=Status.IN_SERVICE, request=self.wanted)
-
-
-def _places(cloud: Cloud, record: Record) -> set[CopyPlace]:
-    return {place for place in cloud.running.places() if place.variant and place.owner == record.name}
 
 
 def _remove(cloud: Cloud, record: Record) -> None:

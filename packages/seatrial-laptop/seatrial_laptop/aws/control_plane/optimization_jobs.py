@@ -16,7 +16,7 @@ from seatrial_laptop.aws.api import invalid, output_members, summary_members
 from seatrial_laptop.aws.control_plane.containers import model_container
 from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, role_exists, upload_denial
+from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, role_exists, upload_denial
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
 from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
 from seatrial_laptop.environment import REGION
@@ -240,7 +240,13 @@ def run_optimization(store: Store, request: Document, logs: Path) -> tuple[str, 
         raise RunFailed(f"ClientError: {error}") from error
     name = text_member(request, "OptimizationJobName")
     (logs / f"optimization-job-{name}.log").write_text("".join(f"{line}\n" for line in lines))
-    return _image(request), RECORDED if work is None else EXECUTED
+    named = [
+        text_member(child(config, kind), "Image")
+        for config in children(request, "OptimizationConfigs")
+        for kind in config
+    ]
+    image = next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))
+    return image, RECORDED if work is None else EXECUTED
 
 
 def _source(store: Store, request: Document) -> tuple[str, list[str]]:
@@ -316,13 +322,3 @@ def _put(request: Document, name: str, body: bytes) -> None:
         client.put_object(Bucket=bucket, Key=f"{prefix}/{name}".lstrip("/"), Body=body)
     except (client.exceptions.ClientError, client.exceptions.NoSuchBucket) as error:
         raise RunFailed(f"ClientError: could not write to {uri}: {error}.") from error
-
-
-def _image(request: Document) -> str:
-    """Return the image that is recommended: that of the last configuration which names one, else the newest LMI."""
-    named = [
-        text_member(child(config, kind), "Image")
-        for config in children(request, "OptimizationConfigs")
-        for kind in config
-    ]
-    return next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))

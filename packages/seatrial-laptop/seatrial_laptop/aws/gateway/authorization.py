@@ -17,26 +17,27 @@ from ministack.core.router import detect_service
 from seatrial_laptop.aws.gateway.openai_route import openai_route
 from seatrial_laptop.aws.gateway.signature import Refusal, access_denied
 from seatrial_laptop.aws.rights import sessions
-from seatrial_laptop.aws.rights.request_rights import (
+from seatrial_laptop.aws.rights.role_rights import (
     COMPONENT_HEADER,
     CONTROL_PLANES,
+    Right,
     bearer_right,
+    denial,
     invocation_rights,
     json_object,
     passed_role,
     query_rights,
 )
-from seatrial_laptop.aws.rights.role_rights import Right, denial
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import own_account
-from seatrial_load.aws.promql import PATH as QUERY_PATH
-from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_laptop.aws.gateway.signature import Received
-    from seatrial_laptop.aws.rights.request_rights import TagsOf
+    from seatrial_laptop.aws.rights.role_rights import TagsOf
 
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/(invocations|invocations-response-stream|async-invocations)")
 RUNTIME_OPERATIONS: Final = {

@@ -132,7 +132,12 @@ def read_claim(received: Received, process: RunningProcess, now: datetime) -> Cl
     """Read a request's signature and look up the secret of its access key; the body isn't needed yet."""
     presigned = "authorization" not in received.headers and "X-Amz-Signature" in received.query
     if not presigned and "authorization" not in received.headers:
-        return _missing()
+        return Refusal(
+            "MissingAuthenticationTokenException",
+            "MissingAuthenticationToken",
+            "AccessDenied",
+            "Missing Authentication Token",
+        )
     named = received.parameter("X-Amz-Algorithm") if presigned else received.headers["authorization"].partition(" ")[0]
     if named != ALGORITHM:
         return _incomplete(f"The only algorithm is {ALGORITHM}.")
@@ -164,22 +169,19 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
     if not TIMESTAMP.fullmatch(signature.amz_date):
         return _incomplete("The date of the signature must be of the form YYYYMMDDTHHMMSSZ.")
     if presigned:
-        return _expired(received.parameter("X-Amz-Expires"), signature.amz_date, now)
+        expires = received.parameter("X-Amz-Expires")
+        is_number = len(expires) <= MOST_EXPIRY_DIGITS and expires.isascii() and expires.isdigit()
+        if not (is_number and 0 < int(expires) <= LONGEST_EXPIRY_S):
+            return _incomplete(f"X-Amz-Expires must be from 1 to {LONGEST_EXPIRY_S} s.")
+        try:
+            signed = datetime.strptime(signature.amz_date, TIMESTAMP_FORM).replace(tzinfo=UTC)
+        except ValueError:
+            return _incomplete("The date of the signature is no date.")
+        if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
+            return None
+        return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
     failure = request_time_failure(signature, now=now)
     return Refusal("InvalidSignatureException", EXPIRED, "RequestTimeTooSkewed", failure[1]) if failure else None
-
-
-def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
-    is_number = len(expires) <= MOST_EXPIRY_DIGITS and expires.isascii() and expires.isdigit()
-    if not (is_number and 0 < int(expires) <= LONGEST_EXPIRY_S):
-        return _incomplete(f"X-Amz-Expires must be from 1 to {LONGEST_EXPIRY_S} s.")
-    try:
-        signed = datetime.strptime(amz_date, TIMESTAMP_FORM).replace(tzinfo=UTC)
-    except ValueError:
-        return _incomplete("The date of the signature is no date.")
-    if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
-        return None
-    return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
 
 
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
@@ -204,15 +206,6 @@ def too_large(most_bytes: int) -> Refusal:
         "EntityTooLarge",
         f"A request whose head does not prove its sender has at most {most_bytes:,} bytes.",
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    )
-
-
-def _missing() -> Refusal:
-    return Refusal(
-        "MissingAuthenticationTokenException",
-        "MissingAuthenticationToken",
-        "AccessDenied",
-        "Missing Authentication Token",
     )
 
 

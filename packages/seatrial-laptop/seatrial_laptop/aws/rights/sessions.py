@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ministack.core import iam_evaluator
-from ministack.services import eventbridge, iam, lambda_svc, stepfunctions
+from ministack.services import eventbridge, lambda_svc, stepfunctions
 
 from seatrial_laptop.aws.json_document import Document, children, text_member
-from seatrial_laptop.aws.rights.request_rights import encryption_right, json_object, role_arn_with_path
-from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_denial
+from seatrial_laptop.aws.ministack import find_role, wrap
+from seatrial_laptop.aws.rights.role_rights import (
+    ALLOW,
+    Right,
+    encryption_right,
+    json_object,
+    role_arn_with_path,
+    role_denial,
+)
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -63,15 +70,11 @@ def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_
         return json_object(body)
     form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True) if "form" in content_type else {}
     given = {name: values[0] for name, values in {**query, **form}.items() if values}
-    return {**given, **_lists(given)}
-
-
-def _lists(given: Mapping[str, str]) -> dict[str, list[str]]:
     entries: dict[str, dict[int, str]] = {}
     for name, value in given.items():
         if found := _ENTRY.fullmatch(name):
             entries.setdefault(found["name"], {})[int(found["number"])] = value
-    return {name: [of[number] for number in sorted(of)] for name, of in entries.items()}
+    return {**given, **{name: [of[number] for number in sorted(of)] for name, of in entries.items()}}
 
 
 def pin_parameters(parameters: Document) -> None:
@@ -82,9 +85,9 @@ def pin_parameters(parameters: Document) -> None:
 def evaluate_sessions() -> None:
     """Let MiniStack evaluate what it leaves out."""
     iam_evaluator.enforce = _completed(iam_evaluator.enforce)
-    stepfunctions._execute_task = _with_workflow_role(stepfunctions._execute_task)  # noqa: SLF001 (the contract)
-    stepfunctions._call_lambda = _allowed_call(stepfunctions._call_lambda)  # noqa: SLF001 (the contract)
-    eventbridge._invoke_target = _allowed_target(eventbridge._invoke_target)  # noqa: SLF001 (the contract)
+    wrap("_execute_task", _with_workflow_role, stepfunctions)
+    wrap("_call_lambda", _allowed_call, stepfunctions)
+    wrap("_invoke_target", _allowed_target, eventbridge)
 
 
 def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
@@ -131,7 +134,9 @@ def condition_keys(action: str, asked: Document) -> dict[str, str | list[str]]:
         keys["iam:permissionsboundary"] = _text(asked, "PermissionsBoundary") or _boundary(_text(asked, "RoleName"))
     if action == "iam:AttachRolePolicy":
         keys["iam:policyarn"] = _text(asked, "PolicyArn")
-    return {key: each for key, value in keys.items() if (each := _single(value))}
+    # A key of several values needs a set operator, so one with a single value is that value.
+    plain = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in keys.items()}
+    return {key: value for key, value in plain.items() if value}
 
 
 def resources_of(action: str, arn: str, asked: Document) -> Iterator[str]:
@@ -165,13 +170,8 @@ def _text(asked: Document, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _single(value: str | list[str]) -> str | list[str]:
-    """Return a key with one value as that value: a key of several values needs a set operator."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
 def _boundary(role_name: str) -> str:
-    role = iam._roles.get_scoped(own_account(), None, role_name) if role_name else None  # noqa: SLF001 (the contract)
+    role = find_role(role_name) if role_name else None
     return str((role or {}).get("PermissionsBoundary") or "")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial_laptop.aws.rights.execution_role import download_denial, publication_denial, upload_denial
+from seatrial_laptop.aws.rights.role_rights import download_denial, publication_denial, upload_denial
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:

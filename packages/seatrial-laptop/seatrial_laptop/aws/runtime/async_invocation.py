@@ -19,7 +19,7 @@ from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_e
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import OWN, RoleServices, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
-from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
+from seatrial_laptop.aws.runtime.invocation import ContainerAnswer, measured_call
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.environment import REGION
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.gateway.asgi import Receive, Scope, Send
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.artifacts import Services
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 TTL_S: Final = 21_600
@@ -175,15 +175,16 @@ class _Worker:
         client = child(async_config(self.cloud.store, record), "ClientConfig")
         most = whole(client, "MaxConcurrentInvocationsPerInstance", CONCURRENT)
         live = {each.name: each.weight for each in live_variants(self.cloud.store, record)}
-        free = {name: weight for name, weight in live.items() if self._is_free(name, most)}
+        free = {
+            name: weight
+            for name, weight in live.items()
+            if any(copy.outstanding < most for copy in self.cloud.running.copies(CopyPlace(self.endpoint, name)))
+        }
         if not free:
             return None
         place = CopyPlace(self.endpoint, self.cloud.traffic.pick(self.endpoint, free))
         copy = self.cloud.running.reserve(place)
         return (place, copy) if copy else None
-
-    def _is_free(self, variant: str, most: int) -> bool:
-        return any(copy.outstanding < most for copy in self.cloud.running.copies(CopyPlace(self.endpoint, variant)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,11 @@ class _Done:
         arrived_s = time.monotonic()
         try:
             try:
-                body = await self._input()
+                body = (
+                    self.job.body
+                    if self.job.body is not None
+                    else await asyncio.to_thread(self.services.read, self.job.input_location)
+                )
                 answer, told = await measured_call(
                     copy, self.job.headers, body, self.job.timeout_s, arrived_s=arrived_s
                 )
@@ -219,11 +224,6 @@ class _Done:
             await self._fail(f"ClientError: {failure}", b"")
         finally:
             self.cloud.queues.end(self.job)
-
-    async def _input(self) -> bytes:
-        if self.job.body is not None:
-            return self.job.body
-        return await asyncio.to_thread(self.services.read, self.job.input_location)
 
     async def _succeed(self, answer: ContainerAnswer) -> None:
         write = self.services.write

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.aws.control_plane.live_variants import metrics_config
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import Document, text_member
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S
+from seatrial_laptop.aws.runtime.telemetry import KEPT_S
 from seatrial_laptop.loopback import HOST
 from seatrial_load.aws.container_metrics import COMPONENT_LABEL, ENDPOINT_LABEL, SIMULATED_LABEL, VARIANT_LABEL
 

@@ -11,11 +11,13 @@ from seatrial_laptop.aws.service_catalog.catalog import (
     SERVICE,
     CatalogRecord,
     Provisioned,
+    delete,
+    deploy,
     invalid_parameters,
     not_found,
     root_arn,
+    settle_record,
 )
-from seatrial_laptop.aws.service_catalog.stacks import delete, deploy, settle_record
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -129,12 +131,13 @@ def _provisioning_parameters(catalog: Catalog, principal: str, request: Document
     declared: dict[str, dict[str, object]] = json.loads(artifact.template).get("Parameters", {})
     told = []
     for key, each in declared.items():
+        values = each.get("AllowedValues")
         constraints = {
             "AllowedPattern": each.get("AllowedPattern"),
             "ConstraintDescription": each.get("ConstraintDescription"),
             "MaxLength": _written(each.get("MaxLength")),
             "MinLength": _written(each.get("MinLength")),
-            "AllowedValues": _all_written(each.get("AllowedValues")),
+            "AllowedValues": ([str(value) for value in values] if isinstance(values, list) else None),
         }
         told.append(
             {
@@ -156,10 +159,6 @@ def _provisioning_parameters(catalog: Catalog, principal: str, request: Document
 
 def _written(value: object) -> str | None:
     return None if value is None else str(value)
-
-
-def _all_written(values: object) -> list[str] | None:
-    return [str(value) for value in values] if isinstance(values, list) else None
 
 
 def _provision(catalog: Catalog, principal: str, request: Document) -> Document:

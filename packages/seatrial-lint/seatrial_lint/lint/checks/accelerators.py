@@ -29,37 +29,21 @@ def divisible_degree(subject: Subject) -> Iterator[Finding]:
     if said is None or degree is None:
         return
     if degree > 0:  # else it is told as out of range
-        yield from _unsplit_heads(subject, said, degree)
-        yield from _missing_devices(subject, said, degree)
-
-
-def _unsplit_heads(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
-    heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
-    if heads and heads % degree:
-        message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
-        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
-        yield finding(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
-
-
-def _missing_devices(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
-    instance = subject.instance
-    if instance and degree > _devices(instance):
-        message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
-        fix = f"write at most {_devices(instance)}, or choose a larger instance"
-        yield finding(subject, "SEA326", said.option.entry, message, fix)
+        heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
+        if heads and heads % degree:
+            message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
+            fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
+            yield finding(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+        instance = subject.instance
+        if instance and degree > _devices(instance):
+            devices_message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
+            fix = f"write at most {_devices(instance)}, or choose a larger instance"
+            yield finding(subject, "SEA326", said.option.entry, devices_message, fix)
 
 
 def _devices(instance: Instance) -> int:
     """Count what a degree counts: GPUs, or the two NeuronCores of a first- or second-generation Neuron chip."""
     return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
-
-
-def _bfloat16(subject: Subject, instance: Instance) -> Iterator[Finding]:
-    dtype = subject.fields.get("dtype")
-    if dtype and dtype.value == "bf16" and not instance.has_bf16:
-        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
-        is_lmi = subject.target is not None and subject.target.engine == "lmi"
-        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
 
 
 @rule("SEA327", "SEA328")
@@ -68,7 +52,11 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
     instance = subject.instance
     if instance is None or instance.link == "neuron":
         return
-    yield from _bfloat16(subject, instance)
+    dtype = subject.fields.get("dtype")
+    if dtype and dtype.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization = subject.fields.get("quantization")
     if quantization:
         yield from _quantization(subject, quantization, instance)

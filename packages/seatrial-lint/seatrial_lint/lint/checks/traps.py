@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.engine_versions import EngineName, Version
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 

@@ -6,9 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.engine_options import all_spellings, find_spellings
+from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
-from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import is_object, read_value
 from seatrial_lint.lint.known import is_known_option, nearest_of
@@ -215,8 +214,15 @@ def batching(subject: Subject) -> Iterator[Finding]:
         return
     yield from _rolling_batch(subject, target)
     yield from _engine(subject, target)
-    yield from _formatter(subject)
-    yield from _pipeline(subject, target)
+    option = subject.option("output_formatter")
+    if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
+        message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
+        yield finding(subject, "SEA318", option.entry, message, "use one of them")
+    pipeline_option = subject.option("pipeline_parallel_degree")
+    if pipeline_option and target.dialect in ("lmi-async", "lmi-vllm") and pipeline_option.value.strip() != "1":
+        pipeline_message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
+        fix = "write 1, and set the tensor parallel degree to the number of GPUs"
+        yield finding(subject, "SEA318", pipeline_option.entry, pipeline_message, fix)
 
 
 def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
@@ -246,21 +252,6 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         yield finding(subject, "SEA318", option.entry, message, "write engine=Python")
     elif name.lower() in ("deepspeed", "fastertransformer") and target.version > _LAST_DEEPSPEED_ENGINE:
         yield finding(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
-
-
-def _formatter(subject: Subject) -> Iterator[Finding]:
-    option = subject.option("output_formatter")
-    if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
-        message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
-        yield finding(subject, "SEA318", option.entry, message, "use one of them")
-
-
-def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
-    option = subject.option("pipeline_parallel_degree")
-    if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
-        message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
-        fix = "write 1, and set the tensor parallel degree to the number of GPUs"
-        yield finding(subject, "SEA318", option.entry, message, fix)
 
 
 def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:

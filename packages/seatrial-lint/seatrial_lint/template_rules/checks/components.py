@@ -108,7 +108,11 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
     needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
-    asked = _accelerators_of(needed)
+    # `None` where one is known at deployment only.
+    counts = [
+        each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
+    ]
+    asked = sum(counts) if len(counts) == len(needed) else None
     if instance is None or most is None or asked is None or asked <= instance.accelerator_count * most:
         return None
     has = instance.accelerator_count * most
@@ -118,14 +122,6 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     )
     value = together[-1].at("RuntimeConfig", "CopyCount")
     return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
-
-
-def _accelerators_of(needed: list[CopyRequirement]) -> float | None:
-    """Return the accelerators of all copies; `None` where one is known at deployment only."""
-    counts = [
-        each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
-    ]
-    return sum(counts) if len(counts) == len(needed) else None
 
 
 def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:

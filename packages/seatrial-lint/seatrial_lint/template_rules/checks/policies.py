@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.service_authorization import ActionFacts
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.cloudformation.template import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyStatement
@@ -170,29 +169,22 @@ def foreign_resources(hosting: Hosting) -> Iterator[Finding]:
         if rights is None or not rights.patterns or {None, "*"} & {*rights.patterns}:
             continue
         lost = {name for name, facts in rights.on.items() if not facts}
-        yield from _lost_actions(statement, rights.actions, lost)
+        effect = "allow" if statement.is_allow else "deny"
+        for action in statement.actions:
+            if action.text not in lost:
+                continue
+            types = sorted({each.resource_type.name for facts in rights.actions[action.text] for each in facts.targets})
+            if types:
+                named = listed_names(types)
+                message = f"{action.text} is on {named}, not on these resources: the statement does not {effect} it"
+                hint = f"name a resource of type {named}"
+            else:
+                message = f"{action.text} has no resource level: the statement does not {effect} it"
+                hint = f"{effect} it in a statement with Resource *"
+            severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
+            yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
         if len(rights.actions) == len({each.text for each in statement.actions}) and not lost.issuperset(rights.on):
             yield from _lost_resources(statement, rights)
-
-
-def _lost_actions(
-    statement: PolicyStatement, actions: Mapping[str, tuple[ActionFacts, ...]], lost: set[str]
-) -> Iterator[Finding]:
-    effect = "allow" if statement.is_allow else "deny"
-    for action in statement.actions:
-        if action.text not in lost:
-            continue
-        types = sorted({each.resource_type.name for facts in actions[action.text] for each in facts.targets})
-        if types:
-            message = (
-                f"{action.text} is on {listed_names(types)}, not on these resources: the statement does not {effect} it"
-            )
-            hint = f"name a resource of type {listed_names(types)}"
-        else:
-            message = f"{action.text} has no resource level: the statement does not {effect} it"
-            hint = f"{effect} it in a statement with Resource *"
-        severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
-        yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
 
 
 def _lost_resources(statement: PolicyStatement, rights: _Rights) -> Iterator[Finding]:

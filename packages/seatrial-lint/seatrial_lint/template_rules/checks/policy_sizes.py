@@ -94,7 +94,10 @@ def least_characters(value: JsonValue) -> int:
     if text is not None:
         return len("".join(json.dumps(text, ensure_ascii=False).split()))
     if is_function(value):
-        return _least_of_function(value)
+        match value:
+            case {"Fn::If": [_, first, second]}:
+                return min(0 if is_no_value(one) else least_characters(one) for one in (first, second))
+        return 0
     if isinstance(value, dict):
         sizes = [least_characters(name) + 1 + least_characters(below) for name, below in value.items()]
     elif isinstance(value, list):
@@ -102,13 +105,6 @@ def least_characters(value: JsonValue) -> int:
     else:
         return len(json.dumps(value))
     return sum(sizes) + max(len(sizes) - 1, 0) + len("{}")
-
-
-def _least_of_function(value: JsonValue) -> int:
-    match value:
-        case {"Fn::If": [_, first, second]}:
-            return min(0 if is_no_value(one) else least_characters(one) for one in (first, second))
-    return 0
 
 
 def _shortest(reference: Reference) -> str:

@@ -47,15 +47,12 @@ def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
             continue
         lacking = [alarm for alarm in alarms if not _covered(hosting, described, resource, alarm)]
         if lacking:
-            yield _missing(hosting, resource, lacking, [role.logical_id for role in roles if role])
-
-
-def _missing(hosting: Hosting, resource: TemplateResource, alarms: list[TemplateValue], roles: list[str]) -> Finding:
-    written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in alarms)
-    names = ", ".join(hosting.resources.readable(name or "?") for name in written)
-    message = f"{' and '.join(dict.fromkeys(roles))} may not describe the alarms of the rollback: {names}"
-    value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
-    return finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
+            written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in lacking)
+            names = ", ".join(hosting.resources.readable(name or "?") for name in written)
+            held_by = " and ".join(dict.fromkeys(role.logical_id for role in roles if role))
+            message = f"{held_by} may not describe the alarms of the rollback: {names}"
+            value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
+            yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
 
 
 def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResource | None]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
 
 METRICS = {
@@ -210,23 +210,18 @@ def backlogs(hosting: Hosting) -> Iterator[Finding]:
         if config is None or config.at("AsyncInferenceConfig").is_absent:
             continue
         for policy in hosting.policies_of(target):
-            yield from _wrong_backlog(policy, policy.at(_TRACKING))
-
-
-def _wrong_backlog(policy: TemplateResource, tracking: TemplateValue) -> Iterator[Finding]:
-    custom = tracking.at("CustomizedMetricSpecification")
-    predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
-    metric = custom.at("MetricName")
-    hint = "track ApproximateBacklogSizePerInstance with the dimension EndpointName"
-    if predefined.text or (metric.text and metric.text not in BACKLOG):
-        message = (
-            f"an asynchronous endpoint is scaled on {predefined.text or metric.text}, which an empty queue keeps at 0"
-        )
-        yield finding_at(policy, predefined if predefined.text else metric, "SEA749", message, hint)
-    elif metric.text:
-        names = {each.at("Name").text for each in custom.at("Dimensions").items}
-        if names and names != {"EndpointName"} and None not in names:
-            message = (
-                f"{metric.text} has the dimension EndpointName alone, not {', '.join(sorted(filter(None, names)))}"
-            )
-            yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)
+            tracking = policy.at(_TRACKING)
+            custom = tracking.at("CustomizedMetricSpecification")
+            predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
+            metric = custom.at("MetricName")
+            hint = "track ApproximateBacklogSizePerInstance with the dimension EndpointName"
+            if predefined.text or (metric.text and metric.text not in BACKLOG):
+                tracked = predefined.text or metric.text
+                message = f"an asynchronous endpoint is scaled on {tracked}, which an empty queue keeps at 0"
+                yield finding_at(policy, predefined if predefined.text else metric, "SEA749", message, hint)
+            elif metric.text:
+                names = {each.at("Name").text for each in custom.at("Dimensions").items}
+                if names and names != {"EndpointName"} and None not in names:
+                    dimensions = ", ".join(sorted(filter(None, names)))
+                    message = f"{metric.text} has the dimension EndpointName alone, not {dimensions}"
+                    yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.knee.scaling_target import at_load, interpolated
 from seatrial_load.measure.crossing import Reading
 from tests.load.conftest import flat, lagging

@@ -1,0 +1,163 @@
+"""What differs between two sides of an endpoint: fields of specs, files of the container, and what is newly wrong."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seatrial.engines.rendered import rendered_files
+from seatrial.locks.compiled import compiled_anew
+from seatrial.specs.prices import region_document
+from seatrial_base.findings import Finding, Place
+from seatrial_base.frozen_model import digest
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
+from seatrial_lint.lint.source import ConfigSource, SourceEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from seatrial.operations.review.side import EndpointState
+    from seatrial.specs.load import LoadedSpec
+
+CONTEXT_LINES = 1
+PROPERTIES, ENVIRONMENT = "serving.properties", "container.env"
+"""The files that hold a container's options; the first of them that there is holds all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that people write, or a file beside the spec, that differs.
+
+    Attributes:
+        field: Its path; `environment.` stands before those of the environment's file.
+        old: The value before as JSON; `None` where it was left out.
+        new: The value after as JSON; `None` where it is left out.
+    """
+
+    field: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that the container reads, or its environment, that differs.
+
+    Attributes:
+        name: The file's name.
+        lines: The difference in unified form, without the names of the files.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+
+
+def field_changes(old: LoadedSpec | None, new: LoadedSpec | None) -> tuple[FieldChange, ...]:
+    """Return the fields of the merged documents that differ; none where one side has no right spec."""
+    if old is None or new is None:
+        return ()
+    before, after = (dict(_fields(one)) for one in (old, new))
+    names = sorted(before.keys() | after.keys())
+    return tuple(
+        FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    )
+
+
+def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
+    yield from flat_fields("", loaded.document.data)
+    yield from flat_fields("environment", loaded.place.data)
+    if loaded.config_file is not None:
+        yield "content of model.config_file", json.dumps(loaded.config_file)
+    # Thousands of lengths would fill the comment: their distribution and a digest tell that, and how, they
+    # differ.
+    if pairs := loaded.dataset.pairs:
+        others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
+        content = json.dumps([pairs, *others] if others else pairs)
+        summary = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
+        yield "content of workload.dataset", json.dumps(summary, ensure_ascii=False)
+    if loaded.calibration is not None:
+        yield from flat_fields("calibration", loaded.calibration)
+    if loaded.prices is not None:
+        yield from flat_fields("prices", region_document(loaded.prices, loaded.environment.region))
+
+
+def flat_fields(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield every value that is no mapping, with its path."""
+    if isinstance(value, dict) and value:
+        for name, one in value.items():
+            yield from flat_fields(f"{path}.{name}".removeprefix("."), one)
+    else:
+        yield path, json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def file_changes(old: EndpointState | None, new: EndpointState | None) -> tuple[FileChange, ...]:
+    """Return the rendered files that differ; none where one side can't be rendered.
+
+    A side that does not have the endpoint has no files.
+    """
+    before, after = _files(old), _files(new)
+    if before is None or after is None:
+        return ()
+    return tuple(
+        FileChange(name, tuple(_lines(before.get(name, ""), after.get(name, ""))))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _files(state: EndpointState | None) -> Mapping[str, str] | None:
+    if state is None:
+        return {}
+    return None if state.deployment is None else rendered_files(state.deployment.serving)
+
+
+def _lines(old: str, new: str) -> Iterator[str]:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=CONTEXT_LINES)
+    # The names of the files are the title of the part, and the same on both sides.
+    yield from (line for line in lines if not line.startswith(("--- ", "+++ ", "---\n")))
+
+
+def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return what is to be said of the new side alone, and what the old side has too."""
+    # By rule and message, not by place: a line that moves is no new problem.
+    before = {(one.rule, one.message) for one in _findings(old)}
+    after = tuple(_findings(new))
+    known = tuple(one for one in after if (one.rule, one.message) in before)
+    return (*(one for one in after if one not in known), *_compiled_anew(old, new)), known
+
+
+def _compiled_anew(old: EndpointState | None, new: EndpointState | None) -> Iterator[Finding]:
+    """Yield what makes the compiled artifacts of the old plan useless."""
+    plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
+    if len(plans) == len((old, new)):
+        yield from map(_warning, compiled_anew(*plans))
+
+
+def _findings(state: EndpointState | None) -> Iterator[Finding]:
+    if state is None:
+        return
+    yield from state.problems
+    if state.plan is not None:
+        yield from map(_warning, state.plan.warnings)
+    if state.deployment is not None:
+        plan, serving = state.deployment.plan, state.deployment.serving
+        given = Given(
+            instance_type=plan.instance_type.value,
+            ami_version=plan.inference_ami_version.value,
+            startup_timeout_s=plan.startup_timeout_s.value,
+        )
+        files = rendered_files(serving)
+        name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
+        sources = [
+            replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
+            for source in read_content(files.get(name, "").encode(), name)
+            if isinstance(source, ConfigSource)
+        ]
+        yield from lint_sources(sources, given).findings
+
+
+def _warning(message: str) -> Finding:
+    return Finding("", Place("plan"), message, severity="warning")
