@@ -121,6 +121,7 @@ PLACED = {
     "bearer header, letters": ("Authorization: Bearer abcdefghijklmnopqrst", "abcdefghijklmnopqrst"),
     "token header": ("Authorization: token aB3dE5fG7h", "aB3dE5fG7h"),
     "basic header, not filled up": ("Authorization: Basic dXNlcjpwYXNzd29yZA", "dXNlcjpwYXNzd29yZA"),
+    "basic header, two less": ("Authorization: Basic dXNlcjpwYXNzMQ", "dXNlcjpwYXNzMQ"),
     "basic header, one less": ("Authorization: Basic dXNlcjpwYXNzd29yZDE", "dXNlcjpwYXNzd29yZDE"),
     "signed URL of capitals": (f"https://b/k?X-GOOG-SIGNATURE={'A1' * 32}", "A1" * 32),
     "basic header": ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
@@ -372,6 +373,7 @@ NAMED_NONE = (
     ("revision", "b1946ac92492d2347c6235b4d2611184e1a5b3c4"),
     ("PWD", "/opt/ml/model"),
     ("password", "a1b"),
+    ("password", "x" * 40),  # as long as a secret access key
     ("password", "12345"),
     ("password", f"{'x' * 4096}aB1"),  # so many characters are judged
     *(
