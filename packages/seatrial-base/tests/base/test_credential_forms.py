@@ -148,6 +148,7 @@ PLACED = {
     "Python, without quotes": ("connect(password=ab1c2d)", "ab1c2d"),
     "Python, without quotes, an X": ("connect(password=ab1c2dX)", "ab1c2dX"),
     "environment line, escaped": ("A=1\\nDB_PASSWORD=swordfish", "swordfish"),
+    "Python, random, a word of secrets in it": ("connect(password=mykey1a2b3c4d5e6f7)", "mykey1a2b3c4d5e6f7"),
     "a name within the ninth value": ("pat=" * 9 + "hunter2", "hunter2"),
     "a name within a value": ("f(password='x1y2,api_key=\"z1'b2\")", 'x1y2,api_key="z1'),
     "environment line, far below": (f"{'x' * 100}\nDB_PASSWORD=swordfish", "swordfish"),
@@ -294,7 +295,8 @@ NONE = (
     'connect(password="swordfish")',  # a word in code
     '{"api_key": "swordfish"}',
     '{"password": "the_password"}',
-    '{"password": "Enter it 2 times"}',
+    '{"password": "It has 2 times 3 words"}',
+    "serve --served-name hunter22",
     '{"token": "hunter2"}',
     '{"password": "hunter2\n',  # no quote closes it on its line
     "{&quot;password&quot;: &quot;hunter2",
