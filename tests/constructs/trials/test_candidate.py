@@ -865,6 +865,17 @@ def test_a_deletion_waits_for_the_tags_of_a_candidate(scaled: World, create: Cus
     assert (scaled.components.deleted, scaled.clock.now_s >= seen_s) == ([CANDIDATE], True)
 
 
+def test_a_deletion_leaves_what_is_named_like_a_candidate_and_its_logs(
+    scaled: World, create: CustomResourceEvent
+) -> None:
+    """A stack has it: no trial made it."""
+    scaled.components.found[CANDIDATE] = component(CANDIDATE)
+    scaled.components.in_stack = {CANDIDATE}
+    assert scaled.ask({**create, "RequestType": "Delete", "RequestId": "delete"}) is not None
+    assert scaled.components.deleted == []
+    assert scaled.logs.limited == set()
+
+
 def test_a_deletion_leaves_the_candidates_of_other_endpoints(scaled: World, create: CustomResourceEvent) -> None:
     other = candidate_name("dev-chat-candidate-ranker", "1")
     scaled.components.found[other] = component(other, endpoint_name="dev-chat-candidate-ranker")
