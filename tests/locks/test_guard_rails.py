@@ -177,6 +177,18 @@ def test_where_plan_and_most_copies_agree_the_most_are_named(ask: Ask) -> None:
     assert broken.field == "max_copies"
 
 
+def test_beside_a_shadow_an_update_starts_a_second_fleet_of_both(ask: Ask) -> None:
+    loaded = ask(
+        scaling={"max_copies": 3},
+        hosting={"kind": "single_model", "shadow": {"image": f"{LMI}:a", "instance_count": 2}},
+        trial={"mode": "off"},
+        serving={},
+    )
+    own, shadow = created_fleets(sample_plan(**small(max_copies=3)), loaded)
+    assert (own.path, own.instances, own.updating) == (("scaling", "max_copies"), 3, 6)
+    assert (shadow.path, shadow.instances, shadow.updating) == (("hosting", "shadow"), 2, 4)
+
+
 @pytest.mark.parametrize(("bound", "broken"), [(18.18, []), (18.17, [("hosting", "variants", 1)])])
 def test_the_dearest_fleet_breaks_the_rail_and_instances_are_told_by_type(
     ask: Ask, bound: float, broken: list[tuple[object, ...]]

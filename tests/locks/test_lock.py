@@ -364,7 +364,13 @@ def test_a_lock_that_a_promotion_mends_awaits_it_and_any_other_does_not(plan: Pl
     locked_with(plan, lambda lock: lock["environments"]["dev"].update(max_copies=2))
     edited = freshness_of(loaded)
     assert (edited.state, {each.rule for each in edited.problems}) == ("edited", {"SEA411", "SEA414", "SEA478"})
-    for required, rules, awaits in ((True, ["SEA402"], True), (True, [], False), (False, ["SEA402"], False)):
+    for required, rules, awaits in (
+        (True, ["SEA402"], True),
+        (True, ["SEA401", "SEA402", "SEA478"], True),
+        (True, ["SEA402", "SEA411"], False),
+        (True, [], False),
+        (False, ["SEA402"], False),
+    ):
         error = SpecError(missing.problems[0].__class__(rule, missing.problems[0].place, "x") for rule in rules)
         assert awaits_promotion(error, requiring(ask, required=required)) is awaits
 

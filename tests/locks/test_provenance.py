@@ -62,6 +62,14 @@ def test_no_other_plan_than_a_promoted_one_is_written_where_it_is_required(ask: 
     assert problem is not None
     assert (problem.rule, problem.where, problem.field) == ("SEA478", "chat.yaml", "dev")
     assert problem.message.startswith("dev takes promoted plans alone (promotion.required")
+
+
+def test_where_a_promotion_is_required_is_told_with_its_line(ask: Ask) -> None:
+    loaded = requiring(ask)
+    place = replace(loaded.place, path="environments/dev.yaml", lines={("promotion",): 7, ("promotion", "required"): 9})
+    problem = unpromoted_problem(replace(loaded, place=place))
+    assert problem is not None
+    assert "(promotion.required, environments/dev.yaml:9)" in problem.message
     assert problem.hint == f"deploy the plan to staging, then run `{COMMAND}`"
 
 

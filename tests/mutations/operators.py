@@ -1,7 +1,7 @@
 """Every wrong line that the operators make of a source: `make mutants` draws of them.
 
-Skipped is what decides nothing: docstrings, annotations, decorators, imports for types, what is written to a log, and
-prose (a string with a blank, an f-string). A wrong one of these is a matter of golden files.
+Skipped is what decides nothing: docstrings, annotations, variables of types, decorators, imports for types, what is
+written to a log, and prose (a string with a blank, an f-string). A wrong one of these is a matter of golden files.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ def _is_idle(node: ast.AST) -> bool:
             | ast.If(test=ast.Name(id="TYPE_CHECKING"))
             | ast.Assign(targets=[ast.Name(id="__all__")])
             | ast.AnnAssign(annotation=ast.Name(id="TypeAlias"))
+            | ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar" | "ParamSpec" | "NewType")))
         ):
             return True
     return False

@@ -57,6 +57,7 @@ def test_an_operator_makes_wrong_lines(operator: str, source: str, wrong: list[s
         '"""What it is."""',
         "a: Literal['b', 'c']",
         "A: TypeAlias = Literal['b', 'c']",
+        "A = TypeVar('A', 'B', 'C', bound=D, covariant=True)",
         "if TYPE_CHECKING:\n    from a import b",
         "@dataclass(frozen=True)\nclass A:\n    b: int",
         'log("kept")',

@@ -236,6 +236,7 @@ def test_what_an_option_loads_is_held_against_the_rails(
     name = option.partition(":")[0]
     assert {(each.rule, each.field) for each in found} == {("SEA111", f"serving.overrides.extra.{name}")}
     assert all(f"`extra: [{name}]`" in each.hint for each in found)
+    assert all(each.hint.endswith("dev.yaml") for each in found)
     assert broken(f"{rail}\n  extra: [{name}]", with_extra(option), write, environments) == []
     assert broken("max_copies: 9", with_extra(option), write, environments) == []
 
@@ -314,6 +315,8 @@ def test_a_revision_that_may_be_a_strangers_is_refused(
     named = f"meta-llama/Llama-2-7b-chat-hf@{revision}"
     is_name = ".." not in revision  # no pattern allows what leads out of a folder
     assert (f"'{named}'" in found[0].hint) == is_name
+    assert revision in found[0].message
+    assert "meta-llama/Llama-2-7b-chat-hf" in found[0].message
     allowing = f"licences: [llama2]\n  models: [meta-llama/*, '{named}']"
     assert bool(broken(allowing, spec, write, environments)) != is_name
     assert broken("max_copies: 9", spec, write, environments) == []

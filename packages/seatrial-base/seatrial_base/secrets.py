@@ -414,7 +414,6 @@ _HEADER = re.compile(
 )
 _BEARER = re.compile(r"\bbearer[ \t]+(?P<secret>[A-Za-z0-9._~+/=:-]{16,})", re.IGNORECASE)
 _BASIC = re.compile(r"\bbasic[ \t]+(?P<secret>[A-Za-z0-9+/_-]{6,}={0,2})", re.IGNORECASE)
-_LEAST_BEARER = 8
 
 
 def _by_place(text: str) -> Iterator[Credential]:
@@ -639,7 +638,9 @@ def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
 
 def _name_before(text: str, match: re.Match[str]) -> str:
     near = text[max(0, match.start() - _LONGEST_NAME) : match.end("noun")]
-    return near[len(near.rstrip(_OF_NAMES)) :]
+    before = near.rstrip(_OF_NAMES)
+    name = near[len(before) :]
+    return name[1:] if name[0] == "n" and before.endswith("\\") else name  # `\n` ends the line before
 
 
 def _run_end(text: str, start: int) -> int:

@@ -103,6 +103,16 @@ class TestAnUpdate:
         assert scaled.store.read("released/dev-chat/result.json") is None
         assert scaled.store.read("passed/dev-chat/b/config-2/model-2.json") is not None
 
+    def test_whose_component_is_gone_when_the_candidate_shall_be_made_fails_and_says_so(
+        self, scaled: World, before: CustomResourceEvent
+    ) -> None:
+        assert scaled.ask(before) is None
+        del scaled.components.found[COMPONENT]
+        scaled.machine().execute(request_id=before["RequestId"])
+        assert scaled.responses[-1]["Status"] == "FAILED"
+        assert f"the component {COMPONENT} is gone" in scaled.responses[-1]["Reason"]
+        assert scaled.components.created == []
+
     def test_that_fails_its_trial_touches_nothing_that_serves(
         self,
         scaled: World,
@@ -855,6 +865,17 @@ def test_a_deletion_waits_for_the_tags_of_a_candidate(scaled: World, create: Cus
     scaled.clock.acts.append(act)
     assert scaled.ask({**create, "RequestType": "Delete", "RequestId": "delete"}) is not None
     assert (scaled.components.deleted, scaled.clock.now_s >= seen_s) == ([CANDIDATE], True)
+
+
+def test_a_deletion_leaves_what_is_named_like_a_candidate_and_its_logs(
+    scaled: World, create: CustomResourceEvent
+) -> None:
+    """A stack has it: no trial made it."""
+    scaled.components.found[CANDIDATE] = component(CANDIDATE)
+    scaled.components.in_stack = {CANDIDATE}
+    assert scaled.ask({**create, "RequestType": "Delete", "RequestId": "delete"}) is not None
+    assert scaled.components.deleted == []
+    assert scaled.logs.limited == set()
 
 
 def test_a_deletion_leaves_the_candidates_of_other_endpoints(scaled: World, create: CustomResourceEvent) -> None:

@@ -40,6 +40,7 @@ def test_no_credential_that_an_endpoint_told_is_kept(world: World, order: Order,
     assert [key for key, text in world.store.texts.items() if TOKEN in text] == []
     assert TOKEN not in str(world.events.details)
     assert lines
+    assert "" not in lines
 
 
 def test_no_credential_of_an_error_is_kept(world: World, order: Order) -> None:

@@ -64,6 +64,12 @@ def test_a_document_that_is_no_trial_hides_no_other(garbage: str) -> None:
     assert asked(live).request_id == "r2"
 
 
+def test_what_is_no_json_is_no_trial_whatever_it_holds() -> None:
+    live = staging()
+    live.documents["trials/dev-chat/b/r0.md"] = RESULT.to_json()
+    assert asked(live).request_id == "r2"
+
+
 def test_a_trial_whose_document_has_expired_is_of_no_known_request() -> None:
     live = staging()
     del live.documents["trials/dev-chat/b/r2.json"]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial_base import secrets
 from seatrial_base.secrets import FORMS, MASK, SHOWN, credentials, holds_credential, redacted
 
 UPPER, MIXED = "Z3X5C7V9B1N2M4Q6", "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY"
@@ -71,6 +72,19 @@ BARE = {
     "private key in JSON": PEM.replace("\n", "\\n"),
     "private key in JSON within JSON": PEM.replace("\n", "\\\\n"),
     "private key that is cut": PEM.partition("\n-----END")[0],
+    "private key with headers": PEM.replace(
+        "-----\n", "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0011223344556677\n\n", 1
+    ),
+    "private key with headers in one line": PEM.replace("-----\n", "-----\nVersion: GnuPG v2 Comment: mine\n", 1),
+    **{f"AWS session token, {begin}": f"{begin}{MIXED * 2}" for begin in ("IQoJ", "FwoG", "FQoG", "AQoD", "AQoE")},
+    **{
+        f"GitLab, {kind}": f"gl{kind}-aB3dE5fG7hJ9kL1mN2pQ"
+        for kind in ("pat", "dt", "rt", "ptt", "cbt", "oas", "ft", "soat", "agent", "imt")
+    },
+    "Google OAuth, access token": f"ya29.{MIXED}",
+    "Stripe, test": "sk_test_aB3dE5fG7hJ9kL1mN2pQ4rS6",
+    "Stripe, restricted, test": "rk_test_aB3dE5fG7hJ9kL1mN2pQ4rS6",
+    "Vault, batch": "hvb.CAESIaB3dE5fG7hJ9kL1mN2pQ4rS6tU8",
 }
 
 # A text, and the part of it that is the credential.
@@ -102,6 +116,14 @@ PLACED = {
     "bearer header": ("Authorization: Bearer aB3dE5fG7h", "aB3dE5fG7h"),
     "bearer header in JSON": ('{"Authorization": "Bearer aB3dE5fG7h"}', "aB3dE5fG7h"),
     "bearer": (f"curl -H 'authorization: bearer {MIXED}'", MIXED),
+    "bearer header, tabs": ("Authorization:\tBearer\taB3dE5fG7h", "aB3dE5fG7h"),
+    "bearer alone": (f"bearer {MIXED}", MIXED),
+    "bearer header, letters": ("Authorization: Bearer abcdefghijklmnopqrst", "abcdefghijklmnopqrst"),
+    "token header": ("Authorization: token aB3dE5fG7h", "aB3dE5fG7h"),
+    "basic header, not filled up": ("Authorization: Basic dXNlcjpwYXNzd29yZA", "dXNlcjpwYXNzd29yZA"),
+    "basic header, two less": ("Authorization: Basic dXNlcjpwYXNzMQ", "dXNlcjpwYXNzMQ"),
+    "basic header, one less": ("Authorization: Basic dXNlcjpwYXNzd29yZDE", "dXNlcjpwYXNzd29yZDE"),
+    "signed URL of capitals": (f"https://b/k?X-GOOG-SIGNATURE={'A1' * 32}", "A1" * 32),
     "basic header": ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
     "header with a key": ("x-api-key: aB3dE5fG7h", "aB3dE5fG7h"),
     "environment line": (
@@ -123,6 +145,14 @@ PLACED = {
     "JSON within HTML": ("{&quot;password&quot;: &quot;hunter2&quot;}", "hunter2"),
     "Python": ('client = Client(api_key="aB3dE5fG7h")', "aB3dE5fG7h"),
     "Python, annotated": ('TOKEN: str = "x"\nhf_token = "aB3dE5fG7h"', "aB3dE5fG7h"),
+    "Python, without quotes": ("connect(password=ab1c2d)", "ab1c2d"),
+    "Python, without quotes, an X": ("connect(password=ab1c2dX)", "ab1c2dX"),
+    "environment line, escaped": ("A=1\\nDB_PASSWORD=swordfish", "swordfish"),
+    "Python, random, a word of secrets in it": ("connect(password=mykey1a2b3c4d5e6f7)", "mykey1a2b3c4d5e6f7"),
+    "a name within the ninth value": ("pat=" * 9 + "hunter2", "hunter2"),
+    "a name within a value": ("f(password='x1y2,api_key=\"z1'b2\")", 'x1y2,api_key="z1'),
+    "environment line, far below": (f"{'x' * 100}\nDB_PASSWORD=swordfish", "swordfish"),
+    "a letter that is two in lower case": ("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}: PASSWORD=hunter22", "hunter22"),
     "JavaScript": ("const o = {clientSecret: 'aB3dE5fG7h'}", "aB3dE5fG7h"),
     "command line": ("vllm serve m --api-key aB3dE5fG7h --port 8000", "aB3dE5fG7h"),
     "command line, equals": ("serve --hf-token=aB3dE5fG7h", "aB3dE5fG7h"),
@@ -164,6 +194,14 @@ NAMED = (
     ("args", '{"password": "hunter2"}'),
     ("args", '["--api-key", "aB3dE5fG7h"]'),
     ("url", "https://user:hunter2@example.org"),
+    ("password", "a1b2"),
+    ("password", "123456"),
+    ("password", "open-secret"),
+    ("password", "my-swordfish"),
+    ("password", f"{'x' * 4095}aB1"),
+    ("secret_key", "/bPxRfiCYplantedKEY7/K7MDENGwJalrXUtnFEM"),  # no path: forty characters of Base64
+    ("token", "abcdefghijklmno12"),
+    ("token", "12345678901234abc"),
 )
 
 NONE = (
@@ -240,6 +278,11 @@ NONE = (
     "Authorization: Bearer token",
     'headers = {"Authorization": f"Bearer {api_key}"}',
     "a bearer token is expected",
+    "Authorization: Bearer abcdefghijklmnopqrs",
+    "Authorization: Bearer env:TOKEN1",
+    "Authorization: Basic dXNlcm9ubHk=",  # no colon
+    "Authorization: Basic dXNlcjoAAQ==",  # not to be printed
+    "Authorization: Basic dXNl----cjpwYXNzd29yZA==",  # no Base64
     "Basic authentication is not supported; basic usage follows",
     "-----BEGIN PRIVATE KEY-----",
     'if "-----BEGIN RSA PRIVATE KEY-----" in text: ...',
@@ -249,6 +292,33 @@ NONE = (
     'hf_token = os.getenv("HF_TOKEN")',
     "token = get_token()",
     "client = Client(api_key=api_key, password=args.password)",
+    'connect(password="swordfish")',  # a word in code
+    '{"api_key": "swordfish"}',
+    '{"password": "the_password"}',
+    '{"password": "It has 2 times 3 words"}',
+    "serve --served-name hunter22",
+    '{"token": "hunter2"}',
+    '{"password": "hunter2\n',  # no quote closes it on its line
+    "{&quot;password&quot;: &quot;hunter2",
+    '{"password": "hunter2',
+    "connect(password=ab1c2d(x))",  # a call, a place in a table
+    "connect(password=ab1c2d[0])",
+    "connect(password=ab1c2d{x})",
+    "run DB_PASSWORD=swordfish",  # a word in code; a line of an environment file begins with its name
+    "db_password=swordfish",
+    "PASSWORD = swordfish",
+    "HF_TOKEN=token",
+    "connect(password=12345678)",
+    "key=" * 20 + "hunter2",
+    "pat=" * 8 + "hunter2",
+    'token="' + "pat=" * 8 + "hunter2",
+    "1 " + "pat=" * 9 + "swordfish",
+    "pat=" * 9 + "swordfish 1a",
+    "connect(password=read-only)",
+    "connect(password=other.value1x)",
+    "connect(password=db_key_2)",
+    "connect(password=my_pass_2)",
+    "connect(password=ab1c2)",
     "password=self.config.password2,",
     "def login(user: str, password: str, api_key: Optional[str] = None) -> None:",
     "token: Optional[str] = None",
@@ -304,6 +374,25 @@ NAMED_NONE = (
     ("chat_template", "{% for message in messages %}{{ message.content }}{% endfor %}"),
     ("revision", "b1946ac92492d2347c6235b4d2611184e1a5b3c4"),
     ("PWD", "/opt/ml/model"),
+    ("password", "a1b"),
+    ("password", "x" * 40),  # as long as a secret access key
+    ("password", "12345"),
+    ("password", f"{'x' * 4096}aB1"),  # so many characters are judged
+    *(
+        ("password", f"an-{word}")
+        for word in ("example", "placeholder", "dummy", "fake", "sample", "redacted", "hidden", "masked")
+    ),
+    *(("password", f"my-{word}") for word in ("secret", "token", "key", "password")),
+    ("token", "abcdefghijklmnop1"),
+    ("token", "123456789012345ab"),
+    ("token", "abcdefghijklmnXX"),
+    ("token", "see a1B2c3D4e5F6g7H8 for more"),
+    ("token", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+    ("token", "550e8400-e29b-41d4-a716-4466554abcde"),
+    ("token", "env:a1B2c3D4e5F6g7H8i9"),
+    ("token", f"{'a' * 4096}{MIXED}"),
+    ("password", '{"a": "b"}'),  # a document, which is looked into
+    ("password", '["a", ["b"]]'),
 )
 
 
@@ -364,6 +453,37 @@ def test_a_secret_access_key_is_known_beside_its_id() -> None:
     assert redacted(text) == "AKI…\nwJa… b1946ac92492d2347c6235b4d2611184e1a5b3c4"
 
 
+def test_a_secret_access_key_is_known_up_to_200_characters_beside_an_id() -> None:
+    for space, is_near in ((160, True), (161, False)):
+        assert (AWS_KEY not in redacted(f"{KEY_ID}{' ' * space}{AWS_KEY}")) == is_near
+        assert (AWS_KEY not in redacted(f"{AWS_KEY}{' ' * space}{KEY_ID}")) == is_near
+    assert AWS_KEY not in redacted(f"{AWS_KEY} {KEY_ID}")
+
+
+def test_a_secret_access_key_between_two_ids_is_known_where_they_leave_no_gap() -> None:
+    for space, is_near in ((180, True), (400, False)):
+        assert (AWS_KEY not in redacted(f"{KEY_ID}{' ' * space}{AWS_KEY}{' ' * space}{KEY_ID}")) == is_near
+
+
+def test_the_kind_is_that_of_the_form_and_of_the_place_before_that_of_the_name() -> None:
+    kinds = {
+        f"token=hf_{MIXED}": "a Hugging Face token",
+        "secret=https://u:abc123XYZ789abcd@h/@h/": "a password in a URL",
+        PLACED["presigned URL, session token"][0]: "the signature of a URL",
+        PLACED["bearer alone"][0]: "a bearer token",
+        PLACED["token header"][0]: "an Authorization header",
+        "xoxb-a1B2c3D4e5": "a Slack token",  # the shortest form
+        '{"password": "hunter2"}': "a secret value",
+    }
+    assert {text: credentials(text)[0].kind for text in kinds} == kinds
+
+
+def test_two_forms_that_touch_are_two() -> None:
+    (token, key) = credentials(f"{BARE['GitHub, classic']}{PEM}")
+    assert (token.kind, key.kind) == ("a GitHub token", "a private key")
+    assert token.end == key.start
+
+
 ENCODED = {name: text for name, text in BARE.items() if text[:2].isalpha() and not text.startswith(("SK", "r8", "AGE"))}
 
 
@@ -372,6 +492,26 @@ def test_a_credential_in_base64_is_one(name: str) -> None:
     encoded = b64encode(ENCODED[name].encode()).decode()
     for text in (encoded, f"data: {{x: {encoded}}}", f"{encoded.rstrip('=')}\nbehind"):
         assert encoded[SHOWN + 1 : 20] not in redacted(text), text
+
+
+def test_a_credential_in_base64_is_read_to_its_last_character() -> None:
+    shortest = "SG.aB3dE5fG7hJ9kL1m.aB3dE5fG7hJ9kL1W"
+    encoded = b64encode(shortest.encode()).decode()
+    assert encoded.endswith("X")
+    for text in (encoded, f"{encoded}A"):  # one more is no Base64
+        (found,) = credentials(text)
+        assert (found.start, found.end, found.kind) == (0, len(text), "a SendGrid key in Base64")
+    assert credentials(b64encode(shortest[:-1].encode()).decode()) == ()
+
+
+def test_base64_is_called_what_it_holds_first() -> None:
+    (found,) = credentials(b64encode(f"{KEY_ID} {BARE['GitHub, classic']}".encode()).decode())
+    assert found.kind == "an AWS access key id in Base64"
+
+
+def test_a_form_of_two_letters_is_not_sought_in_base64() -> None:
+    """Every seventh text of numbers and letters would be decoded."""
+    assert credentials(b64encode(BARE["Twilio"].encode()).decode()) == ()
 
 
 def test_base64_of_something_else_is_none() -> None:
@@ -394,10 +534,61 @@ def test_names_within_a_value_hide_nothing_however_many_they_are() -> None:
     for count in (1, 7, 8, 9, 100, 2_000):
         assert "hunter2" not in redacted("password=" * count + "hunter2"), count
         assert MIXED not in redacted("pat=" * count + MIXED), count
+        assert redacted("password=" * count + "hunter2 stays").endswith(" stays"), count
+
+
+def test_up_to_80_characters_before_a_name_tell_whether_it_begins_its_line() -> None:
+    for space, begins in ((79, True), (80, False)):
+        text = f"x\n{' ' * space}DB_PASSWORD=swordfish"
+        assert holds_credential(text) == begins
+    assert holds_credential(f"{' ' * 80}DB_PASSWORD=swordfish")
+    assert not holds_credential(f"{' ' * 81}DB_PASSWORD=swordfish")
+
+
+def test_up_to_64_characters_before_its_noun_belong_to_a_name() -> None:
+    assert holds_credential(f"{'A' * 64}PASSWORD=swordfish")
+    assert not holds_credential(f"{'A' * 65}PASSWORD=swordfish")
+
+
+@pytest.mark.parametrize("name", ["password=", "pat=", "key=", "api_key='", 'password="', "--api-key="])
+def test_names_within_a_value_are_read_a_few_times_each(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many they are: a text that somebody else wrote may be nothing but names."""
+    read = 0
+
+    def is_value(value: str) -> bool:
+        nonlocal read
+        read += len(value)
+        return secrets_is_value(value)
+
+    def run_end(text: str, start: int) -> int:
+        nonlocal read
+        end = secrets_run_end(text, start)
+        read += end - start
+        return end
+
+    secrets_is_value, secrets_run_end = secrets._is_value, secrets._run_end  # noqa: SLF001 (what reads is counted)
+    monkeypatch.setattr(secrets, "_is_value", is_value)
+    monkeypatch.setattr(secrets, "_run_end", run_end)
+    text = name * 2_000 + "hunter2"
+    credentials(text)
+    assert read <= 10 * len(text)
+
+
+def test_so_many_values_are_told_one_by_one_and_what_follows_as_one() -> None:
+    assert redacted("password=hunter2x " * 4096 + "tail") == "password=… " * 4096 + "tail"
+    assert redacted("password=hunter2x " * 4098 + "tail") == "password=… " * 4096 + "password=hun…"
 
 
 def test_of_a_short_secret_nothing_is_shown() -> None:
     assert redacted('{"password": "hunter2"}') == '{"password": "…"}'
+    assert redacted('{"password": "hunter2", "x": "and more words"}') == '{"password": "…", "x": "and more words"}'
+    assert redacted("a1B2c3D4e5F6g7H8i9J", name="password") == "…"
+    assert redacted("a1B2c3D4e5F6g7H8i9J0", name="password") == "a1B…"
+
+
+def test_json_stays_json_where_a_secret_begins_with_an_escape() -> None:
+    text = json.dumps({"password": "\u00e9" + MIXED})
+    assert json.loads(redacted(text)) == {"password": MASK}
 
 
 TOKENS = [text for text in BARE.values() if not text.startswith("-")]

@@ -84,6 +84,30 @@ def test_the_interval_of_the_knee_is_told_with_the_target(trial_request: MakeReq
     )
 
 
+def test_a_knee_without_a_lower_end_is_told_without_its_interval(trial_request: MakeRequest, level: MakeLevel) -> None:
+    knee = replace(SLO, interval=Interval(low=None, high=14.0))
+    target = scaling_target(trial_request(), [level(2), level(16)], [knee])
+    assert target.because.startswith("knee (slo) 4 per copy x target utilization 0.75; ")
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "words"),
+    [
+        (10, "the gate, 10 per copy, which copies are planned for; "),
+        (11, "the gate, 11 per copy, which copies are planned for; "),
+        (9, "9 per copy: planned; "),
+    ],
+)
+def test_a_gate_that_a_copy_does_not_keep_is_told_with_its_reason(
+    trial_request: MakeRequest, level: MakeLevel, concurrency: int, words: str
+) -> None:
+    loose, gate = replace(SLO, concurrency=128), replace(GATE, concurrency=concurrency)
+    low = replace(SATURATION, concurrency=4)
+    target = scaling_target(trial_request(gate_concurrency=10), [level(2), level(128)], [loose, low, gate])
+    assert target.detector == "gate"
+    assert target.because.startswith(words)
+
+
 def test_noise_of_full_levels_hardly_moves_the_target(trial_request: MakeRequest, level: MakeLevel) -> None:
     """Three trials of one endpoint gave targets of 4, 3.2 and 1.6 where one level's slope set the knee."""
     noisy = [(100, 180, 210, 212, 209, 214), (100, 170, 212, 205, 214, 210), (100, 190, 205, 203, 216, 211)]
@@ -137,7 +161,7 @@ def test_the_fallback_is_rounded_too(trial_request: MakeRequest, level: MakeLeve
 
 def test_cost_is_price_by_tokens_of_one_copy(trial_request: MakeRequest, level: MakeLevel) -> None:
     # 80 tok/s over 2 copies: 40 tok/s per copy, 144,000 tokens an hour for $3.60: $25 per million
-    assert cost_at(trial_request(copy_count=2), level(4)) == pytest.approx(25.0)
+    assert cost_at(trial_request(copy_count=2), level(4)) == pytest.approx(25.0, rel=1e-9)
 
 
 def test_no_cost_without_price_level_or_throughput(trial_request: MakeRequest, level: MakeLevel) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.knee.detectors import kneedle_knee
+from seatrial_load.knee.detectors import kneedle_knee, throughputs
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
@@ -72,3 +72,16 @@ def test_a_level_that_the_client_limited_does_not_count(level: MakeLevel) -> Non
 def test_a_corner_stays_where_it_is_however_far_the_levels_go(level: MakeLevel, highest: int) -> None:
     loads = [2**power for power in range(highest.bit_length())]
     assert kneedle_knee([level(load, output_tok_s=30.0 * min(load, 16)) for load in loads]).concurrency == 16
+
+
+def test_a_stretch_at_one_distance_has_no_corner(level: MakeLevel) -> None:
+    # x = 0, 1/4, 1/2, 3/4, 1; y = (tok/s - 100) / 400 = 0, .5, .75, .7, 1; d = 0, .25, .25, -.05, 0
+    assert kneedle_knee(curve(level, {1: 100.0, 2: 300.0, 3: 400.0, 4: 380.0, 5: 500.0})).concurrency is None
+
+
+@pytest.mark.parametrize("order", [(30.0, 50.0, 40.0), (50.0, 30.0, 40.0), (30.0, 40.0, 50.0)])
+def test_of_several_levels_at_one_load_the_highest_throughput_counts(
+    level: MakeLevel, order: tuple[float, ...]
+) -> None:
+    found = throughputs([level(4, output_tok_s=tok_s) for tok_s in order])
+    assert [(one.load, one.value) for one in found] == [(4.0, 50.0)]

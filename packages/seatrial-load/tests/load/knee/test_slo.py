@@ -111,3 +111,18 @@ def test_a_level_that_the_client_limited_is_no_miss(level: MakeLevel) -> None:
 def test_levels_may_come_in_any_order(level: MakeLevel) -> None:
     missed = level(4, meets_slo=False, misses=("too slow",))
     assert slo_knee([missed, level(8), level(1), level(2)]).concurrency == 2
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond", "objective"),
+    [
+        ({"ttft_ms": 125.0}, {"ttft_ms": None}, TTFT),
+        ({"ttft_ms": None}, {"ttft_ms": 2_000.0}, TTFT),
+        ({}, {"succeeded": 0}, ERRORS),
+    ],
+)
+def test_a_miss_that_cannot_be_placed_leaves_the_level_that_holds(
+    level: MakeLevel, within: dict[str, object], beyond: dict[str, object], objective: Objective
+) -> None:
+    knee = slo_knee([level(2, **within), missed(level, 8, **beyond)], [objective])
+    assert (knee.concurrency, knee.interval, knee.because) == (2, None, "missed")

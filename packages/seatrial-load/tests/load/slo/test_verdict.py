@@ -9,15 +9,17 @@ from seatrial_load.documents.request import Gate, Objective
 from seatrial_load.documents.result import AnswerDoubt, Unmeasured, Verdict
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
 from seatrial_load.slo.evaluate import checks_of
-from seatrial_load.slo.verdict import inconclusive, judged, verdict_at, with_error_rate
+from seatrial_load.slo.verdict import inconclusive, judged, up_to_gate, verdict_at, with_error_rate
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import DoubtKind, LevelResult
 
     MakeLevel = Callable[..., LevelResult]
+    MakeRequest = Callable[..., TrialRequest]
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
 TPOT = Objective(metric="tpot_ms", statistic="mean", bound=20.0, sense="at_most")
@@ -373,6 +375,82 @@ def test_the_highest_rate_decides_also_where_it_was_cut(level: MakeLevel) -> Non
     )
     slow = cut(4, {"unanswered": 1}, concurrency=512, offered_requests_per_s=4.0)
     assert verdict_at(1, measured, [TTFT], unmeasured=[slow]).status == "inconclusive"
+
+
+def at_rate(level: MakeLevel, rate: float, concurrency: int = 2, **changes: object) -> LevelResult:
+    return level(concurrency, arrival="poisson", offered_requests_per_s=rate, **changes)
+
+
+def cut_at_rate(rate: float, errors: int, **changes: object) -> Unmeasured:
+    return cut(4, {"unanswered": errors}, concurrency=512, offered_requests_per_s=rate, **changes)
+
+
+def test_the_highest_rate_decides_though_no_rate_was_measured() -> None:
+    verdict = verdict_at(1, [], [TTFT], unmeasured=[cut_at_rate(2.0, 1), cut_at_rate(4.0, 4)])
+    assert verdict.status == "fail"
+    assert verdict.because.startswith("4 requests/s was not measured")
+    verdict = verdict_at(1, [], [TTFT], unmeasured=[cut_at_rate(4.0, 1), cut_at_rate(2.0, 4)])
+    assert verdict.status == "inconclusive"
+    assert verdict.because.startswith("4 requests/s was not measured")
+
+
+def test_a_rate_that_was_cut_says_nothing_where_it_or_a_higher_one_was_measured(level: MakeLevel) -> None:
+    measured = [at_rate(level, 4.0)]
+    assert verdict_at(1, measured, [TTFT], unmeasured=[cut_at_rate(4.0, 4)]).status == "pass"
+    assert verdict_at(1, measured, [TTFT], unmeasured=[cut_at_rate(2.0, 4)]).status == "pass"
+    assert verdict_at(1, measured, [TTFT], unmeasured=[cut_at_rate(8.0, 4), cut_at_rate(4.0, 4)]).status == "fail"
+
+
+def test_a_lower_rate_that_misses_fails_the_rate_that_was_cut_however_many_it_has_in_flight(level: MakeLevel) -> None:
+    slow = at_rate(level, 1.0, concurrency=9, ttft_ms=812.0)
+    verdict = verdict_at(4, [slow], [TTFT], unmeasured=[cut_at_rate(4.0, 1)])
+    assert verdict.status == "fail"
+    assert verdict.because.endswith("ttft_ms p95 812.0 ms exceeds 500.0 ms at 1 requests/s")
+
+
+def test_only_the_nearest_level_above_lets_the_gate_pass(level: MakeLevel) -> None:
+    verdict = verdict_at(3, [level(2), level(4, ttft_ms=812.0), level(8)], [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "inconclusive", "concurrency 3 per copy was not measured; measured levels: 2, 4, 8"
+    )  # fmt: skip
+
+
+def test_a_lower_level_without_a_success_fails_the_gate(level: MakeLevel) -> None:
+    dead = level(2, succeeded=0, errors={"timeout": 8}, ttft_ms=None)
+    verdict = verdict_at(8, [level(1), dead], [TTFT])
+    assert (verdict.status, verdict.because) == (
+        "fail",
+        "concurrency 8 per copy was not measured; 0 of 8 requests succeeded at concurrency 2 per copy: timeout 8",
+    )
+
+
+def test_a_lower_level_that_misses_is_told_though_the_gate_was_cut_without_a_success(level: MakeLevel) -> None:
+    verdict = verdict_at(4, [level(2, ttft_ms=812.0)], [TTFT], unmeasured=[cut(4, {"unanswered": 4})])
+    assert verdict.status == "fail"
+    assert verdict.because.endswith("ttft_ms p95 812.0 ms exceeds 500.0 ms at concurrency 2 per copy")
+
+
+@pytest.mark.parametrize("gate", [0.5, 4.0])
+def test_up_to_the_gate_are_the_rates_that_are_no_higher_and_what_has_none(
+    level: MakeLevel, trial_request: MakeRequest, gate: float
+) -> None:
+    load = replace(trial_request().load, gate_rate_per_s=gate)
+    warm_up = cut(2, {}, occasion="warm_up")
+    levels = [at_rate(level, rate) for rate in (gate / 2, gate, gate * 1.001, gate * 2)]
+    assert up_to_gate(levels, load) == tuple(levels[:2])
+    assert up_to_gate([warm_up], load) == (warm_up,)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "rate", "up_to", "status"),
+    [(8, None, 8, "fail"), (8, None, 7, "pass"), (8, None, 9, "fail"), (8, 2.0, 4, "fail"), (8, None, None, "fail")],
+)
+def test_failures_count_up_to_the_gate_and_at_every_rate(
+    level: MakeLevel, concurrency: int, rate: float | None, up_to: int | None, status: str
+) -> None:
+    offered: dict[str, object] = {} if rate is None else {"arrival": "poisson", "offered_requests_per_s": rate}
+    gate = Gate(max_error_rate=0.01, max_error_rate_up_to=up_to)
+    assert with_error_rate(PASSED, [flaky(level, concurrency, **offered)], gate).status == status
 
 
 def test_void_levels_beside_the_gate_are_no_evidence(level: MakeLevel) -> None:
