@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from seatrial.specs.broken_rails import guard_rail_problems, set_by
 from seatrial.specs.calibration import calibration_document
-from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import (
     EnvironmentSpec,

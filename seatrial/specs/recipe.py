@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from pydantic import TypeAdapter, ValidationError
 
 from seatrial.specs.broken_rails import guard_rail_problems
-from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.contradictions import contradictions
 from seatrial.specs.draft_rules import DRAFT_METHODS
 from seatrial.specs.endpoint import EndpointSpec, SpeculativeDecodingSpec
 from seatrial.specs.optimization import (

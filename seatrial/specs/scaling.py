@@ -10,17 +10,19 @@ from zoneinfo import available_timezones
 
 from pydantic import Field, StringConstraints
 
+from seatrial.specs.relations import UnknownValueError, at_most, excludes, is_set, is_value
 from seatrial.specs.schedule import schedule_error
+from seatrial.specs.shapes import MOST_COPIES
 from seatrial_base import bounds
 from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial.specs.relations import Fields, Rule
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
     from seatrial_base.findings import Finding
 
-MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 MOST_SCHEDULES = 200  # Application Auto Scaling quotas, scheduled actions of a scalable target
 SHORTEST_COOLDOWN_MINUTES, LONGEST_COOLDOWN_MINUTES, MOST_STEPS = 5, 1440, 100  # API reference, ScaleInPolicy
 ScheduleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=128)]
@@ -98,29 +100,28 @@ class ScalingSpec(FrozenModel):
         return self.min_copies == self.max_copies and not self.schedules
 
 
-def scaling_problems(document: Document) -> Iterator[Finding]:
-    """Yield limits in the wrong order, schedules that AWS would refuse, and scaling of another kind of endpoint."""
-    low, high = _limit(document, "min_copies", 1), _limit(document, "max_copies", 1)
-    if low is not None and high is not None and low > high:
-        message = f"min_copies {low} exceeds max_copies {high}"
-        yield document.problem(("scaling", "min_copies"), "SEA108", message, f"set max_copies to at least {low}")
-    schedules = document.value("scaling", "schedules")
+def _schedules(fields: Fields) -> Iterator[Finding]:
+    """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
+    low, high = (_limit(fields, name) for name in ("min_copies", "max_copies"))
+    schedules = fields.written("scaling.schedules")
     names: set[Yaml] = set()
-    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
-        if isinstance(each, dict):
-            yield from _schedule(document, index, each, low, high)
-            name = each.get("name")
+    for index, schedule in enumerate(schedules if isinstance(schedules, list) else ()):
+        if isinstance(schedule, dict):
+            yield from _schedule(fields.document, index, schedule, low, high)
+            name = schedule.get("name")
             if isinstance(name, str) and name in names:
                 path = ("scaling", "schedules", index, "name")
-                yield document.problem(path, "SEA135", f"two schedules are called {name}", "give each its own name")
+                message = f"two schedules are called {name}"
+                yield fields.document.problem(path, "SEA135", message, "give each its own name")
             names |= {name} if isinstance(name, str) else set()
-    yield from _zero_of_a_variant(document)
 
 
-def _limit(document: Document, name: str, default: int) -> int | None:
-    value = document.value("scaling", name)
-    value = default if value is None else value
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _limit(fields: Fields, name: str) -> int | None:
+    try:
+        value: int = fields.value(f"scaling.{name}")
+    except UnknownValueError:
+        return None
+    return value
 
 
 def _schedule(
@@ -172,28 +173,22 @@ def _is_time(expression: str) -> bool:
         return False
 
 
-def _zeros(document: Document) -> Iterator[tuple[str | int, ...]]:
-    """Yield the fields that ask for no copy."""
-    if document.value("scaling", "min_copies") == 0:
-        yield ("scaling", "min_copies")
-    schedules = document.value("scaling", "schedules")
-    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
-        if isinstance(each, dict) and each.get("min_copies") == 0:
-            yield ("scaling", "schedules", index, "min_copies")
-
-
-def _zero_of_a_variant(document: Document) -> Iterator[Finding]:
-    """Yield what a model in a production variant can't do: scale to zero in real time, follow copies."""
-    if document.value("hosting", "kind") != "single_model":
+def _zero_of_a_variant(fields: Fields) -> Iterator[Finding]:
+    """Yield each limit of 0 of a model in a production variant: one that answers in real time can't go to zero."""
+    if fields.value("hosting.kind") != "single_model" or fields.written("hosting.asynchronous") is not None:
         return
-    for path in _zeros(document) if document.value("hosting", "asynchronous") is None else ():
-        message = "a model in a production variant keeps at least one instance"
-        hint = "set min_copies: 1, or hosting.asynchronous, or hosting.kind: inference_component"
-        yield document.problem(path, "SEA134", message, hint)
-    if document.value("scaling", "instance_scale_in"):
-        message = "instance_scale_in belongs to the instances of inference components"
-        hint = "remove it, or set hosting.kind: inference_component"
-        yield document.problem(("scaling", "instance_scale_in"), "SEA134", message, hint)
+    schedules = fields.written("scaling.schedules")
+    limits: list[tuple[FieldPath, Yaml]] = [(("scaling", "min_copies"), fields.written("scaling.min_copies"))]
+    limits += [
+        (("scaling", "schedules", index, "min_copies"), schedule.get("min_copies"))
+        for index, schedule in enumerate(schedules if isinstance(schedules, list) else ())
+        if isinstance(schedule, dict)
+    ]
+    for path, fewest in limits:
+        if fewest == 0:
+            message = "a model in a production variant keeps at least one instance"
+            hint = "set min_copies: 1, or hosting.asynchronous, or hosting.kind: inference_component"
+            yield fields.document.problem(path, "SEA134", message, hint)
 
 
 def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
@@ -203,3 +198,18 @@ def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
     """
     batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
     return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
+
+
+RULES: tuple[Rule, ...] = (
+    at_most("SEA108", "scaling.min_copies", "scaling.max_copies", hint="set max_copies to at least {0}"),
+    _schedules,
+    _zero_of_a_variant,
+    excludes(
+        "SEA134",
+        is_value("hosting.kind", "single_model"),
+        is_set("scaling.instance_scale_in"),
+        message="instance_scale_in belongs to the instances of inference components",
+        hint="remove it, or set hosting.kind: inference_component",
+    ),
+)
+"""What contradicts itself in the limits of an endpoint."""

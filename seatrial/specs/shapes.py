@@ -58,6 +58,7 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
 ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
+MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 
 HINTS = MappingProxyType(
     {

@@ -11,8 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from seatrial.specs.model_shape import HINTS as SHAPE_HINTS
-from seatrial.specs.scaling import MOST_COPIES
-from seatrial.specs.shapes import HINTS
+from seatrial.specs.shapes import HINTS, MOST_COPIES
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
 
@@ -309,7 +308,7 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
     for found in every:
         if found["type"] == "too_short" and _has_wrong_items(found, every):
             continue  # pydantic counts the right items alone
-        path = _written_path(found["loc"])
+        path = written_path(found["loc"])
         parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if found["type"] == "missing" else path)
         rule, message, hint = _explain(found, path, model)
@@ -322,7 +321,7 @@ def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool
     return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
-def _written_path(loc: tuple[int | str, ...]) -> FieldPath:
+def written_path(loc: tuple[int | str, ...]) -> FieldPath:
     """Drop the names of union members that pydantic puts into a location."""
     return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
 

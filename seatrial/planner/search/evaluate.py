@@ -12,7 +12,7 @@ from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss,
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.fitting import rejection_of
 from seatrial.planner.search.sizing import UNKNOWN, bounds_money, excesses, instances_for, score_of, size
-from seatrial.specs.scaling import MOST_COPIES
+from seatrial.specs.shapes import MOST_COPIES
 from seatrial_base.units import counted, tenths
 
 if TYPE_CHECKING:
