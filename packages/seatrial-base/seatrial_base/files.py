@@ -105,13 +105,15 @@ def follow_links(path: Path) -> Path:
     nothing at all.
 
     Raises:
-        OSError: A link leads to itself (`ELOOP`), or the name has a zero byte, which no file has (`EINVAL`).
+        OSError: A link leads to itself (`ELOOP`), the name has a zero byte, which no file has (`EINVAL`), or the path
+            is relative to a folder that was deleted (`ENOENT`).
     """
     try:
         target = Path(os.path.realpath(path))
-        target.stat()
     except ValueError as error:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path.as_posix()) from error
+    try:
+        target.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise

@@ -76,7 +76,9 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
         except SyntaxError as error:
             line = cell.lines[min((error.lineno or 1), len(cell.lines)) - 1] if cell.lines else 1
             wrong.append(f"not Python: line {line}: {error.msg}")
-        except (ValueError, RecursionError, MemoryError):
+        except ValueError as error:  # a zero byte, before Python 3.11.4
+            wrong.append(f"not Python: {error}")
+        except (RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
     unread = _TOO_MUCH if reader.steps_left <= 0 else ""
     return tuple(

