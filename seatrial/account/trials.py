@@ -1,4 +1,4 @@
-"""A deployment's trial while it runs, read from its environment's bucket of results.
+"""What a deployed stack runs: its outputs, its trial and its result in the bucket of results, its optimization jobs.
 
 The documents are those of the trial service (`seatrial_cdk.trials.runtime.store`), which a test holds together
 with what is read here.
@@ -12,20 +12,29 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
+from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
+from seatrial.documents.live_stack import LiveStack
 from seatrial_base.bounds import LONGEST_ORDER_S
-from seatrial_base.errors import BenchError
+from seatrial_base.errors import BenchError, SpecError
+from seatrial_base.files import MOST_BYTES
+from seatrial_base.units import MIB
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_s3 import S3Client
 
+    from seatrial.deployment.document import Deployment
+    from seatrial.deployment.optimization_job import OptimizationJobRequest
     from seatrial_load.documents.result import LevelResult
 
+
 LOOK_S = 2.0
+_RULE = "SEA484"
 
 
 class Documents(Protocol):
@@ -192,3 +201,148 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
         hint = "try again when the endpoint is at rest"
         raise BenchError.of("SEA479", f"no trial was started: {answer['Because']}", where=live, hint=hint)
     return f"{answer['RequestId']}"
+
+
+def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack:
+    """Read a stack.
+
+    Raises:
+        BenchError: SEA502 when there is no such stack; as `aws_failures` when AWS can't be asked.
+    """
+    try:
+        with aws_failures(name):
+            (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except cloudformation.exceptions.ClientError as error:
+        hint = f"deploy it first: cdk deploy {name} -c environment=…"
+        raise BenchError.of("SEA502", f"the stack can't be read: {error}", where=name, hint=hint) from error
+    outputs = {output.get("OutputKey", ""): output.get("OutputValue", "") for output in stack.get("Outputs", [])}
+    return LiveStack(name, stack["StackStatus"], outputs)
+
+
+def fetch_result(uri: str, s3: S3Client) -> TrialResult:
+    """Read a trial's result from its S3 URI.
+
+    Raises:
+        BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error;
+            as `aws_failures` when AWS can't be asked.
+    """
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    if not uri.startswith("s3://") or not key:
+        raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="use the stack's output TrialResultUri")
+    try:
+        with aws_failures(uri):
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
+    except s3.exceptions.ClientError as error:
+        raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error
+    if len(body) > MOST_BYTES:
+        raise BenchError.of("SEA501", f"the result is larger than {MOST_BYTES // MIB} MiB", where=uri)
+    text = body.decode(errors="replace")
+    if failure := _failure(text):
+        raise BenchError.of("SEA507", failure, where=uri, hint="fix the cause and deploy again")
+    return TrialResult.from_json(text)
+
+
+def _failure(text: str) -> str:
+    """Return the error that the runner wrote instead of a result; empty when it is no such document."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return ""
+    return str(document.get("error", "")) if isinstance(document, dict) else ""
+
+
+class JobParameters(Protocol):
+    """The call of AWS Systems Manager that is made here."""
+
+    def get_parameter(self, *, Name: str) -> Mapping[str, Mapping[str, object]]:  # noqa: N803 (of the API)
+        """Return a parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """What is told of a job.
+
+    Attributes:
+        job: Name of the last attempt.
+        state: As SageMaker told it; `NOT STARTED` before the first attempt is created.
+        artifact_s3_uri: Where it writes.
+        recommended_image: What SageMaker recommends; empty before it is completed.
+        created: When it was created, ISO 8601; empty before.
+        failure_reason: Why it failed; empty otherwise.
+    """
+
+    job: str
+    state: str
+    artifact_s3_uri: str
+    recommended_image: str
+    created: str
+    failure_reason: str
+
+
+def job_parameter(request: OptimizationJobRequest) -> str:
+    """Return the name of the SSM parameter that tells where a job stands."""
+    return f"{jobs_parameter_path(request.environment)}/{request.digest}"
+
+
+def request_of(deployment: Deployment) -> OptimizationJobRequest:
+    """Return the job of a deployment.
+
+    Raises:
+        SpecError: SEA484 when its recipe has none.
+    """
+    if deployment.optimization_job is None:
+        hint = "a recipe has one with `job`, as `optimization: [{awq: {job: true}}]`"
+        where = deployment.endpoint.name
+        raise SpecError.of(_RULE, "its recipe needs no optimization job", where=where, field="optimization", hint=hint)
+    return deployment.optimization_job
+
+
+def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> LiveJob:
+    """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
+
+    Raises:
+        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and not every command calls AWS)
+
+    try:
+        with aws_failures(request.name):
+            text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
+    except ClientError as error:
+        raise _undeployed(request, f"{error}") from error
+    told = json.loads(text)
+    return LiveJob(**{name: f"{told[name]}" for name in LiveJob.__slots__})
+
+
+def start_job(function: LambdaClient, request: OptimizationJobRequest, request_id: str) -> tuple[str, str]:
+    """Start a job that failed, was stopped or has lost its artifacts; one that runs or is completed stays.
+
+    Args:
+        function: A client of the environment's region.
+        request: The job.
+        request_id: Unique for each start; a repeated one starts nothing new.
+
+    Returns:
+        Name and state of the attempt.
+
+    Raises:
+        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+    """
+    call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
+    try:
+        with aws_failures(request.name):
+            told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
+            text = told["Payload"].read().decode()
+    except function.exceptions.ClientError as error:
+        raise _undeployed(request, f"{error}") from error
+    answer = json.loads(text)
+    if "FunctionError" in told or not isinstance(answer, dict):
+        said = answer.get("errorMessage", text) if isinstance(answer, dict) else text
+        raise _undeployed(request, said)
+    return f"{answer['Job']}", f"{answer['State']}"
+
+
+def _undeployed(request: OptimizationJobRequest, said: str) -> BenchError:
+    stack = jobs_name(request.environment)
+    hint = f"deploy the jobs of this recipe: cdk deploy {stack}; else see the log of function {stack}"
+    return BenchError.of(_RULE, f"nothing is known of it: {said}", where=request.name, hint=hint)

@@ -94,7 +94,7 @@ def _live_request(deployment: Deployment) -> TrialRequest:
     import boto3
 
     from seatrial.account.reader import aws_failures
-    from seatrial.account.stacks import describe_stack
+    from seatrial.account.trials import describe_stack
     from seatrial.deployment.trial import complete_request
 
     with aws_failures(deployment.stack_name):
@@ -131,8 +131,7 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
 
 
 def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.workload.tokenizer import token_count
-    from seatrial.workload.write import write_prompts
+    from seatrial.workload.write import token_count, write_prompts
     from seatrial_load.measure.lengths import lengths_of
     from seatrial_load.metrics.level import level_size
 

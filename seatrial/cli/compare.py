@@ -218,7 +218,7 @@ def _with_files(
 
 
 def _measured(asked: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
-    from seatrial.deployment.evaluation_file import read_evaluation_set
+    from seatrial.deployment.trial import read_evaluation_set
     from seatrial.probe.recipes import compare_folder, pin_recipes
     from seatrial.probe.run import only_probe
     from seatrial.quality.recipe_result import stored_result

@@ -63,8 +63,8 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     from seatrial.deployment.load import load_deployment
     from seatrial.locks.lock_file import locked_environments
     from seatrial.operations.drift.check import Locked as LockedPlans
-    from seatrial.specs.guests import hosts
     from seatrial.specs.load import load_environment
+    from seatrial.specs.spec_files import hosts
     from seatrial_base.errors import SeatrialError
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")

@@ -263,7 +263,7 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
 
 
 def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
-    from seatrial.locks.provenance import unpromoted_problem
+    from seatrial.locks.pins import unpromoted_problem
 
     problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
     if problems:
@@ -280,7 +280,7 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
     from seatrial.locks.lock_file import locked_provenance
-    from seatrial.locks.provenance import provenance_lines
+    from seatrial.locks.pins import provenance_lines
     from seatrial.report.terminal.plan import why_view
 
     show(why_view(instance_type, verdicts))

@@ -62,7 +62,7 @@ def _deployment(loaded: LoadedSpec) -> Deployment:
     """Return what is locked, or what would be planned where nothing can be locked yet."""
     from seatrial.deployment.load import deployment_of, refuse_hosted
     from seatrial.planner.planner import make_plan
-    from seatrial.specs.guests import hosts
+    from seatrial.specs.spec_files import hosts
 
     if not (loaded.has_spec and loaded.has_environment):
         return deployment_of(loaded, make_plan(loaded))

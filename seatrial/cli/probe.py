@@ -107,8 +107,8 @@ def _asked(
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.probe.deployments import read_candidate
     from seatrial.probe.keep import refuse_local_engine
-    from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
+    from seatrial.specs.spec_files import calibration_path
 
     if write:
         read = spec_inputs(spec, environments, environment)

@@ -94,7 +94,7 @@ def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
 def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Rendered | None:
     """Render one of many; one that awaits a promotion is left out, and told."""
     from seatrial.locks.lock_file import awaits_promotion
-    from seatrial.locks.provenance import promotion_command
+    from seatrial.locks.pins import promotion_command
 
     try:
         return _rendered(loaded, templates)
@@ -121,7 +121,7 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 
 def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.locks.lock_file import is_locked, read_locked_plan
-    from seatrial.locks.provenance import provenance_lines
+    from seatrial.locks.pins import provenance_lines
     from seatrial.planner.planner import make_plan
 
     if not loaded.has_spec:

@@ -14,9 +14,9 @@ from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan
 from seatrial.locks.guard_rails import Beside, created_problems
 from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
-from seatrial.locks.provenance import promotion_command
-from seatrial.specs.guests import hosts
+from seatrial.locks.pins import promotion_command
 from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial.specs.spec_files import hosts
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place

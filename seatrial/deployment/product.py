@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.load import deployment_of
 from seatrial.specs.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.specs.product import ProductSpec, principal_warnings, product_problems, size_source, written_field
-from seatrial.specs.text_rules import file_problems, secret_values
-from seatrial.specs.yaml_source import Document, YamlSource, read_source
+from seatrial.specs.yaml_source import Document, YamlSource, file_problems, read_source, secret_values
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 

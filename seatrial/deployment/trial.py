@@ -7,11 +7,11 @@ import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
 from seatrial.specs.workload import BEYOND_SHARES, rates_of, requests_of_spec
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.field_facts import made_of
+from seatrial_base.files import read_file_bytes
 from seatrial_base.findings import Finding, Place
 from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
@@ -31,10 +31,13 @@ from seatrial_load.documents.request import (
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 from seatrial_load.measure.conversations import holds_conversations
+from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, evaluation_set
+from seatrial_load.quality.evaluation_set import RULE as SET_RULE
 from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
@@ -317,3 +320,25 @@ def _impossible(quality: QualitySpec, asked: EvaluationSet) -> Iterator[tuple[st
     if quality.exact_match is not None and not asked.has_references:
         message = "no prompt has a reference"
         yield "slo.quality.exact_match", message, 'add "reference" to the lines, or remove exact_match'
+
+
+def read_evaluation_set(path: Path, *, chat: bool) -> EvaluationSet:
+    """Read an evaluation set from its file.
+
+    Args:
+        path: The file.
+        chat: Whether the schema of the endpoint takes messages.
+
+    Raises:
+        SpecError: SEA527, with every bad line, or when the file is missing, unreadable, empty or too large.
+    """
+    try:
+        content = read_file_bytes(path, most_bytes=MOST_SET_BYTES)
+    except OSError as unread:
+        hint = "name a file of JSON objects, one a line"
+        message = f"can't be read: {unread.strerror}"
+        raise SpecError.of(SET_RULE, message, where=path.as_posix(), hint=hint) from unread
+    try:
+        return evaluation_set(content, path.as_posix(), chat=chat)
+    except BenchError as wrong:
+        raise SpecError(wrong.problems) from wrong

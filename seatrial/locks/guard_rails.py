@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.locks.path import lock_path
 from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
-from seatrial.specs.list_prices import list_price
+from seatrial.specs.prices import list_price
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.findings import Finding, Place

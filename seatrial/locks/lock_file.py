@@ -12,10 +12,9 @@ from pydantic import ValidationError
 from seatrial.documents.plan import PLAN_SCHEMA, Plan, values_digest
 from seatrial.locks.changes import change_text
 from seatrial.locks.guard_rails import limit_problems, rail_problems
-from seatrial.locks.path import lock_path
-from seatrial.locks.provenance import promotion_command, provenance_problems
-from seatrial.specs.schema_version import UPGRADE, compared
-from seatrial.specs.yaml_source import yaml_texts
+from seatrial.locks.pins import promotion_command, provenance_problems
+from seatrial.specs.spec_files import lock_path
+from seatrial.specs.yaml_source import UPGRADE, compared, yaml_texts
 from seatrial_base.errors import SpecError
 from seatrial_base.file_lock import changing
 from seatrial_base.files import read_text, write_whole

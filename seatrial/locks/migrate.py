@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from seatrial.documents.plan import PLAN_SCHEMA, Plan
 from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, changing_file, lock_text, replace_file, seal_of
-from seatrial.specs.schema_version import UPGRADE, compared
+from seatrial.specs.yaml_source import UPGRADE, compared
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 from seatrial_base.nesting import json_document

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Adopted, Decision, Plan
-from seatrial.locks.changes import change_text, dropped_provenance
-from seatrial.locks.generation import NOT_IN_PLACE
+from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import read_edited_plan
 from seatrial.planner.decisions.timeouts import LONGEST_S

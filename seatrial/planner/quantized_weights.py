@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.recipe_limits import RecipeRefusal
-from seatrial.specs.recipe import is_quantized_at_start, quantizes
-from seatrial.specs.recipe_rules import PRECISIONS
+from seatrial.specs.recipe import PRECISIONS, is_quantized_at_start, quantizes
 from seatrial_base.catalog import optimizations
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial.locks.path import lock_path
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate
 from seatrial.planner.search.fitting import candidates
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.list_prices import priced
+from seatrial.specs.prices import priced
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.engines import find_engine

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.account.stacks import describe_stack, fetch_result
+from seatrial.account.trials import describe_stack, fetch_result
 from seatrial_base.errors import BenchError, SeatrialError
 from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place

@@ -9,7 +9,7 @@ from seatrial.documents.plan import hardware_words
 from seatrial.planner.calibration import calibrate_endpoint, model_name, usable
 from seatrial.planner.calibration_outlook import points_of_trial
 from seatrial.planner.predict.calibration import read_calibration
-from seatrial.specs.calibration import calibration_path
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.account.stacks import describe_stack
-from seatrial.account.trials import Bucket, look
+from seatrial.account.trials import Bucket, describe_stack, look
 from seatrial.deployment.document import service_stack
 from seatrial.operations.app import app_root, app_variables
 from seatrial.probe.answer import probe_answer

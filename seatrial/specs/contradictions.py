@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.specs import hosting, scaling
-from seatrial.specs.draft_rules import speculation_problems
 from seatrial.specs.endpoint import EndpointSpec, WorkloadSpec
 from seatrial.specs.model_shape import MOST_HEAD_DIM
-from seatrial.specs.recipe_rules import recipe_problems
+from seatrial.specs.recipe import recipe_problems, speculation_problems
 from seatrial.specs.relations import (
     UnknownValueError,
     at_most,
@@ -23,7 +22,7 @@ from seatrial.specs.relations import (
     is_written,
     needs,
 )
-from seatrial.specs.repository_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
+from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.bounds import wrong_stddev
 from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart

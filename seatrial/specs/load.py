@@ -1,17 +1,16 @@
-"""Loads specs and environments: everything that is wrong with all the files, in one error."""
+"""Loads specs and environments: everything that is wrong with all the files, in one error; and the digest."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
 from seatrial.specs.broken_rails import guard_rail_problems, set_by
-from seatrial.specs.calibration import calibration_document
 from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import (
@@ -25,13 +24,11 @@ from seatrial.specs.environment import (
     tag_problems,
     topic_problems,
 )
-from seatrial.specs.fingerprint import config_file_content, fingerprint
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
+from seatrial.specs.optimization import SPECULATIONS
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.specs.recipe import expanded
-from seatrial.specs.repository_files import why_away
-from seatrial.specs.schema_version import newer_schema
-from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
+from seatrial.specs.spec_files import calibration_document, why_away
 from seatrial.specs.workload import (
     conversations_of_spec,
     lengths_of_spec,
@@ -43,21 +40,26 @@ from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
     YamlSource,
+    file_problems,
     merge_environment,
+    newer_schema,
     parse_source,
     read_source,
+    secret_values,
     validation_problems,
+    without_secrets,
 )
 from seatrial_base.errors import SpecError
-from seatrial_base.files import follow_links, kind_of
+from seatrial_base.files import follow_links, kind_of, read_text
 from seatrial_base.findings import Finding, Place
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, digest, digested
 from seatrial_load.prompts.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.specs.yaml_source import Document
+    from seatrial.specs.optimization import Recipe
+    from seatrial.specs.yaml_source import Yaml
     from seatrial_load.measure.conversations import Conversations
     from seatrial_load.measure.lengths import RequestLengths
 
@@ -219,6 +221,24 @@ def load_source(
         here.dataset,
         here.values,
     )
+
+
+def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
+    """Return what is asked for with another recipe in place of its own.
+
+    Raises:
+        SpecError: With everything that contradicts the recipe in the spec, placed at the fields.
+    """
+    written: list[Yaml] = [entry.model_dump(mode="json", exclude_unset=True, exclude_none=True) for entry in recipe]
+    document = replace(loaded.document, data={**loaded.document.data, "optimization": written})
+    endpoint = EndpointSpec.model_validate_json(json.dumps(document.data), strict=True)
+    problems = list(contradictions(document))
+    if not problems:
+        endpoint = expanded(endpoint)
+        problems = list(guard_rail_problems(endpoint, loaded.environment, document, loaded.place))
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    return replace(loaded, endpoint=endpoint, document=document)
 
 
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
@@ -400,3 +420,71 @@ def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> li
             break
         order = [*order, before]
     return order
+
+
+def fingerprint(
+    endpoint: EndpointSpec,
+    environment: EnvironmentSpec,
+    *,
+    config_file: str | None = None,
+    dataset: Dataset | None = None,
+    calibration: Mapping[str, object] | None = None,
+    prices: Mapping[str, object] | None = None,
+) -> str:
+    """Return the digest of everything that can change the plan or the trial.
+
+    Of the hub token only whether there is one counts: the plan warns of it.
+
+    Args:
+        endpoint: The endpoint.
+        environment: The environment.
+        config_file: The content of `model.config_file`; `None` without one.
+        dataset: What is taken of `workload.dataset`; empty or `None` without one.
+        calibration: What trials measured of this endpoint in this environment; `None` without any.
+        prices: What the team's prices file says of the environment's region; `None` without any.
+    """
+    asked = {
+        "endpoint": _endpoint(endpoint),
+        "environment": digested(environment),
+        "has_hub_token": endpoint.model.hub_token_secret is not None,
+    }
+    if config_file is not None:
+        asked["config_file"] = config_file
+    if dataset is not None and dataset.pairs:
+        asked["dataset"] = digest(_canonical(dataset.pairs))
+        if dataset.times_s:
+            asked["recorded_times"] = digest(_canonical(dataset.times_s))
+        if dataset.turns:
+            asked["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
+    if calibration is not None:
+        asked["calibration"] = calibration
+    if prices is not None:
+        asked["prices"] = prices
+    return digest(_canonical(asked))
+
+
+def config_file_content(path: Path) -> str:
+    """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
+
+    A file that can't be read has no content here: whoever plans with it is told so.
+    """
+    try:
+        text = read_text(path, errors="replace")
+    except OSError:
+        return ""
+    try:
+        return _canonical(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _endpoint(endpoint: EndpointSpec) -> dict[str, Any]:
+    counted = digested(endpoint)
+    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
+        # The recipe says it, and the catalog its defaults: a newer default of the catalog makes no lock stale.
+        counted["serving"]["overrides"].pop("speculative_decoding", None)
+    return counted
+
+
+def _canonical(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

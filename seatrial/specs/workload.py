@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.specs.repository_files import kind_in_repository, why_away
+from seatrial.specs.spec_files import kind_in_repository, why_away
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.documents.request import Workload

@@ -1,19 +1,21 @@
-"""YAML text that remembers where each value stands."""
+"""YAML text that remembers where each value is written; what no file may hold, and what a model says of it."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from seatrial.specs.model_shape import HINTS as SHAPE_HINTS
-from seatrial.specs.shapes import HINTS, MOST_COPIES
+from seatrial.specs.shapes import HINTS, MOST_COPIES, SHAPE_HINTS
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
+from seatrial_base.printable import unprintable
+from seatrial_base.replaced_text import replaced_text
+from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +32,12 @@ Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
 _PARSER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _NO_JSON = {"timestamp": "YAML reads it as a date", "binary": "it is written as binary data"}
+_PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
+"""What may stand in a text of several lines and of any language: breaks, spaces, joiners."""
+_HINT = "type the text again: it may have been copied with it"
+SPEC_SCHEMA = 1
+UPGRADE = "a newer release of Seatrial wrote it: upgrade Seatrial"
+_LONGEST = 9  # digits of a version
 
 
 class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
@@ -498,3 +506,111 @@ def overlay(
 def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
     for inner in [known for known in origins if known[: len(path)] == path and known != path]:
         del origins[inner]
+
+
+def character_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
+    for path, name, text in yaml_texts(source.data):
+        if found := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {found}", _HINT)
+
+
+def _is_prose(path: FieldPath, name: str) -> bool:
+    """Tell whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
+    return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
+
+
+_MESSAGE = "looks like a credential in plain text"
+_SHORTEST = 6  # a shorter value is hidden by no search: it stands in other words too
+_STORE_IT = "revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret"
+
+
+def secret_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
+    for path, name, text in yaml_texts(source.data):
+        if holds_credential(text, name=name):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA113", Place.at(where, dotted(path)), _MESSAGE, _STORE_IT)
+
+
+WRITE_IT_OUT = "write the value itself; a hub token is named in model.hub_token_secret"
+
+
+def reference_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value CloudFormation or the CDK would replace, in whichever environment."""
+    for path, _, text in yaml_texts(source.data):
+        if found := replaced_text(text):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA137", Place.at(where, dotted(path)), f"the text holds {found}", WRITE_IT_OUT)
+
+
+def file_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield what is wrong with a file whatever it describes.
+
+    That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    """
+    yield from _name_problems(source.path)
+    yield from source.problems
+    yield from secret_problems(source)
+    yield from character_problems(source)
+    yield from reference_problems(source)
+
+
+_FILE_NAME = re.compile(r"[\w .,+@=()-]+")
+
+
+def _name_problems(path: str) -> Iterator[Finding]:
+    """Yield that a file's name is none: it stands in comments, reports and commands, as others wrote it."""
+    name = path.rpartition("/")[2]
+    if name and not _FILE_NAME.fullmatch(name):
+        hint = "rename the file: letters, digits, blanks and . , _ - + @ = ( ) are taken"
+        yield Finding("SEA107", Place.at(path), "the name of the file holds other signs than names have", hint)
+
+
+def secret_values(source: YamlSource) -> tuple[str, ...]:
+    """Return the credentials of a file that only the name of their field tells, the longest first."""
+    spans = ((text, one) for _, name, text in yaml_texts(source.data) for one in credentials(text, name=name))
+    found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:
+    """Yield the problems as they may be shown: what the user wrote is quoted in them.
+
+    Args:
+        problems: The problems.
+        secrets: Values that must not be repeated although their form does not tell them.
+    """
+
+    def shown(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, MASK)
+        return redacted(text)
+
+    for problem in problems:
+        yield replace(
+            problem,
+            place=Place.at(redacted(problem.where), redacted(problem.field)),
+            message=shown(problem.message),
+            hint=redacted(problem.hint),
+        )
+
+
+def compared(version: object, known: str) -> int | None:
+    """Return a version less the one that is known: below 0 for an older, above for a newer; `None` for no version."""
+    text = str(version)
+    return int(text) - int(known) if text.isdecimal() and len(text) <= _LONGEST else None
+
+
+def newer_schema(source: YamlSource) -> Finding | None:
+    """Return the one problem of a file that a newer release wrote; `None` when this release reads it.
+
+    Whatever else seems wrong with such a file may be right in its own schema.
+    """
+    version = source.data.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version <= SPEC_SCHEMA:
+        return None
+    where = f"{source.path}:{source.lines[('schema_version',)]}"
+    message = f"schema_version is {version}; this release reads {SPEC_SCHEMA}"
+    return Finding("SEA122", Place.at(where, "schema_version"), message, UPGRADE)

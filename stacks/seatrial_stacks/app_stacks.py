@@ -12,7 +12,7 @@ from aws_cdk import Environment, Stack, Stage
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.repository.shipped import cdk_cli_version
-from seatrial.specs.pipeline_file import load_pipeline
+from seatrial.specs.pipeline import load_pipeline
 from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 from seatrial_cdk.jobs.optimization_job import add_jobs

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from seatrial.specs.contradictions import contradictions, parameter_bounds
 from seatrial.specs.load import load_spec
-from seatrial.specs.model_shape import HINTS, ModelShape
+from seatrial.specs.model_shape import ModelShape
+from seatrial.specs.shapes import SHAPE_HINTS
 from seatrial.specs.yaml_source import Document
 from seatrial_base.catalog.models import MODELS
 from seatrial_base.errors import SpecError
@@ -266,7 +267,7 @@ def test_every_model_that_a_shape_can_describe_is_within_the_bounds(model: Archi
 
 
 def test_every_number_has_a_hint() -> None:
-    assert set(HINTS) == set(ModelShape.model_fields) - {"dtype", "tied_embeddings", "parallel_attention"}
+    assert set(SHAPE_HINTS) == set(ModelShape.model_fields) - {"dtype", "tied_embeddings", "parallel_attention"}
 
 
 @given(st.dictionaries(st.sampled_from(sorted(ModelShape.model_fields)), st.integers() | st.none() | st.booleans()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.account.response import count, mapping, rows, text_at
+from seatrial.account.reader import count, mapping, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.operations.doctor.facts import TargetFacts
 from seatrial_base.candidates import is_candidate_name_of

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.account.live_endpoint import read_tags
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
-from seatrial.account.response import text_at
-from seatrial.account.stacks import describe_stack
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence, text_at
+from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import endpoint_name, stack_name
 from seatrial.operations.drift.live import live_findings
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding

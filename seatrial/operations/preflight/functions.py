@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial.account.response import count, mapping
+from seatrial.account.reader import count, mapping
 from seatrial.operations.preflight.check import asked, ok, problem, unread
 from seatrial.operations.preflight.instances import quota_link
 from seatrial_load.documents.request_checks import read_trial_request

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.account.live_endpoint import read_endpoint
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures
-from seatrial.account.response import rows, text_at
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, rows, text_at
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.account.alarms import raised_alarms
-from seatrial.account.reader import AwsReader, ClientCalls
-from seatrial.account.response import count, rows, text_at
+from seatrial.account.live_endpoint import raised_alarms
+from seatrial.account.reader import AwsReader, ClientCalls, count, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.preflight.check import asked, ok, problem, refusal, unread

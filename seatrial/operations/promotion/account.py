@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
-from seatrial.account.stacks import describe_stack
+from seatrial.account.trials import describe_stack
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial_base.errors import BenchError

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial.engines.rendered import rendered_files
-from seatrial.locks.compiled import compiled_anew
+from seatrial.locks.changes import compiled_anew
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content

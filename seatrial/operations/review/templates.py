@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import service_stack
-from seatrial.locks.path import lock_path
 from seatrial.operations.app import run_app
 from seatrial.specs.load import environment_names, load_environment
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SeatrialError
 from seatrial_base.files import read_text
 from seatrial_lint.cloudformation.read import read_template_file

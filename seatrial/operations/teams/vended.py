@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial.account.reader import aws_failures
-from seatrial.account.response import rows, text_at
-from seatrial.account.stacks import describe_stack
+from seatrial.account.reader import aws_failures, rows, text_at
+from seatrial.account.trials import describe_stack
 from seatrial.operations.drift.trials import LastTrial, deployed_trial
 from seatrial_base.errors import BenchError
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG

@@ -9,7 +9,7 @@ from seatrial.planner.predict.band import acceptance_words
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
 from seatrial.specs.prices import PURCHASES
-from seatrial.specs.weights_folder import indexed_bytes
+from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
 from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_base.catalog.rows import nearest_names
