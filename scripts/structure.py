@@ -7,12 +7,16 @@ one module; functions above a cyclomatic complexity of 10.
 
 import argparse
 import ast
+import io
 import json
+import re
 import statistics
 import sys
-from collections import defaultdict
+import tokenize
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = (ROOT, ROOT / "constructs", ROOT / "stacks", *sorted((ROOT / "packages").glob("*")))
@@ -20,7 +24,9 @@ PACKAGES = ("seatrial", "seatrial_cdk", "seatrial_stacks", "seatrial_*")
 LOCK_READERS = ("seatrial.locks.lock_file", "seatrial.locks.lock_file")
 COMMAND_PACKAGE = "seatrial.cli"
 NO_COMMANDS = ("app", "__main__")
-MOST_DECISIONS = 10
+MOST_DECISIONS = 15
+VAGUE_WORDS = ("found", "asked", "told", "said")
+_PART_OF_NAME = re.compile(r"[A-Z]?[a-z]+")
 PLANNING_PACKAGES = ("seatrial.planner", "seatrial.planner.planner")
 
 
@@ -172,7 +178,7 @@ def repeated_functions(modules: dict[str, Module]) -> dict[str, list[str]]:
 
 
 def complex_functions(files: dict[str, Path]) -> dict[str, int]:
-    """Return the functions above a complexity of 10, the most complex first.
+    """Return the functions above a complexity of 15, the most complex first.
 
     One, and one more for each branch, loop, handler, case, conditional expression, further operand of `and` and `or`,
     and loop of a comprehension; what a function nests counts for it too.
@@ -201,6 +207,42 @@ def _decisions(node: ast.AST) -> int:
         ast.comprehension,
     )
     return int(isinstance(node, counted))
+
+
+def idioms(files: dict[str, Path]) -> dict[str, float]:
+    """Count what the code of a house is told by, over all files."""
+    counts: Counter[str] = Counter()
+    for path in files.values():
+        text = path.read_text(encoding="utf-8")
+        nodes = [*ast.walk(ast.parse(text))]
+        uses = Counter(node.id if isinstance(node, ast.Name) else node.attr for node in nodes if _is_use(node))
+        functions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        counts["functions"] += len(functions)
+        counts["called once"] += sum(name.startswith("_") and name[1] != "_" and uses[name] == 1 for name in functions)
+        counts["copies"] += sum(
+            isinstance(node, ast.keyword) and isinstance(node.value, ast.Attribute) and node.value.attr == node.arg
+            for node in nodes
+        )
+        counts["protocols"] += sum(
+            isinstance(node, ast.ClassDef) and any(ast.unparse(base).startswith("Protocol") for base in node.bases)
+            for node in nodes
+        )
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
+        counts["comments"] += sum(t.type == tokenize.COMMENT and not t.line[: t.start[1]].strip() for t in tokens)
+        counts["lines"] += text.count("\n")
+        names = (t.string for t in tokens if t.type == tokenize.NAME)
+        counts["vague"] += sum(part.lower() in VAGUE_WORDS for name in names for part in _PART_OF_NAME.findall(name))
+    return {
+        "private_functions_called_once_percent": round(100 * counts["called once"] / counts["functions"], 1),
+        "copies_by_hand": counts["copies"],
+        "protocols": counts["protocols"],
+        "comment_lines_percent": round(100 * counts["comments"] / counts["lines"], 2),
+        "vague_words_in_identifiers": counts["vague"],
+    }
+
+
+def _is_use(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
+    return isinstance(node, ast.Name | ast.Attribute)
 
 
 def measure() -> dict[str, object]:
@@ -241,6 +283,7 @@ def measure() -> dict[str, object]:
         "highest_complexity": max(complicated.values(), default=0),
         "import_share_percent": round(100 * sum(m.import_lines for m in modules.values()) / sum(lines.values()), 1),
         "function_level_imports": sum(module.function_level for module in modules.values()),
+        **idioms(files),
         "detail": {
             "commands": commands,
             "circles": groups,

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
 COUNTS = (1, 10, 100)
@@ -29,30 +30,42 @@ PEER = os.environ.get("PEER_PYTHON")
 
 
 def main(counts: tuple[int, ...]) -> None:
-    """Print a table: seconds of a process that synthesizes."""
-    print(f"{'endpoints':>9}  {'resources':>9}  {'ours s':>7}  {'bare s':>7}  {'ratio':>5}  {'peer s':>7}")
+    """Print a table: seconds of a process that synthesizes, and its crossings into Node for each endpoint."""
+    print(
+        f"{'endpoints':>9}  {'resources':>9}  {'ours s':>7}  {'bare s':>7}  {'ratio':>5}"
+        f"  {'ours crossings':>14}  {'bare crossings':>14}  {'peer s':>7}"
+    )
     for count in counts:
         with tempfile.TemporaryDirectory() as folder:
-            resources = _run("ours", count, folder)[1]
-            same = _run("bare", count, folder)[1]
-            if same != resources:
-                sys.exit(f"bare has {same} resources, ours {resources}")
+            ours, bare = _run("ours", count, folder), _run("bare", count, folder)
+            if bare.resources != ours.resources:
+                sys.exit(f"bare has {bare.resources} resources, ours {ours.resources}")
             pairs = [
-                (_run("ours", count, folder)[0], _run("bare", count, folder)[0]) for _ in range(RUNS.get(count, 1))
+                (_run("ours", count, folder).seconds, _run("bare", count, folder).seconds)
+                for _ in range(RUNS.get(count, 1))
             ]
-            peer = f"{_run('peer', count, folder)[0]:7.2f}" if PEER else "      –"
+            peer = f"{_run('peer', count, folder).seconds:7.2f}" if PEER else "      –"
         ours_s, bare_s = (statistics.median(times) for times in zip(*pairs, strict=True))
-        print(f"{count:9}  {resources:9}  {ours_s:7.2f}  {bare_s:7.2f}  {ours_s / bare_s:5.2f}  {peer}", flush=True)
+        print(
+            f"{count:9}  {ours.resources:9}  {ours_s:7.2f}  {bare_s:7.2f}  {ours_s / bare_s:5.2f}"
+            f"  {ours.crossings / count:14.0f}  {bare.crossings / count:14.0f}  {peer}",
+            flush=True,
+        )
 
 
-def _run(kind: str, count: int, folder: str) -> tuple[float, int]:
+class _Synthesis(NamedTuple):
+    seconds: float
+    crossings: int
+    resources: int
+
+
+def _run(kind: str, count: int, folder: str) -> _Synthesis:
     python = PEER if kind == "peer" and PEER else sys.executable
     command = [python, "-m", "benchmarks.synth.process", kind, f"{count}", folder]
     done = subprocess.run(
         command, cwd=ROOT, env=BUNDLED_NODE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
     )
-    found = json.loads(done.stdout.splitlines()[-1])
-    return float(found["seconds"]), int(found["resources"])
+    return _Synthesis(**json.loads(done.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,8 @@ class _EndpointStack(Stack):
         )
         model.add_resource_dependency(model_role)
         config = self._config(instance_role)
-        alarms = [self._alarm(name, topic, each) for each in ALARMS]
+        calling = [self._alarm(name, "OnCall", each, [topic]) for each in ALARMS]
+        alarms = [self._alarm(name, "Rollback", each, []) for each in ALARMS]
         specification = {
             "ModelName": model.attr_model_name,
             "ComputeResourceRequirements": {
@@ -95,6 +96,8 @@ class _EndpointStack(Stack):
             component.add_resource_dependency(needed)
         trial = CfnResource(self, "Trial", type="Custom::SmokeBenchmark", properties=properties)
         trial.add_resource_dependency(component)
+        for alarm in calling:
+            alarm.add_resource_dependency(trial)
         self._scale_and_name(name, component, trial)
         values = {"EndpointName": name, "EndpointConfigName": config.attr_endpoint_config_name}
         for output in outputs:
@@ -151,12 +154,14 @@ class _EndpointStack(Stack):
         config.add_resource_dependency(role)
         return config
 
-    def _alarm(self, name: str, topic: str, condition: tuple[str, str, str, float, int, int]) -> cloudwatch.CfnAlarm:
+    def _alarm(
+        self, name: str, use: str, condition: tuple[str, str, str, float, int, int], topics: list[str]
+    ) -> cloudwatch.CfnAlarm:
         construct_id, metric, statistic, threshold, watched, bad = condition
         percentile = statistic.startswith("p")
         return cloudwatch.CfnAlarm(
             self,
-            construct_id,
+            f"{use}{construct_id}",
             alarm_description=f"{metric} of {name}",
             namespace="AWS/SageMaker",
             metric_name=metric,
@@ -169,8 +174,8 @@ class _EndpointStack(Stack):
             evaluation_periods=watched,
             datapoints_to_alarm=bad,
             treat_missing_data="notBreaching",
-            alarm_actions=[topic],
-            ok_actions=[topic],
+            alarm_actions=topics or None,
+            ok_actions=topics or None,
         )
 
     def _endpoint(

@@ -1,12 +1,17 @@
-"""One synthesis in this process: prints its seconds and how many resources its endpoints' stacks have, as JSON."""
+"""One synthesis in this process: prints its seconds, its crossings into Node and its resources, as JSON."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = "llama-2-7b-chat"
@@ -65,6 +70,20 @@ def peer(count: int, folder: str) -> None:
     app.synth()
 
 
+def count_crossings() -> Callable[[], int]:
+    """Count the requests that the CDK's Python sends to its Node process from now on; return what tells the count."""
+    from jsii._kernel.providers.process import _NodeProcess  # noqa: PLC0415 (as above)
+
+    send, crossings = _NodeProcess.send, itertools.count()
+
+    def counted(process: _NodeProcess, *arguments: Any) -> Any:  # noqa: ANN401 (jsii's own)
+        next(crossings)
+        return send(process, *arguments)
+
+    _NodeProcess.send = counted  # type: ignore[assignment,method-assign]  # counts, and hands on
+    return lambda: next(crossings)
+
+
 def resources(folder: str) -> int:
     """Return how many resources the templates of an assembly have."""
     templates = (json.loads(path.read_text()) for path in Path(folder).glob("*.template.json"))
@@ -78,5 +97,7 @@ if __name__ == "__main__":
         str(ROOT),
         *(str(folder) for pattern in ("constructs", "stacks", "packages/*") for folder in ROOT.glob(pattern)),
     ]
+    crossings = count_crossings() if kind != "peer" else lambda: 0
     {"ours": ours, "bare": bare, "peer": peer}[kind](count, folder)
-    print(json.dumps({"seconds": time.perf_counter() - began_s, "resources": resources(folder)}))
+    seconds = time.perf_counter() - began_s
+    print(json.dumps({"seconds": seconds, "crossings": crossings(), "resources": resources(folder)}))

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
 """What a text with a token in it contains (`aws_cdk.Token`)."""
-_PLACES: WeakKeyDictionary[Stack, StackPlace] = WeakKeyDictionary()
+# Every ARN needs three properties of a stack. Each is a crossing into Node, and so is the way from a construct to it.
+_PLACES: WeakKeyDictionary[IConstruct, StackPlace] = WeakKeyDictionary()
+"""By stack, and by each construct that was asked about."""
 Shared = TypeVar("Shared", bound="Stack")
 
 
@@ -40,12 +42,12 @@ class StackPlace:
     @classmethod
     def of(cls, construct: IConstruct) -> StackPlace:
         """Return where the stack of a construct is."""
-        # Each property of a stack is a crossing into Node, and every ARN needs three: they are asked once a stack.
-        stack = Stack.of(construct)
-        found = _PLACES.get(stack)
-        if found is None:
-            found = _PLACES[stack] = cls(stack.partition, stack.region, stack.account)
-        return found
+        place = _PLACES.get(construct)
+        if place is None:
+            stack = Stack.of(construct)
+            place = _PLACES.get(stack) or cls(stack.partition, stack.region, stack.account)
+            _PLACES[stack] = _PLACES[construct] = place
+        return place
 
     @property
     def dns_suffix(self) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial import __version__
+from seatrial.cli.alternatives import compare_instances_command, recipes_command
 from seatrial.cli.bench import bench_command
 from seatrial.cli.calibrate import calibrate_command
 from seatrial.cli.compare import compare_command
-from seatrial.cli.compare_instances import compare_instances_command
 from seatrial.cli.demo import demo_command
 from seatrial.cli.deploy import deploy_command
 from seatrial.cli.diff import diff_command
@@ -31,7 +31,6 @@ from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe_command
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote_command
-from seatrial.cli.recipes import recipes_command
 from seatrial.cli.render import render_command
 from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command

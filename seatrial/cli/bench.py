@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support import bench_options as options
 from seatrial.cli.support.bench_show import show_conclusion, watched
 from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
@@ -25,15 +27,77 @@ from seatrial_load.cli.files import (
     prompted,
 )
 from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
+from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
-    from seatrial_load.documents.options import TrialFiles
+    from seatrial_load.documents.options import CommandOption, TrialFiles
     from seatrial_load.documents.request import TrialRequest
+
+Spec = Annotated[Path | None, typer.Argument(metavar="[SPEC]", help="The endpoint's YAML file.")]
+Environment = Annotated[
+    str | None,
+    typer.Option(
+        "--environment", "-e", metavar="ENV", help="With SPEC: name of the environment.", rich_help_panel=TARGET
+    ),
+]
+Environments = Annotated[
+    Path | None,
+    typer.Option(
+        "--environments",
+        metavar="DIR",
+        help="Folder of environments; `environments` beside the specs'.",
+        rich_help_panel=TARGET,
+    ),
+]
+Tokenizer = Annotated[
+    Path | None,
+    typer.Option("--tokenizer", help="tokenizer.json, for synthetic prompts of exact length.", rich_help_panel=PROMPTS),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="RESULT",
+        help="Earlier result to compare with: file or s3:// URI.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Write the report to this folder.", rich_help_panel=OUTPUT),
+]
+MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
+
+
+def takes_trial_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `written` the options of a trial, which it gets there by their flags."""
+    names = {flag.strip("-").replace("-", "_"): flag for flag in OPTIONS}
+
+    @wraps(command)
+    def run(**given: object) -> None:
+        options = {flag: given.pop(name) for name, flag in names.items()}
+        command(**given, written={flag: value for flag, value in options.items() if value not in (None, [], ())})
+
+    signature = inspect.signature(command, eval_str=True)
+    own = list(signature.parameters.values())
+    place = next(number for number, each in enumerate(own) if each.name == "written")
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(OPTIONS[flag]))
+        for name, flag in names.items()
+    ]
+    parameters = [*own[:place], *added, *own[place + 1 :]]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _annotation(row: CommandOption) -> object:
+    option = typer.Option(row.flag, metavar=row.option.metavar or None, help=row.words(), rich_help_panel=row.group)
+    return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +175,6 @@ def given_options(context: typer.Context) -> frozenset[str]:
     )
 
 
-MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
-
-
 @contextmanager
 def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFiles) -> Iterator[TrialFiles]:
     """Give a file of made-up prompts that have exactly the workload's length by a `tokenizer.json`.
@@ -144,17 +205,17 @@ def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
     write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
 
 
-@options.takes_trial_options
+@takes_trial_options
 def bench_command(
     context: typer.Context,
-    spec: options.Spec = None,
-    environment: options.Environment = None,
-    environments: options.Environments = None,
+    spec: Spec = None,
+    environment: Environment = None,
+    environments: Environments = None,
     *,
     written: Written,
-    tokenizer: options.Tokenizer = None,
-    against: options.Against = None,
-    output: options.Output = None,
+    tokenizer: Tokenizer = None,
+    against: Against = None,
+    output: Output = None,
 ) -> None:
     """Load an endpoint, find its knee and judge it.
 

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.deployed import Templates
     from seatrial.operations.review.review import Review
-    from seatrial.operations.synthesis import StackSource
+    from seatrial.operations.synthesis import StackSource, Templates
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
     from seatrial_lint.cloudformation.template import Template
@@ -68,7 +67,7 @@ def diff_command(
     folder, or without -e, it compares every endpoint in every environment with a git revision, as the comment of a pull
     request. A change that would fail, or that is dangerous under the endpoint's name, is refused with exit code 1.
     """
-    from seatrial.operations.review.sides import folder_of
+    from seatrial.operations.review.review import folder_of
     from seatrial_base.terminal import end_when_interrupted
 
     if against is not None and base is not None:
@@ -152,7 +151,7 @@ def _deployed(source: StackSource) -> Template:
 
     from seatrial.account.clients import check_account
     from seatrial.account.reader import aws_failures
-    from seatrial.operations.deployed import deployed_template
+    from seatrial.operations.synthesis import deployed_template
 
     region = source.environment.region
     with aws_failures(source.stack_name):
@@ -169,7 +168,9 @@ def _name(against: Path | None, base: str | None) -> str:
 
 
 def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
-    from seatrial.operations.render import consequences_document, consequences_markdown, consequences_text
+    from seatrial.operations.review.document import consequences_document
+    from seatrial.operations.review.markdown import consequences_markdown
+    from seatrial.operations.review.text import consequences_text
 
     title = f"{stack}: {old} → this checkout"
     writers: dict[Format, Callable[[], str]] = {
@@ -202,7 +203,7 @@ def _refuse(refused: Sequence[Finding]) -> None:
 def _review_many(
     specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
 ) -> None:
-    from seatrial.operations.review.sides import folder_of, review_of
+    from seatrial.operations.review.review import folder_of, review_of
     from seatrial_base.terminal import scratch_folder
 
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
@@ -215,8 +216,9 @@ def _review_many(
 
 
 def _show_review(review: Review, base: str, output_format: Format) -> None:
-    from seatrial.operations.review.document import review_document, review_text
+    from seatrial.operations.review.document import review_document
     from seatrial.operations.review.markdown import review_markdown
+    from seatrial.operations.review.text import review_text
 
     sizes = [size for product in review.products for size in product.sizes]
     findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]

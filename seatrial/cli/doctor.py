@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.live_name import live_name, own_region
 from seatrial.cli.support.options import (
     EnvironmentsFolder,
     LiveEndpoint,
@@ -19,7 +19,6 @@ from seatrial.cli.support.options import (
     LiveRegion,
     environments_folder,
 )
-from seatrial.cli.support.region import own_region
 from seatrial.cli.support.specs import ENDPOINTS
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place

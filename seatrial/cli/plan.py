@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
-from seatrial.cli.support.locking import lock_plan
+from seatrial.cli.support.locking import check_freshness, lock_plan, refuse_format_of_findings
 from seatrial.cli.support.model_options import (
     EnvironmentOrDefault,
     ModelOptions,

@@ -61,10 +61,11 @@ def _deployments(loaded: Sequence[LoadedSpec]) -> tuple[Deployment, ...]:
 def _deployment(loaded: LoadedSpec) -> Deployment:
     """Return what is locked, or what would be planned where nothing can be locked yet."""
     from seatrial.deployment.load import deployment_of, refuse_hosted
-    from seatrial.planner.planner import make_plan
     from seatrial.specs.spec_files import hosts
 
-    if not (loaded.has_spec and loaded.has_environment):
-        return deployment_of(loaded, make_plan(loaded))
-    refuse_hosted(loaded, hosts(loaded.path.parent, loaded.environment.name))
-    return deployment_of(loaded)
+    if loaded.has_spec and loaded.has_environment:
+        refuse_hosted(loaded, hosts(loaded.path.parent, loaded.environment.name))
+        return deployment_of(loaded)
+    from seatrial.planner.planner import make_plan  # what is locked needs none of it
+
+    return deployment_of(loaded, make_plan(loaded))

@@ -178,7 +178,7 @@ def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, 
 
 def _tell_sides(plan: Plan) -> None:
     """Show the chance of the plan and of the deployments on both sides of it."""
-    from seatrial.report.chances import side_lines
+    from seatrial.report.planned import side_lines
 
     for line in side_lines(plan):
         typer.echo(line)

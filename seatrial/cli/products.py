@@ -78,8 +78,7 @@ def plan_products(
     output_format: Annotated[Format, typer.Option("--format", help="Output format of --check.")] = "text",
 ) -> None:
     """Plan every size of products; locks are written only if every size has a plan."""
-    from seatrial.cli.support.freshness import check_freshness, refuse_format_of_findings
-    from seatrial.cli.support.locking import lock_plan
+    from seatrial.cli.support.locking import check_freshness, lock_plan, refuse_format_of_findings
     from seatrial.locks.lock_file import locked_document
     from seatrial.planner.planner import make_plan
     from seatrial.report.terminal.first_screen import plans_view

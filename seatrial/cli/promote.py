@@ -104,8 +104,8 @@ def _promoted(
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
     from seatrial.cli.support.results import read_result
-    from seatrial.operations.promotion.account import evidence_of_result, evidence_of_stack
     from seatrial.operations.promotion.evidence import TrialEvidence
+    from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
 
     if result is not None:
         return evidence_of_result(read_result(result), result)

@@ -122,14 +122,15 @@ def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
 def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.locks.lock_file import is_locked, read_locked_plan
     from seatrial.locks.pins import provenance_lines
-    from seatrial.planner.planner import make_plan
 
-    if not loaded.has_spec:
-        return make_plan(loaded)
-    if is_locked(loaded):
+    if loaded.has_spec and is_locked(loaded):
         plan = read_locked_plan(loaded)
         for line in provenance_lines(plan.promoted)[:1]:
             typer.echo(f"note: {loaded.path.as_posix()}: {line}", err=True)
         return plan
-    typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
+    if loaded.has_spec:
+        typer.echo(f"{loaded.path.as_posix()}: no lock for {loaded.environment.name}: rendering a new plan", err=True)
+    # Imported here and not above: a lock needs none of the planner, which is a third of what this command can import.
+    from seatrial.planner.planner import make_plan
+
     return make_plan(loaded)

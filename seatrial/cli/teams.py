@@ -15,8 +15,7 @@ from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial.operations.teams.report import TeamEndpoint
-    from seatrial.operations.teams.vended import TaggedResources
+    from seatrial.operations.teams import TaggedResources, TeamEndpoint
 
 Told = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
@@ -43,7 +42,7 @@ def teams_command(
 
     Endpoints of products are found by their tags. What could not be asked is told.
     """
-    from seatrial.operations.teams.view import teams_csv, teams_document, teams_lines, teams_markdown
+    from seatrial.operations.teams import teams_csv, teams_document, teams_lines, teams_markdown
     from seatrial_base.terminal import show_json, show_text
 
     files = given_or_own_specs(specs)
@@ -85,7 +84,7 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
     """
     from seatrial.cli.support.specs import load_specs, of_every
     from seatrial.locks.lock_file import locked_environments
-    from seatrial.operations.teams.report import locked_endpoint
+    from seatrial.operations.teams import locked_endpoint
     from seatrial.specs.spec_files import hosts
 
     here = [file for file in files if environment in locked_environments(file)]
@@ -103,13 +102,13 @@ def _with_account(
     """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
     import boto3
 
-    from seatrial.cli.drift import drift_clients, read_locked
-    from seatrial.operations.teams.report import with_account
+    from seatrial.operations.drift.check import DriftClients, read_locked
+    from seatrial.operations.teams import with_account
     from seatrial_base.errors import SeatrialError
 
     plans = read_locked(files, environment, environments)
     try:
-        clients = drift_clients(plans.environment)
+        clients = DriftClients.of(plans.environment)
         tagged = cast("TaggedResources", boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region))
         return with_account(locked, plans, clients, tagged, now=datetime.now(UTC))
     except SeatrialError as error:

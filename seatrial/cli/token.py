@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name
+from seatrial.cli.support.live_name import live_name, own_region
 from seatrial.cli.support.options import EnvironmentsFolder, LiveEndpoint, LiveEnvironment, LiveRegion
-from seatrial.cli.support.region import own_region
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

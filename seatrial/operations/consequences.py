@@ -6,28 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
-from seatrial.operations.effect import BY_RISK, MOVES_COPIES, NOTICED, Effect
-from seatrial.operations.serving_parts import (
+from seatrial.operations.effect import (
     ALARM,
+    BY_RISK,
     COMPONENT,
     ENDPOINT,
-    at,
-    config_of,
-    moves_component,
-    of_type,
-    others,
-    variant_parts,
-)
-from seatrial.operations.side_effects import (
+    MOVES_COPIES,
+    NOTICED,
+    Effect,
     alias_effects,
+    at,
     batch_size_effect,
     component_effects,
+    config_of,
     custom_effects,
     download,
     model_effects,
+    moves_component,
+    of_type,
+    others,
     policy_effects,
     role_effects,
     scaling_effects,
+    variant_parts,
 )
 from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.handler_conditions import values_at

@@ -1,15 +1,26 @@
-"""What a change of a resource means for those who use the endpoint."""
+"""What a change of a resource means for those who use the endpoint, and which resources of a template serve them.
+
+The effects of endpoints themselves are in `consequences`, with what is refused of them.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from seatrial_base.units import counted, gib
+from seatrial_lint.cloudformation.intrinsic import references
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import JsonValue
 
     from seatrial.documents.plan import Plan
+    from seatrial.operations.template_diff import PropertyChange, ResourceChange, TemplateDiff
+    from seatrial_lint.cloudformation.template import Template, TemplateResource
 
 EffectKind = Literal[
     "none",
@@ -69,6 +80,25 @@ MOVES_COPIES: frozenset[EffectKind] = frozenset(
 """The kinds that start, stop or move copies of what serves, or may do so."""
 NOTICED: frozenset[EffectKind] = MOVES_COPIES | {"alias", "rights"}
 """The kinds that users of the endpoint may notice."""
+MODEL = "AWS::SageMaker::Model"
+CONFIG = "AWS::SageMaker::EndpointConfig"
+ENDPOINT = "AWS::SageMaker::Endpoint"
+ALARM = "AWS::CloudWatch::Alarm"
+COMPONENT = "AWS::SageMaker::InferenceComponent"
+CANDIDATE = "Custom::Candidate"
+"""The custom resources of which the names begin so try a candidate component on an update."""
+SPECIFICATION = ("Specification", "Specifications")
+_WHOLE_ROLES = {
+    "created": "No copy that serves uses it yet.",
+    "deleted": "It is deleted in CloudFormation's clean-up, when no model uses it.",
+}
+_TRIED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
+"""The properties whose change makes a trial due (`seatrial_cdk.trials.endpoint_trial`)."""
+_AFTER_UPDATE = {
+    "candidate": "It proves what is live and sends a few requests.",
+    "in_place": "Load is added beside the users' requests, up to the gate, and stops when an alarm is raised.",
+    "verify_only": "It proves what is live and sends a few requests.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +165,295 @@ class PlannedSize:
     def hourly(self, instances: int) -> float | None:
         """Return the price of some instances, in US dollars per hour; `None` when it is unknown."""
         return None if self.usd_per_hour is None else self.usd_per_hour * instances
+
+
+def of_type(template: Template, resource_type: str) -> dict[str, TemplateResource]:
+    """Return the resources of one type by logical ID."""
+    return {name: one for name, one in template.resources.items() if one.resource_type == resource_type}
+
+
+def config_of(template: Template, endpoint: TemplateResource) -> TemplateResource | None:
+    """Return the configuration of an endpoint; `None` when the template does not hold it."""
+    for reference in references(endpoint.properties.get("EndpointConfigName")):
+        found = template.resources.get(reference.logical_id)
+        if found is not None and found.resource_type == CONFIG:
+            return found
+    return None
+
+
+def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
+    """Return the production variants of a configuration by name."""
+    found = config.properties.get("ProductionVariants")
+    rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return {f"{one.get('VariantName', '')}": one for one in rows}
+
+
+def at(value: JsonValue, *names: str) -> JsonValue:
+    """Return what stands at a path of mappings; `None` when nothing does."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def users_of(template: Template, logical_id: str, resource_type: str) -> Iterator[str]:
+    """Yield the resources of one type that refer to another, sorted."""
+    for name, resource in sorted(of_type(template, resource_type).items()):
+        if any(reference.logical_id == logical_id for reference in references(dict(resource.properties))):
+            yield name
+
+
+def moves_component(diff: TemplateDiff) -> bool:
+    """Tell whether an update moves a component that serves to another model or size."""
+    return any(is_moved(change) for change in diff.changes)
+
+
+def is_moved(change: ResourceChange) -> bool:
+    """Tell whether a component that stays is moved to another model or size."""
+    return change.resource_type == COMPONENT and change.action == "updated" and change.changes(*SPECIFICATION)
+
+
+def others(diff: TemplateDiff, resource_type: str, action: str) -> tuple[str, ...]:
+    """Return the logical IDs of a type to which something is done."""
+    return tuple(
+        change.logical_id for change in diff.changes if (change.resource_type, change.action) == (resource_type, action)
+    )
+
+
+def model_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a model or an endpoint configuration does: nothing by itself."""
+    kind = COMPONENT if change.resource_type == MODEL else ENDPOINT
+    template = diff.old if change.action == "deleted" else diff.new
+    users = ", ".join(users_of(template, change.logical_id, kind))
+    if change.action == "deleted":
+        because = f"{users or 'Nothing'} uses it no more when it is deleted."
+    elif change.action == "updated":
+        because = "What serves does not read it again."
+    else:
+        because = f"It takes effect through {users}." if users else "Nothing uses it."
+    yield Effect(kind="none", because=because)
+
+
+def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what a role loses while copies of the old model may still start with it."""
+    if change.action in _WHOLE_ROLES:
+        yield Effect(kind="none", because=_WHOLE_ROLES[change.action])
+        return
+    old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
+    models = [*users_of(diff.old, change.logical_id, MODEL)]
+    lost = _statements(old) - _statements(new) if old and new else frozenset()
+    if not models or not (lost or change.changes("AssumeRolePolicyDocument")):
+        yield Effect(kind="none", because="No model that serves loses a right.")
+        return
+    because = (
+        f"{', '.join(models)} loses {counted(len(lost), 'policy statement')} before its copies are replaced: a copy "
+        "that starts meanwhile may fail."
+    )
+    yield Effect(kind="rights", because=because)
+
+
+def _statements(role: TemplateResource | None) -> frozenset[str]:
+    found: set[str] = set()
+
+    def collect(value: JsonValue) -> None:
+        if isinstance(value, dict):
+            rows = value.get("Statement")
+            found.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
+            for one in value.values():
+                collect(one)
+        elif isinstance(value, list):
+            for one in value:
+                collect(one)
+
+    if role is not None:
+        collect(role.properties.get("Policies"))
+    return frozenset(found)
+
+
+def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether other bounds of autoscaling start or stop copies at once."""
+    del diff
+    told = [*_narrowed(change)]
+    if told:
+        for because in told:
+            yield Effect(kind="copies", because=because)
+    elif change.action == "replaced":
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+    else:
+        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
+
+
+def _narrowed(change: ResourceChange) -> Iterator[str]:
+    """Yield each bound that may be broken by the copies that run at the moment."""
+    for each in change.properties:
+        if not isinstance(each.old, int) or not isinstance(each.new, int):
+            continue
+        copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
+        if each.path == "MinCapacity" and each.new > each.old:
+            yield f"At least {copies} from then on, instead of {each.old}."
+        if each.path == "MaxCapacity" and each.new < each.old:
+            yield f"At most {copies} from then on, instead of {each.old}."
+
+
+def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield what another scaling policy does: nothing at once."""
+    del diff
+    because = "No copy is started or stopped by it at once; autoscaling follows the new policy."
+    yield Effect(kind="none", because="Autoscaling stops." if change.action == "deleted" else because)
+
+
+def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
+    """Yield whether clients that resolve a parameter go elsewhere."""
+    if change.action == "updated" and change.changes("Value"):
+        yield Effect(kind="alias", because="It is written last: clients that read it go to the new value.")
+    elif change.action in {"deleted", "replaced"} and not others(diff, change.resource_type, "created"):
+        yield Effect(kind="alias", because="Clients that read it under the old name find nothing.")
+    else:
+        yield Effect(kind="none", because="No copy depends on it.")
+
+
+def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:
+    """Yield what the trial service does; other custom resources do what nobody knows here."""
+    if change.resource_type.startswith(CANDIDATE):
+        yield _candidate(change, diff, moves=moves)
+    elif change.resource_type == "Custom::SmokeBenchmark":
+        yield _trial(change, diff)
+    else:
+        yield Effect(kind="unknown", because=f"{change.resource_type} is a custom resource of another app.")
+
+
+def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further candidate is tried.")
+    if change.action != "updated":
+        return Effect(kind="none", because="Nothing serves under this name yet, so the component itself is tried.")
+    if not change.changes(*_TRIED):
+        return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    if (update := _update(change, diff)) != "candidate":
+        return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
+    what = "One copy of the new model" if moves else "One more copy"
+    because = (
+        f"{what} is tried beside those that serve, on free accelerators or one more instance; a failed trial changes "
+        "nothing that serves."
+    )
+    return Effect(kind="candidate", because=because, instances=1, most_instances=1)
+
+
+def _update(change: ResourceChange, diff: TemplateDiff) -> str:
+    """Return how an update is tried; an app of before has no such property, and tries under load."""
+    return f"{diff.new.resources[change.logical_id].properties.get('Update', '')}"
+
+
+def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
+    if change.action == "deleted":
+        return Effect(kind="none", because="No further trial is made.")
+    if change.action == "updated" and not change.changes(*_TRIED):
+        return Effect(kind="none", because="Nothing that serves changes: it answers with its last result.")
+    return Effect(kind="trial", because=_trial_words(change, diff))
+
+
+def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
+    if change.action == "created":
+        return "The component is tried under load; the deployment waits for the verdict."
+    if any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
+        return "The new endpoint is tried under load before clients move to it."
+    return _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")
+
+
+def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
+    """Yield what becomes of the copies of one component."""
+    if change.action == "created":
+        yield from _started(diff, size)
+    elif change.action == "deleted":
+        yield from _stopped(diff)
+    elif change.action == "replaced":
+        yield _second(size)
+        yield download(size)
+    elif change.changes(*SPECIFICATION):
+        yield from _moved(change, diff, size)
+    elif change.changes("RuntimeConfig"):
+        yield from _recounted(change)
+    else:
+        yield Effect(kind="none", because="The copies stay as they are; the next update follows it.")
+
+
+def download(size: PlannedSize) -> Effect:
+    """Return that the weights are read again, by each copy."""
+    because = f"Each new copy reads about {gib(size.weights_bytes)} of weights: {_copies(size)}."
+    return Effect(kind="download", because=because)
+
+
+def _copies(size: PlannedSize) -> str:
+    planned = counted(size.copy_count, "copy", "copies")
+    return planned if size.max_copies <= size.copy_count else f"{planned} (up to {size.max_copies})"
+
+
+def _started(diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
+    if others(diff, COMPONENT, "deleted"):
+        yield _second(size)
+    else:
+        because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
+        yield Effect(kind="starts", because=because)
+    yield download(size)
+
+
+def _second(size: PlannedSize) -> Effect:
+    because = (
+        f"{counted(size.copy_count, 'copy', 'copies')} of another component; the old ones serve until it is tried."
+    )
+    return Effect(kind="second_endpoint", because=because)
+
+
+def _stopped(diff: TemplateDiff) -> Iterator[Effect]:
+    if others(diff, COMPONENT, "created"):
+        yield Effect(kind="none", because="Its copies stop in CloudFormation's clean-up, after the new ones serve.")
+    else:
+        yield Effect(kind="removed", because="Its copies stop; requests to it fail from then on.")
+
+
+def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
+    reason = _reason(next(each for each in change.properties if each.name in SPECIFICATION))
+    deployment = diff.new.resources[change.logical_id].properties.get("DeploymentConfig")
+    batch = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
+    because = f"{reason} Replaced at a time: {_batch(batch)} of {_copies(size)}, new ones beside the old ones."
+    if batch is None:
+        because = f"{reason} Without a rolling update the service replaces all at once: {_copies(size)}."
+    yield Effect(
+        kind="all_at_once" if batch is None else "rolling_update",
+        because=because,
+        instances=size.surge(size.copy_count, batch_size_effect(batch, size.copy_count)),
+        most_instances=size.surge(size.max_copies, batch_size_effect(batch, size.max_copies)),
+    )
+    yield download(size)
+
+
+def batch_size_effect(batch: JsonValue, whole: int) -> int:
+    """Return how many of some copies or instances are replaced at a time; all of them where no batch is set.
+
+    Args:
+        batch: `MaximumBatchSize` of a rolling update; a share is rounded up.
+        whole: All of them.
+    """
+    value = at(batch, "Value")
+    if not isinstance(value, int):
+        return whole
+    return min(whole, -(-whole * value // 100) if at(batch, "Type") == "CAPACITY_PERCENT" else value)
+
+
+def _batch(batch: JsonValue) -> str:
+    value = at(batch, "Value")
+    return f"{value} %" if at(batch, "Type") == "CAPACITY_PERCENT" else f"{value}"
+
+
+def _reason(change: PropertyChange) -> str:
+    if change.follows:
+        return f"{change.follows} is replaced, and the component moves to the new one."
+    return f"{change.path} changes."
+
+
+def _recounted(change: ResourceChange) -> Iterator[Effect]:
+    found = next(each for each in change.properties if each.name == "RuntimeConfig")
+    if found.follows or not isinstance(found.new, int):
+        yield Effect(kind="none", because="The update carries the number of copies that run.")
+        return
+    because = f"The component is set to {counted(found.new, 'copy', 'copies')}, whatever autoscaling has started."
+    yield Effect(kind="copies", because=because)

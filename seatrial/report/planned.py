@@ -1,16 +1,22 @@
-"""What was predicted of a trial: the quantities that are measured too, the trial's own plan, and the expected curve."""
+"""What a plan predicts, in the quantities of a trial, with its expected curve and its chance to meet the SLO."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seatrial_base.units import usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
     from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
+
+EDGES = "from value / (1 + share) to value × (1 + share)"
+_MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows tell nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +55,15 @@ class Quantity:
 
 
 THROUGHPUT = Quantity("output_tok_s", "Output throughput of one copy", "Output per copy", unit="tok/s")
+
+
 MEANS = (
     Quantity("ttft_ms", "Time to first token, mean", "TTFT mean", metric="ttft_ms"),
     Quantity("tpot_ms", "Time per output token, mean", "TPOT mean", metric="tpot_ms"),
     Quantity("e2e_latency_ms", "End-to-end latency, mean", "End to end mean", metric="e2e_latency_ms"),
 )
+
+
 P95S = (
     Quantity("ttft_p95_ms", "Time to first token, p95", "TTFT p95", metric="ttft_ms", statistic="p95"),
     Quantity("tpot_p95_ms", "Time per output token, p95", "TPOT p95", metric="tpot_ms", statistic="p95"),
@@ -61,8 +71,9 @@ P95S = (
         "e2e_latency_p95_ms", "End-to-end latency, p95", "End to end p95", metric="e2e_latency_ms", statistic="p95"
     ),
 )
+
+
 QUANTITIES = (THROUGHPUT, *MEANS, *P95S)
-EDGES = "from value / (1 + share) to value × (1 + share)"
 
 
 def edges(value: float, share: float) -> tuple[float, float]:
@@ -185,3 +196,41 @@ def _of_prior(level: PredictedLevel, copies: int) -> ExpectedLevel:
         output_tok_s=level.output_tok_s * copies,
         latencies={("ttft_ms", "p95"): level.ttft_p95_ms, ("e2e_latency_ms", "mean"): level.e2e_mean_ms},
     )
+
+
+def chance_words(chance: float) -> str:
+    """Write a chance in whole percent: `91 %`, and at the ends `over 99 %` or `under 1 %`."""
+    if chance > _MOST:
+        return "over 99 %"
+    return "under 1 %" if chance < _LEAST else f"{chance * 100:.0f} %"
+
+
+def met_words(plan: Plan) -> str:
+    """Write how likely the plan meets the SLO: `91 % to meet it; $0.60/h more for 99 %`; empty without a chance."""
+    if plan.chance is None:
+        return ""
+    safer = plan.safer
+    more = "" if safer is None else f"; {usd(safer.more_usd_per_hour)}/h more for {chance_words(safer.chance)}"
+    return f"{chance_words(plan.chance)} to meet it{more}"
+
+
+def side_lines(plan: Plan) -> Iterator[str]:
+    """Yield the plan and the deployments on both sides of it, each with its price and its chance to meet the SLO."""
+    if plan.chance is not None:
+        yield f"plan: {plan.deployment.words}: {chance_words(plan.chance)} to meet the SLO"
+    if plan.probe is not None:
+        saved, chance = usd(plan.probe.saving_usd_per_hour), chance_words(plan.probe.chance)
+        yield f"cheaper: {plan.probe.words}: {chance} to meet the SLO, saves {saved}/h"
+    if plan.safer is not None:
+        more, chance = usd(plan.safer.more_usd_per_hour), chance_words(plan.safer.chance)
+        yield f"dearer: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
+
+
+def _measured_by(plan: Plan) -> str:
+    """Say with which option `seatrial probe` measures the dearer deployment: more of the plan's copies, or another."""
+    one = plan.safer
+    if one is None:
+        return ""
+    if (one.instance_type, one.tensor_parallel_degree) == (plan.instance_type.value, plan.tensor_parallel_degree.value):
+        return f"--level {one.concurrency_per_copy} measures it"
+    return f"--candidate {one.instance_type}:{one.tensor_parallel_degree} measures it"

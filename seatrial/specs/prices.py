@@ -1,4 +1,4 @@
-"""The team's prices: `prices.yaml` beside the environments, or the file that an environment names; and the list price of an instance.
+"""Prices: the team's file, `prices.yaml` beside the environments or another that an environment names, and list prices.
 
 `seatrial prices refresh` writes it; regions and instance types are sorted, so that a review shows what changed.
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -88,6 +90,16 @@ class TestRender:
 
     def test_to_the_terminal(self, seatrial: Seatrial) -> None:
         assert seatrial("render", SPECS[1], "-e", "local").stdout.startswith("==> serving.properties <==\n")
+
+    def test_of_a_lock_imports_no_planner(self, project: Path) -> None:
+        """It imported 8,500 lines of the planner before it looked for a lock."""
+        code = (
+            "import sys; from seatrial.cli.app import app; app(sys.argv[1:], standalone_mode=False); "
+            "print(*(name for name in sys.modules if name.startswith('seatrial.planner')))"
+        )
+        command = [sys.executable, "-c", code, "render", SPECS[1], "-e", "dev", "-o", "out"]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == ["out/container.env", "out/serving.properties", ""]
 
 
 @pytest.mark.parametrize("spec", SPECS)

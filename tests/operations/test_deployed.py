@@ -11,15 +11,14 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial.account.clients import check_account
-from seatrial.operations.deployed import deployed_template
-from seatrial.operations.synthesis import StackSource
+from seatrial.operations.synthesis import StackSource, deployed_template
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial_base.errors import SeatrialError
 from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import same, sample_document
 
 if TYPE_CHECKING:
-    from seatrial.operations.deployed import Templates
+    from seatrial.operations.synthesis import Templates
     from seatrial_lint.cloudformation.template import Template
 
 STACK = "seatrial-dev-chat"

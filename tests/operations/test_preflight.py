@@ -14,9 +14,8 @@ from botocore.stub import Stubber
 from seatrial.account.clients import AccountClients
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
-from seatrial.operations.preflight.functions import functions_at_once
-from seatrial.operations.preflight.instances import instances_in_use, needs_of, quota_link
 from seatrial.operations.preflight.preflight import check_environment, preflight_judgement, preflight_lines
+from seatrial.operations.preflight.quotas import functions_at_once, instances_in_use, needs_of, quota_link
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import SeatrialError

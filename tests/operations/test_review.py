@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.operations.review.affected import affected, is_code_changed
-from seatrial.operations.review.findings import findings
+from seatrial.operations.review.changes import findings
 from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review
 from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide, places

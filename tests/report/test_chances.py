@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Probe, SaferDeployment
-from seatrial.report.chances import chance_words, met_words, side_lines
+from seatrial.report.planned import chance_words, met_words, side_lines
 from tests.sample_plan import sample_plan
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from seatrial.report.charts.model import (
     scripts,
     source_hash,
 )
-from seatrial.report.document.latencies import distribution_charts
-from seatrial.report.document.levels import curves_section
+from seatrial.report.document.levels import curves_section, distribution_charts
 from seatrial.report.document.over_time import time_charts
 from seatrial.report.document.page import page_of
 from seatrial.report.document.prediction import comparison_tables

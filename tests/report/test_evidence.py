@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.document.client import service_section, validity_section, validity_sentence, validity_table
-from seatrial.report.document.container import container_section
-from seatrial.report.document.failures import failures_section
-from seatrial.report.document.levels import levels_section, measurement_section, protocol_table
+from seatrial.report.document.client import (
+    container_section,
+    service_section,
+    validity_section,
+    validity_sentence,
+    validity_table,
+)
+from seatrial.report.document.levels import failures_section, levels_section, measurement_section, protocol_table
 from seatrial.report.values import sentence
 from seatrial_load.documents.container_metrics import Cause, ContainerLoad, ContainerMetrics, LevelMetrics
 from seatrial_load.documents.result import ServiceOverhead

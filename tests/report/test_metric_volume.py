@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.metric_volume import metric_volume
+from seatrial.report.terminal.first_screen import metric_volume
 from seatrial.specs.hosting import MetricsSpec
 from tests.sample_plan import decided, sample_plan
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seatrial.report.document.quality import quality_section
+from seatrial.report.document.slo import quality_section
 from seatrial_load.documents.request import QualityFloor, QualityObjective
 from seatrial_load.quality.scores import judged_quality, unmeasured_quality
 from tests.constructs.conftest import passing_result

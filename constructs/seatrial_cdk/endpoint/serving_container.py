@@ -62,7 +62,7 @@ class ServingArtifact(Construct):
         )
         self.bucket_name = location.bucket_name
         self.object_key = location.object_key
-        self.s3_uri = f"s3://{location.bucket_name}/{location.object_key}"
+        self.s3_uri = f"s3://{self.bucket_name}/{self.object_key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

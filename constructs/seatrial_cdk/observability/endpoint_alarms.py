@@ -186,16 +186,22 @@ class EndpointAlarms(Construct):
             allow_alarms(self, topic)
             topic_arn = topic.topic_arn
         conditions = [*_conditions(endpoint, slo, output_tokens, start_minutes)]
-        self._on_call, name = (
-            (Construct(self, ON_CALL), f"{construct_id}{ON_CALL}") if endpoint.rolls_back else (self, construct_id)
-        )
+        self._on_call = Construct(self, ON_CALL) if endpoint.rolls_back else self
+        beginning = alarm_beginning(self, endpoint)
+        called = None if beginning is None else f"{beginning}{construct_id}{ON_CALL if endpoint.rolls_back else ''}"
         self.alarms = tuple(
-            _alarm(self._on_call, each, endpoint, name, topic_arn) for each in conditions if each.threshold < NEVER
+            _alarm(self._on_call, each, endpoint, called, topic_arn) for each in conditions if each.threshold < NEVER
         )
-        self.names = tuple(alarm.ref for alarm in self.alarms)
-        self.rollback = _rollback_alarms(self, conditions, endpoint) if endpoint.rolls_back else ()
+        called = None if beginning is None else f"{beginning}{construct_id}"
+        rollback = _rollback_conditions(self, conditions) if endpoint.rolls_back else ()
+        self.rollback = tuple(_alarm(self, each, endpoint, called) for each in rollback)
         self.rollback_names = tuple(alarm.ref for alarm in self.rollback)
         endpoint.roll_back_on(self.rollback_names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The alarms that tell people, as tokens."""
+        return tuple(alarm.ref for alarm in self.alarms)
 
     def tell_after(self, trial: Construct) -> None:
         """Let the alarms that tell people begin after a trial, whose load is no reason to call anybody.
@@ -222,16 +228,11 @@ def rollback_alarms_are_off(scope: Construct) -> bool:
     return value == "off"
 
 
-def _rollback_alarms(
-    scope: EndpointAlarms, conditions: Sequence[_Condition], endpoint: ILlmEndpoint
-) -> tuple[cloudwatch.CfnAlarm, ...]:
-    if rollback_alarms_are_off(scope):
-        off = f"off for one deployment ({ROLLBACK_ALARMS_OFF})"
-        conditions = [replace(each, threshold=NEVER, description=off) for each in conditions]
-    return tuple(
-        _alarm(scope, replace(each, description=f"{ROLLBACK_ALARM}: {each.description}"), endpoint, scope.node.id)
-        for each in conditions
-    )
+def _rollback_conditions(scope: Construct, conditions: Sequence[_Condition]) -> Iterator[_Condition]:
+    off = f"off for one deployment ({ROLLBACK_ALARMS_OFF})" if rollback_alarms_are_off(scope) else ""
+    for condition in conditions:
+        described = replace(condition, description=f"{ROLLBACK_ALARM}: {off or condition.description}")
+        yield replace(described, threshold=NEVER) if off else described
 
 
 def longest_latency_ms(slo: Slo, output_tokens: int) -> float | None:
@@ -302,14 +303,14 @@ def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
 
 
 def _alarm(
-    scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, set_name: str, topic_arn: str | None = None
+    scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, called: str | None, topic_arn: str | None = None
 ) -> cloudwatch.CfnAlarm:
     is_percentile = condition.statistic.startswith("p")
     told = None if topic_arn is None else [topic_arn]
     return cloudwatch.CfnAlarm(
         Construct(scope, condition.construct_id),
         "Resource",
-        alarm_name=alarm_name(scope, endpoint, f"{set_name}{condition.construct_id}"),
+        alarm_name=None if called is None else f"{called}{condition.construct_id}",
         alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
         namespace=NAMESPACE,
         metric_name=condition.metric_name,
@@ -331,8 +332,8 @@ def _alarm(
     )
 
 
-def alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None:
-    """Return a name that the environment's trial service may read; `None` where CloudFormation makes one.
+def alarm_beginning(scope: Construct, endpoint: ILlmEndpoint) -> str | None:
+    """Return what begins names that the environment's trial service may read; `None` where CloudFormation makes them.
 
     CloudFormation begins a name with that of the stack, which is enough where it is one of the environment's.
     """
@@ -342,7 +343,7 @@ def alarm_name(scope: Construct, endpoint: ILlmEndpoint, own: str) -> str | None
     if Stack.of(scope).stack_name.startswith(beginning):
         return None
     watched = endpoint.inference_component_name or f"{endpoint.endpoint_name}-{endpoint.variant_name}"
-    return f"{beginning}{watched.removeprefix(f'{endpoint.environment}-')}-{own}"
+    return f"{beginning}{watched.removeprefix(f'{endpoint.environment}-')}-"
 
 
 def alarm_prefix(environment: str) -> str:
@@ -367,11 +368,13 @@ class ContainerAlarms(Construct):
         super().__init__(scope, construct_id)
         labels = {LABELS[name]: value for name, value in endpoint.metric_dimensions.items()}
         name = endpoint.endpoint_name
+        beginning = alarm_beginning(self, endpoint)
+        called = None if beginning is None else f"{beginning}{construct_id}"
         self.alarms = (
             _query_alarm(
                 self,
                 "KvCache",
-                endpoint,
+                called,
                 topic_arn,
                 query=" or ".join(f"{selector(metric, labels)} >= {KV_FULL_SHARE:g}" for metric in KV_CACHE),
                 description=f"the KV cache of {name} is {KV_FULL_SHARE:.0%} full for {PENDING_MINUTES} minutes",
@@ -380,7 +383,7 @@ class ContainerAlarms(Construct):
             _query_alarm(
                 self,
                 "Queue",
-                endpoint,
+                called,
                 topic_arn,
                 query=" or ".join(f"sum({selector(metric, labels)}) >= 1" for metric in WAITING),
                 description=f"requests wait in the engines of {name} for {PENDING_MINUTES} minutes on end",
@@ -392,7 +395,7 @@ class ContainerAlarms(Construct):
 def _query_alarm(
     scope: ContainerAlarms,
     construct_id: str,
-    endpoint: ILlmEndpoint,
+    called: str | None,
     topic_arn: str | None,
     *,
     query: str,
@@ -409,7 +412,7 @@ def _query_alarm(
     return cloudwatch.CfnAlarm(
         Construct(scope, construct_id),
         "Resource",
-        alarm_name=alarm_name(scope, endpoint, f"{scope.node.id}{construct_id}"),
+        alarm_name=None if called is None else f"{called}{construct_id}",
         alarm_description=f"{description}. Runbook: {RUNBOOK}#{section}",
         evaluation_criteria=cloudwatch.CfnAlarm.EvaluationCriteriaProperty(prom_ql_criteria=criteria),
         evaluation_interval=S_PER_MINUTE,

@@ -289,8 +289,8 @@ class CandidateTrial(Construct):
         for later in (endpoint.endpoint, endpoint.component):
             later.node.add_dependency(self.resource)
         for role in (endpoint.instance_role, endpoint.model_role):
-            if isinstance(role.node.default_child, iam.CfnRole):
-                self.resource.node.add_dependency(role.node.default_child)
+            if isinstance(resource := role.node.default_child, iam.CfnRole):
+                self.resource.node.add_dependency(resource)
 
 
 class SmokeBenchmark(Construct):

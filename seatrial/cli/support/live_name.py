@@ -1,10 +1,11 @@
-"""An endpoint as commands are given it, by YAML file or name, as the one that is locked for an environment."""
+"""Which live endpoint a command is about: its name, generation and Region, by spec, or the Region of the profile."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from seatrial.cli.support.options import environments_folder
+from seatrial_base.errors import SpecError
 
 
 def live_name(endpoint: str, environment: str, environments: Path | None) -> tuple[str, int, str]:
@@ -28,3 +29,21 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
     name = load_spec(spec, environment, environments=folder).endpoint.name if is_file else endpoint
     locked = document_in_lock(spec if is_file else Path("endpoints") / f"{name}.yaml", environment)
     return name, generation_of(locked), load_environment(folder, environment).region
+
+
+def own_region() -> str:
+    """Return the Region of the AWS profile.
+
+    Raises:
+        SpecError: SEA512, it has none.
+    """
+    import boto3
+
+    from seatrial.account.reader import aws_failures
+
+    with aws_failures("command line"):
+        region = boto3.session.Session().region_name
+    if not region:
+        hint = "give --region, or set AWS_REGION"
+        raise SpecError.of("SEA512", "no region is configured", where="command line", hint=hint)
+    return region

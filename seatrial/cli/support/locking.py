@@ -1,14 +1,22 @@
-"""Writes a plan into a lock and tells what changed there."""
+"""Locks as commands write and check them: what changed in one, and which are missing, stale or edited."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
+
+from seatrial_lint.cli.judging import WRONG, lines_text, show_judgement
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
+    from seatrial.locks.lock_file import Freshness
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_base.findings import Format
+    from seatrial_base.printer import Json
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
@@ -31,3 +39,44 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     if before is None:
         return file, ()
     return file, (*another, *changes(before, kept), *dropped_provenance(before.get("promoted")))
+
+
+def refuse_format_of_findings(
+    output_format: Format, *, is_check: bool, others: tuple[Format, ...] = ("text", "json")
+) -> None:
+    """Refuse a format that only findings have where no lock is checked; `others` are those of a plan."""
+    if not is_check and output_format not in others:
+        raise typer.BadParameter(f"{output_format} needs --check", param_hint="'--format'")
+
+
+def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
+    """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
+
+    Args:
+        loaded: The specs.
+        output_format: Other than `text`: with every problem.
+        command: The command that checks.
+    """
+    from seatrial.locks.lock_file import freshness_of
+    from seatrial_base.printer import Judgement
+
+    states = [freshness_of(one) for one in loaded]
+    problems = [problem for state in states for problem in state.problems]
+    facts: dict[str, Json] = {"locks": [_state_row(state) for state in states]}
+    judgement = Judgement(command=command, findings=problems, facts=facts)
+    show_judgement(judgement, output_format, {"text": lambda: lines_text(map(_state_line, states))})
+    if any(state.state not in {"fresh", "awaiting promotion"} for state in states):
+        raise typer.Exit(WRONG)
+
+
+def _state_line(found: Freshness) -> str:
+    place = f"{found.loaded.path.as_posix()}: {found.loaded.environment.name}: {found.state}"
+    if found.state == "edited":
+        fields = [problem.field.rpartition(".")[2] for problem in found.problems if problem.rule == "SEA411"]
+        return f"{place} ({', '.join(fields)})"
+    return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
+
+
+def _state_row(found: Freshness) -> dict[str, Json]:
+    path, environment = found.loaded.path.as_posix(), found.loaded.environment.name
+    return {"spec": path, "environment": environment, "state": found.state}

@@ -1,4 +1,4 @@
-"""From what was found to what is wrong: the causes first, then what only follows from them."""
+"""Diagnoses of an examined endpoint: the causes first, then what only follows from them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
-from seatrial.operations.doctor.diagnose_containers import container_diagnoses
-from seatrial.operations.doctor.diagnose_scaling import scaling_diagnoses
-from seatrial.operations.doctor.diagnosis import by_symptom, diagnosis
 from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
+from seatrial_base.catalog.symptoms import find_symptom
+from seatrial_base.findings import Finding, Place
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 from seatrial_lint.lint.checks.service import driver_gap
+from seatrial_load.knee.causes import causes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial.documents.live_endpoint import LiveComponent, LiveVariant
-    from seatrial.operations.doctor.facts import Examination, ResourceState, StackFacts
-    from seatrial_base.findings import Finding
-
+    from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, StackFacts, TargetFacts
+    from seatrial_load.documents.container_metrics import CauseKind
 
 SILENT_MINUTES = 30
 """A container that starts writes its first line long before; without a driver it never does."""
@@ -30,9 +29,48 @@ LEFT_OVER_MINUTES = 120
 """No trial is longer: a custom resource ends after an hour, and the sweep deletes its candidate."""
 _IN_SERVICE = "InService"
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
-
-
 _CREATING_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, gruntwork-io/cloud-nuke #1142"
+LONGEST_WAIT_MINUTES: Final = 60
+"""CloudFormation waits for a custom resource for an hour at most."""
+_MEND: Final = {
+    "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
+    "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
+    "DELETE_FAILED": "Remove what blocks the deletion and delete it again: `seatrial doctor --fix`.",
+    "ROLLBACK_COMPLETE": "Mend the cause, delete the stack and deploy again.",
+    "UPDATE_ROLLBACK_COMPLETE": "Mend the cause and deploy again; the former configuration serves.",
+}
+"""What to do about a stack, by its status."""
+_OUT = "DynamicScalingOutSuspended"
+RULES: Final[Mapping[CauseKind, str]] = {
+    "preempted": "SEA772",
+    "kv_cache_full": "SEA772",
+    "queue_grows": "SEA773",
+    "gpu_idle": "SEA774",
+}
+"""A full batch or busy accelerators alone are an endpoint at work, and no problem."""
+
+
+def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", source: str = "") -> Finding:
+    """Return one thing that is wrong.
+
+    Args:
+        rule: Its rule.
+        part: The part of the endpoint.
+        cause: What is wrong, as a sentence.
+        mend: How to mend it, as an imperative.
+        seen: What it was seen by: a status, a reason, a line of a log.
+        source: Where the cause is known from; empty where what was seen says it.
+    """
+    return Finding(rule, Place(resource=part), cause, mend, source=source, evidence=seen)
+
+
+def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield the cause that lines tell, if they tell one that the catalog knows."""
+    if (match := find_symptom(lines)) is not None:
+        known = match.symptom
+        yield diagnosis(
+            rule=known.rule, part=part, cause=known.cause, mend=known.mend, seen=match.line, source=known.source
+        )
 
 
 def diagnose(found: Examination) -> tuple[Finding, ...]:
@@ -245,18 +283,6 @@ def _alarms(found: Examination) -> Iterator[Finding]:
         )
 
 
-LONGEST_WAIT_MINUTES: Final = 60
-"""CloudFormation waits for a custom resource for an hour at most."""
-_MEND: Final = {
-    "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
-    "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
-    "DELETE_FAILED": "Remove what blocks the deletion and delete it again: `seatrial doctor --fix`.",
-    "ROLLBACK_COMPLETE": "Mend the cause, delete the stack and deploy again.",
-    "UPDATE_ROLLBACK_COMPLETE": "Mend the cause and deploy again; the former configuration serves.",
-}
-"""What to do about a stack, by its status."""
-
-
 def stack_diagnoses(found: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the stack: the cause of its failure where an event tells it, and what waits."""
     stack, part = found.stack, f"stack {found.stack.name}"
@@ -331,3 +357,108 @@ def _lost(resource: ResourceState, minutes: float, found: Examination) -> Iterat
         f"function, or cancel the update: aws cloudformation cancel-update-stack --stack-name {found.stack.name}.",
         seen=resource.status,
     )
+
+
+def scaling_diagnoses(found: Examination) -> Iterator[Finding]:
+    """Yield what is wrong with the scaling of an endpoint's components."""
+    for target in found.targets:
+        yield from _target(target, found)
+    for component in found.components:
+        if not component.is_candidate and component.status == "InService" and component.copies == 0:
+            yield from _at_zero(component, found)
+
+
+def is_orphan(target: TargetFacts, found: Examination) -> bool:
+    """Tell whether a target scales a component that is known to be gone."""
+    listed = not any(line.startswith("inference component") for line in found.not_asked)
+    return bool(target.component) and listed and target.component not in {each.name for each in found.components}
+
+
+def is_left_suspended(target: TargetFacts, found: Examination) -> bool:
+    """Tell whether scaling is suspended while nothing that would resume it is at work."""
+    stack = found.stack
+    settled = stack.existence == "found" and not stack.is_at_work
+    return bool(target.suspended) and settled and not is_orphan(target, found)
+
+
+def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
+    part = f"scalable target {target.resource_id}"
+    if is_orphan(target, found):
+        yield diagnosis(
+            rule="SEA764",
+            part=part,
+            cause="The component that it scales does not exist.",
+            mend="Deregister it: seatrial doctor --fix.",
+            source="public issue trackers: stable-diffusion-aws-extension #161, PR #180",
+        )
+        return
+    if is_left_suspended(target, found):
+        yield diagnosis(
+            rule="SEA763",
+            part=part,
+            cause="Scaling is suspended, and no update is at work that would resume it.",
+            mend="Resume it: seatrial doctor --fix. Leave it where somebody suspended it on purpose.",
+            seen=", ".join(target.suspended),
+        )
+    if target.failure:
+        known = [*by_symptom(part, (target.failure,))]
+        yield from known
+        if not known:
+            mend = "Mend the cause; the next activity follows by itself."
+            yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
+
+
+def _at_zero(component: LiveComponent, found: Examination) -> Iterator[Finding]:
+    """Yield why nothing adds a copy to none: target tracking never does, because there are no requests to count."""
+    target = next((each for each in found.targets if each.component == component.name), None)
+    if target is not None and (target.least > 0 or target.wakes) and _OUT not in target.suspended:
+        return
+    if target is None:
+        cause, mend = "No copy is in service, and nothing scales the component.", "Deploy it with at least one copy."
+    elif _OUT in target.suspended:
+        cause, mend = "No copy is in service, and scale-out is suspended.", "Resume it: seatrial doctor --fix."
+    else:
+        cause = "No copy is in service, and no step scaling policy on NoCapacityInvocationFailures adds one."
+        mend = "Add the policy, or raise min_copies to 1."
+    yield diagnosis(
+        rule="SEA765",
+        part=f"inference component {component.name}",
+        cause=cause,
+        mend=mend,
+        seen="0 copies",
+        source="Amazon SageMaker developer guide, scale an endpoint to zero instances",
+    )
+
+
+def container_diagnoses(found: Examination) -> Iterator[Finding]:
+    """Yield what holds containers back."""
+    for each in found.containers:
+        for cause in causes_of(each.load):
+            if (rule := RULES.get(cause.kind)) is not None:
+                yield diagnosis(
+                    rule=rule,
+                    part=each.part,
+                    cause=f"In the last 15 minutes: {cause.because}.",
+                    mend=cause.mend,
+                    seen=container_status(each),
+                    source="CloudWatch, detailed observability",
+                )
+
+
+def container_status(each: ContainerFacts) -> str:
+    """Return what the containers of one part told, in words."""
+    load = each.load
+    shares = (
+        ("KV cache", load.kv_cache_share_max),
+        ("accelerators", load.gpu_share_mean),
+        ("accelerator memory", load.gpu_memory_share_max),
+    )
+    counts = (
+        ("running", load.running_max),
+        ("waiting", load.waiting_max),
+        ("preemptions", load.preemptions),
+    )
+    told = [f"{name} {value:.0f}" for name, value in counts if value is not None]
+    told += [f"{name} {value:.0%}" for name, value in shares if value is not None]
+    simulated = f" (measured by {each.simulated_by})" if each.simulated_by else ""
+    return ", ".join(told) + simulated

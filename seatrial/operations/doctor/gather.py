@@ -1,4 +1,4 @@
-"""Asks the account for every part of an endpoint; all calls only read, and what is denied is told."""
+"""Reads every part of an endpoint from the account; no call changes anything, and what is denied is reported."""
 
 from __future__ import annotations
 
@@ -18,25 +18,31 @@ from seatrial.account.live_endpoint import (
     read_tags,
     safe_text,
 )
-from seatrial.account.reader import AwsReader, aws_failures, mapping, moment, rows, text_at
-from seatrial.deployment.document import service_stack
+from seatrial.account.reader import AwsReader, aws_failures, count, mapping, moment, rows, text_at
+from seatrial.deployment.document import COMPONENT_SUFFIX, service_stack
 from seatrial.operations.doctor.facts import (
     LOST_MINUTES,
+    ContainerFacts,
     Examination,
     LogFacts,
     ResourceState,
     StackFacts,
+    TargetFacts,
     waiting_for,
 )
-from seatrial.operations.doctor.gather_containers import container_facts
-from seatrial.operations.doctor.gather_scaling import scalable_targets
 from seatrial.operations.preflight.check import ok, problem, unread
-from seatrial.operations.preflight.instances import Need, quota_checks
-from seatrial.operations.preflight.parts import secret_check, weights_check
-from seatrial_base.candidates import maker_of
+from seatrial.operations.preflight.preflight import secret_check, weights_check
+from seatrial.operations.preflight.quotas import Need, quota_checks
+from seatrial_base.candidates import is_candidate_name_of, maker_of
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+from seatrial_load.aws.container_metrics import (
+    COMPONENT_LABEL,
+    ENDPOINT_LABEL,
+    VARIANT_LABEL,
+    read_container_series,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -49,11 +55,39 @@ if TYPE_CHECKING:
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial_load.aws.promql import PromQl
 
-
 LAST_LINES = 40
 LONGEST_LINE = 400
 MOST_STREAMS = 3
 _LOGS = "/aws/sagemaker"
+MOST_EVENTS = 500
+MACHINE_TYPE = "AWS::StepFunctions::StateMachine"
+STACK_TYPE = "AWS::CloudFormation::Stack"
+_BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"})
+_CONSEQUENCE = "cancelled"
+_LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "AWS::IAM::Role": ("iam", "get_role", "RoleName"),
+        "AWS::SageMaker::Endpoint": ("sagemaker", "describe_endpoint", "EndpointName"),
+        "AWS::SageMaker::EndpointConfig": ("sagemaker", "describe_endpoint_config", "EndpointConfigName"),
+        "AWS::SageMaker::InferenceComponent": ("sagemaker", "describe_inference_component", "InferenceComponentName"),
+        "AWS::SageMaker::Model": ("sagemaker", "describe_model", "ModelName"),
+        "AWS::SSM::Parameter": ("ssm", "get_parameter", "Name"),
+    }
+)
+"""By resource type, the call that finds a resource by its name: service, operation, argument."""
+_ALARMS: Final = (
+    ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
+    ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
+)
+"""Resource type, kind in the request of DescribeAlarms, list in its answer."""
+MOST_ALARMS: Final = 100
+"""Names that DescribeAlarms takes at once."""
+ASSUMED_BY = "sagemaker.amazonaws.com"
+NAMESPACE = "sagemaker"
+SERVICE = "application-autoscaling"
+_TARGET_TYPE = "AWS::ApplicationAutoScaling::ScalableTarget"
+LOOKED_S: Final = 900.0
+"""How far back is looked, in seconds: 15 values at SageMaker's usual frequency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +239,6 @@ def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
         yield line[:LONGEST_LINE]
 
 
-MOST_EVENTS = 500
-MACHINE_TYPE = "AWS::StepFunctions::StateMachine"
-STACK_TYPE = "AWS::CloudFormation::Stack"
-_BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"})
-_CONSEQUENCE = "cancelled"
-
-
 def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsReader) -> StackFacts:
     """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
 
@@ -277,26 +304,6 @@ def _resource(row: Mapping[str, object]) -> ResourceState:
     )
 
 
-_LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
-    {
-        "AWS::IAM::Role": ("iam", "get_role", "RoleName"),
-        "AWS::SageMaker::Endpoint": ("sagemaker", "describe_endpoint", "EndpointName"),
-        "AWS::SageMaker::EndpointConfig": ("sagemaker", "describe_endpoint_config", "EndpointConfigName"),
-        "AWS::SageMaker::InferenceComponent": ("sagemaker", "describe_inference_component", "InferenceComponentName"),
-        "AWS::SageMaker::Model": ("sagemaker", "describe_model", "ModelName"),
-        "AWS::SSM::Parameter": ("ssm", "get_parameter", "Name"),
-    }
-)
-"""By resource type, the call that finds a resource by its name: service, operation, argument."""
-_ALARMS: Final = (
-    ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
-    ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
-)
-"""Resource type, kind in the request of DescribeAlarms, list in its answer."""
-MOST_ALARMS: Final = 100
-"""Names that DescribeAlarms takes at once."""
-
-
 def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[ResourceState]:
     """Yield what a stack at rest has, and the account has not: CloudFormation never looks, and so never mends it.
 
@@ -331,9 +338,6 @@ def _name_of(resource: ResourceState) -> str:
     """Return the name in a physical ID, which for SageMaker is an ARN."""
     of_arn = resource.physical_id.startswith("arn:")
     return resource.physical_id.rpartition("/")[2] if of_arn else resource.physical_id
-
-
-ASSUMED_BY = "sagemaker.amazonaws.com"
 
 
 def account_checks(
@@ -409,3 +413,85 @@ def _listed(principal: Mapping[str, object]) -> Iterator[str]:
     for service in services if isinstance(services, list) else [services]:
         if isinstance(service, str):
             yield service
+
+
+def scalable_targets(
+    name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], stack: StackFacts, reader: AwsReader
+) -> tuple[TargetFacts, ...]:
+    """Return the targets of an endpoint's variants and components, by resource.
+
+    Another endpoint's name may begin with this one's. So a target of a component that is gone counts as this
+    endpoint's only when its name is `NAME-model`, a candidate's, or one of the stack's resources.
+    """
+    of_stack = {each.physical_id.partition("|")[0] for each in stack.resources if each.resource_type == _TARGET_TYPE}
+    known = {f"inference-component/{each.name}" for each in components} | of_stack
+    known |= {f"endpoint/{name}/variant/{each.name}" for each in endpoint.variants}
+    known.add(f"inference-component/{name}{COMPONENT_SUFFIX}")
+    listed = reader.rows(
+        "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
+    )
+    ours = [row for row in listed if _is_ours(text_at(row, "ResourceId"), known, name)]
+    return tuple(_target(row, reader) for row in sorted(ours, key=lambda each: text_at(each, "ResourceId")))
+
+
+def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
+    kind, _, component = resource_id.partition("/")
+    return resource_id in known or (kind == "inference-component" and is_candidate_name_of(component, name))
+
+
+def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
+    resource_id, dimension = text_at(row, "ResourceId"), text_at(row, "ScalableDimension")
+    asked = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
+    what = f"scaling of {resource_id}"
+    policies = reader.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
+    activities = reader.read(what, SERVICE, "describe_scaling_activities", **asked, MaxResults=1).document
+    last = next(rows(activities, "ScalingActivities"), {})
+    return TargetFacts(
+        resource_id=resource_id,
+        dimension=dimension,
+        least=count(row, "MinCapacity"),
+        most=count(row, "MaxCapacity"),
+        suspended=tuple(sorted(key for key, value in mapping(row, "SuspendedState").items() if value is True)),
+        wakes=any(text_at(each, "PolicyType") == "StepScaling" for each in policies),
+        failure=text_at(last, "StatusMessage") if text_at(last, "StatusCode") == "Failed" else "",
+    )
+
+
+def container_facts(
+    endpoint: LiveEndpoint,
+    components: Iterable[LiveComponent],
+    ask: PromQl | None,
+    *,
+    name: str,
+    at: datetime,
+    reader: AwsReader,
+) -> Iterator[ContainerFacts]:
+    """Yield what the containers of each component and of each variant with a model told; nothing of those that did not.
+
+    Args:
+        endpoint: The endpoint.
+        components: Its components; candidates of trials are left out.
+        ask: Answers queries; None where nobody is asked.
+        name: The endpoint's name.
+        at: The time.
+        reader: Keeps what could not be asked.
+    """
+    if ask is None:
+        return
+    places = [(f"inference component {each.name}", {COMPONENT_LABEL: each.name}) for each in components
+              if each.copies and not each.is_candidate]  # fmt: skip
+    places += [(f"variant {each.name}", {ENDPOINT_LABEL: name, VARIANT_LABEL: each.name}) for each in endpoint.variants
+               if each.model and each.current]  # fmt: skip
+    for part, labels in places:
+        try:
+            found = _facts(ask, part, labels, at.timestamp())
+        except (OSError, ValueError) as refused:
+            reader.not_asked.append(f"metrics of the containers: {refused}")
+            return
+        if not found.load.is_empty:
+            yield found
+
+
+def _facts(ask: PromQl, part: str, labels: Mapping[str, str], now_s: float) -> ContainerFacts:
+    series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
+    return ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.operations.doctor.diagnose import is_left_over
-from seatrial.operations.doctor.diagnose_scaling import is_left_suspended, is_orphan
-from seatrial.operations.doctor.gather_scaling import NAMESPACE, SERVICE
+from seatrial.operations.doctor.diagnose import is_left_over, is_left_suspended, is_orphan
+from seatrial.operations.doctor.gather import NAMESPACE, SERVICE
 from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.live_endpoint import IN_TRANSIT
-from seatrial.operations.doctor.diagnose_containers import container_status
+from seatrial.operations.doctor.diagnose import container_status
 from seatrial_base.printer import Judgement
 from seatrial_base.units import counted
 

@@ -1,28 +1,37 @@
-"""All checks of some deployments in one environment, and how they read."""
+"""All checks of some deployments in one environment, what they name and don't make, and how the checks read."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial.account.clients import check_account
-from seatrial.account.reader import aws_failures
-from seatrial.operations.preflight.functions import function_checks
-from seatrial.operations.preflight.instances import instance_checks, needs_of
-from seatrial.operations.preflight.parts import part_checks
+from seatrial.account.live_endpoint import raised_alarms
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, rows, text_at
+from seatrial.deployment.document import COMPONENT_SUFFIX
+from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.operations.preflight.check import asked, ok, problem, refusal, unread
+from seatrial.operations.preflight.quotas import function_checks, instance_checks, needs_of
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.printer import Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from seatrial.account.clients import AccountClients
+    from seatrial.account.clients import AccountClients, Keys, Networks, Objects, Parameters, Secrets
     from seatrial.deployment.document import Deployment
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.printer import Json
 
 _UNREAD = "could not be asked"
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+BOOTSTRAP_NEEDED = 6
+"""`requiresBootstrapStackVersion` of the cloud assemblies that aws-cdk-lib 2.275 writes."""
+NETWORK_HINT = "fix the network of the environment's file"
 
 
 def check_environment(
@@ -74,3 +83,145 @@ def preflight_judgement(checks: tuple[AccountCheck, ...], environment: Environme
     findings = [check.finding for check in checks if check.finding is not None]
     placed = [replace(each, place=replace(each.place, file=environment.name)) for each in findings]
     return Judgement(command="preflight", findings=placed, facts=facts)
+
+
+def part_checks(
+    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
+) -> Iterator[AccountCheck]:
+    """Yield the checks of everything that the deployments name, each thing once, in order."""
+    yield from _region(environment, {one.plan.instance_type.value for one in deployments})
+    for secret in sorted({name for one in deployments for name in one.serving.secret_env.values()}):
+        yield secret_check(secret, clients.secrets)
+    for uri in sorted({uri for one in deployments for uri in _weights_of(one)}):
+        yield weights_check(uri, clients.objects)
+    if environment.kms_key_arn is not None:
+        yield _key(environment.kms_key_arn, clients.keys)
+    if environment.network.subnet_ids:
+        yield _network(environment, clients.networks)
+    yield _bootstrap(environment, clients.parameters)
+    for deployment in deployments:
+        yield _alarms(deployment, clients)
+
+
+def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
+    """Ask whether an alarm is raised that would roll an update of an endpoint back."""
+    name = deployment.endpoint_name
+    subject = f"alarms of {name}"
+    components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
+    reader = AwsReader(ClientCalls(clients.alarms))
+    raised = [each.name for each in raised_alarms(name, components, reader) if each.rolls_back]
+    if reader.not_asked:
+        return unread(subject, reader.not_asked[0])
+    if raised:
+        hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
+        return problem(subject, "SEA771", f"{', '.join(raised)} would roll an update back", hint)
+    return ok(subject, "none is raised that rolls an update back")
+
+
+def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[AccountCheck]:
+    known, region = availability(), environment.region
+    subject = f"region {region}"
+    if region in known.regions:
+        yield ok(subject, f"has {INFERENCE_COMPONENT} (catalog, {known.date})")
+    else:
+        hint = f"choose one of {', '.join(known.regions)}"
+        yield problem(subject, "SEA461", f"has no {INFERENCE_COMPONENT} (catalog, {known.date})", hint)
+    for name in sorted(types):
+        if find_instance(name) is None:
+            yield unread(f"{name} in {region}", "the instance type is not in the catalog")
+
+
+def _weights_of(deployment: Deployment) -> Iterator[str]:
+    for uri in (deployment.serving.weights_s3_uri, deployment.endpoint.model.s3_uri):
+        if uri is not None:
+            yield uri
+
+
+def secret_check(name: str, secrets: Secrets) -> AccountCheck:
+    """Ask whether a secret exists; its value is not read."""
+    subject = f"secret {name}"
+    create = f"create it: aws secretsmanager create-secret --name {name} --secret-string …"
+
+    def ask() -> AccountCheck:
+        if secrets.describe_secret(SecretId=name).get("DeletedDate") is not None:
+            restore = f"restore it: aws secretsmanager restore-secret --secret-id {name}"
+            return problem(subject, "SEA462", "it is marked for deletion", restore)
+        return ok(subject, "it exists; its value was not read")
+
+    missing = refusal("SEA462", "it does not exist", create)
+    return asked(subject, ask, refusals={"ResourceNotFoundException": missing})
+
+
+def weights_check(uri: str, objects: Objects) -> AccountCheck:
+    """Ask whether there is an object below an S3 prefix."""
+    subject = f"weights {uri}"
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+
+    def ask() -> AccountCheck:
+        answer = objects.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        first = next(rows(answer, "Contents"), None)
+        if first is None:
+            hint = "stage the model: seatrial stage; check model.s3_uri"
+            return problem(subject, "SEA463", "there is no object below the prefix", hint)
+        return ok(subject, f"{text_at(first, 'Key')} has {count(first, 'Size'):,} bytes")
+
+    missing = refusal("SEA463", "there is no such bucket", "check model.s3_uri")
+    return asked(subject, ask, refusals={"NoSuchBucket": missing})
+
+
+def _key(arn: str, keys: Keys) -> AccountCheck:
+    subject = f"KMS key {arn}"
+
+    def ask() -> AccountCheck:
+        found = keys.describe_key(KeyId=arn).get("KeyMetadata")
+        state = text_at(found, "KeyState") if isinstance(found, dict) else ""
+        if state != "Enabled":
+            hint = f"enable it: aws kms enable-key --key-id {arn}, or give another kms_key_arn"
+            return problem(subject, "SEA464", f"its state is {state or 'unknown'}", hint)
+        return ok(subject, "it is enabled")
+
+    missing = refusal("SEA464", "it does not exist", "give another kms_key_arn, or leave it out")
+    return asked(subject, ask, refusals={"NotFoundException": missing})
+
+
+def _network(environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
+    network = environment.network
+    subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
+    missing = {
+        "InvalidSubnetID.NotFound": "a subnet does not exist",
+        "InvalidSubnetID.Malformed": "the ID of a subnet is malformed",
+        "InvalidGroup.NotFound": "a security group does not exist",
+        "InvalidGroupId.Malformed": "the ID of a security group is malformed",
+    }
+    refusals = {code: refusal("SEA465", message, NETWORK_HINT) for code, message in missing.items()}
+    return asked(subject, partial(_ask_network, subject, environment, networks), refusals=refusals)
+
+
+def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
+    network = environment.network
+    subnets = [*rows(networks.describe_subnets(SubnetIds=[*network.subnet_ids]), "Subnets")]
+    groups = [*rows(networks.describe_security_groups(GroupIds=[*network.security_group_ids]), "SecurityGroups")]
+    vpcs = sorted({text_at(one, "VpcId") for one in (*subnets, *groups)})
+    if len(vpcs) > 1:
+        return problem(subject, "SEA465", f"they belong to several VPCs: {', '.join(vpcs)}", NETWORK_HINT)
+    full = [text_at(one, "SubnetId") for one in subnets if one.get("AvailableIpAddressCount") == 0]
+    if full:
+        hint = "free addresses, or give other subnets"
+        return problem(subject, "SEA465", f"no address is free in {', '.join(full)}", hint)
+    free = sum(count(one, "AvailableIpAddressCount") for one in subnets)
+    return ok(subject, f"they exist in {', '.join(vpcs)}; {free:,} addresses are free")
+
+
+def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> AccountCheck:
+    subject, needed = "CDK bootstrap", f"version {BOOTSTRAP_NEEDED} or later is needed"
+    again = f"run `cdk bootstrap -c environment={environment.name}`"
+
+    def ask() -> AccountCheck:
+        found = parameters.get_parameter(Name=BOOTSTRAP).get("Parameter")
+        value = text_at(found, "Value") if isinstance(found, dict) else ""
+        if not value.isdecimal() or int(value) < BOOTSTRAP_NEEDED:
+            return problem(subject, "SEA466", f"its version is {value or 'unknown'}; {needed}", again)
+        return ok(subject, f"its version is {value}")
+
+    missing = refusal("SEA466", f"{BOOTSTRAP} does not exist in {environment.region}; {needed}", again)
+    return asked(subject, ask, refusals={"ParameterNotFound": missing})

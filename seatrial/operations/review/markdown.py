@@ -1,48 +1,102 @@
-"""A review as the comment of a pull request: a table, then the details of each endpoint, folded."""
+"""An update as Markdown, and a review as the comment of a pull request: a table, then the details, folded."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seatrial.operations.render import consequences_markdown_lines
-from seatrial.operations.review.figures import COSTS, changed_curve, costs, gates, knees
-from seatrial.operations.review.words import (
+from seatrial.operations.review.view import (
+    MOST_PROPERTIES,
     OF_A_PRODUCT,
-    band_line,
-    changed_parts,
+    PREFLIGHT,
+    EndpointView,
+    UpdateView,
+    action_words,
+    band_words,
     changed_quotas,
-    cost_lines,
-    extra_instances,
-    figures_of,
-    format_concurrency,
-    has_new_costs,
-    missing_commits,
-    moved_line,
-    not_compared,
-    price_words,
-    review_headline,
-    summarize_effect,
+    level_figures,
+    more_values,
+    review_headlines,
 )
+from seatrial.operations.template_diff import ORDER
 from seatrial_base.markdown import code, escaped, fenced, folded
-from seatrial_base.printer import markdown_lines as finding_lines
-from seatrial_base.printer import tally
+from seatrial_base.printer import markdown_lines, tally
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seatrial.operations.review.fields import FieldChange
-    from seatrial.operations.review.products import ProductReview
+    from seatrial.operations.consequences import ChangeWithEffects, Consequences
+    from seatrial.operations.review.changes import FieldChange
     from seatrial.operations.review.review import EndpointReview, Review
     from seatrial.operations.review.side import EndpointPlace
+    from seatrial.operations.template_diff import ResourceChange
 
-MOST_CHARACTERS = 65_000
+MOST_CHARACTERS: Final = 65_000
 """Of a comment: GitHub takes 65,536 ("body is too long (maximum is 65536 characters)"), a workflow adds a mark."""
-_RESERVED = 200  # characters, for the line that tells what is left out
-LONGEST_VALUE = 120
-MOST_NAMES = 3
+LONGEST_VALUE: Final = 120
+MOST_NAMES: Final = 3
 """Of endpoints and environments in the title of a folded part."""
+_RESERVED: Final = 200  # characters, for the line that tells what is left out
+_HEAD: Final = (
+    "endpoint",
+    "environment",
+    "change",
+    "effect",
+    "more instances",
+    "per hour",
+    "knee",
+    "gate",
+    "new findings",
+)
+
+
+def consequences_markdown(update: Consequences, *, title: str) -> str:
+    """Return an update as Markdown; what is unchanged is only counted."""
+    lines = (f"### {escaped(title)}", "", *_update_lines(update, is_brief=False))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _update_lines(update: Consequences, *, is_brief: bool) -> list[str]:
+    """Return an update as a table and a list, without a title.
+
+    Args:
+        update: The update.
+        is_brief: Only count the resources whose change has no effect on what serves, by type.
+    """
+    view = UpdateView(update)
+    uneventful = [row for row in view.rows if is_brief and all(effect.kind == "none" for effect in row.effects)]
+    lines = []
+    if listed := [row for row in view.rows if row not in uneventful]:
+        rows = [["<br>".join(cell) for cell in _resource_cells(view, row)] for row in listed]
+        lines = [*_table(("resource", "change", "effect", "needs meanwhile"), rows), ""]
+    lines += [f"- {line}" for line in _without_effect(uneventful)]
+    # The hint names a command in backticks, which are its markup; everything else may hold texts of others.
+    return [*lines, *(f"- {line if line == PREFLIGHT else escaped(line)}" for line in view.summary())]
+
+
+def _resource_cells(view: UpdateView, row: ChangeWithEffects) -> Iterator[list[str]]:
+    change, effects = row.change, view.effects(row)
+    yield [code(change.logical_id), escaped(change.resource_type)]
+    more = more_values(len(change.properties))
+    paths = [code(value.path) for value in change.properties[:MOST_PROPERTIES]]
+    yield [escaped(view.action(change)), *paths, *([f"and {more}"] if more else [])]
+    yield [f"**{effect.title}**: {escaped(effect.because)}" for effect in effects]
+    yield [escaped(effect.needs) for effect in effects if effect.needs]
+
+
+def _without_effect(rows: Iterable[ChangeWithEffects]) -> Iterator[str]:
+    """Count resources by what becomes of them and by type, with the properties that differ."""
+    kinds: dict[str, dict[str, list[ResourceChange]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        kinds[row.change.action][row.change.resource_type].append(row.change)
+    for action in (action for action in ORDER if action in kinds):
+        parts = []
+        for resource_type, changes in sorted(kinds[action].items()):
+            names = sorted({value.path for change in changes for value in change.properties})
+            shown = [*map(code, names[:MOST_PROPERTIES]), *filter(None, [more_values(len(names))])]
+            parts.append(f"{len(changes)} × {escaped(resource_type)}" + (f" ({', '.join(shown)})" if names else ""))
+        yield f"{action_words(action)}, without effect on what serves: {', '.join(parts)}."
 
 
 def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -> str:
@@ -53,103 +107,95 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
         base: The revision that is compared with.
         most: Characters.
     """
-    told = [escaped(one) for one in (review_headline(review), missing_commits(review, base)) if one]
-    text = "".join(f"{one}\n\n" for one in (f"### Seatrial: {code(base)} → this checkout", *told))
+    title = f"### Seatrial: {code(base)} → this checkout"
+    text = "".join(f"{line}\n\n" for line in (title, *map(escaped, review_headlines(review, base))))
     sizes = [size for product in review.products for size in product.sizes]
-    rows = [*map(_row, review.endpoints), *map(_product_row, review.products), *map(_row, sizes)]
+    rows = [_row(endpoint) for endpoint in review.endpoints]
+    for product in review.products:
+        effect = "teams can launch it" if product.change == "new" else "what is launched stays"
+        findings = escaped(tally(product.findings))
+        rows.append([code(product.name), "product", product.change, effect, "", "", "", "", findings])
+    rows += [_row(size) for size in sizes]
     details = (*_details(review.endpoints), *_details(sizes))
     blocks = [*_shared(review), *("\n".join(lines) + "\n" for lines in details)]
-    table = [*_HEAD, *rows] if rows else []
-    kept, left_rows = _fitting([f"{line}\n" for line in table], most - len(text) - _RESERVED)
+    kept, left_rows = _fitting([f"{line}\n" for line in (_table(_HEAD, rows) if rows else [])], most - len(text))
     text += "".join(kept) + ("\n" if kept else "")
-    shown, left_blocks = _fitting(blocks, most - len(text) - _RESERVED)
+    shown, left_blocks = _fitting(blocks, most - len(text))
     text += "".join(shown)
     if left_rows or left_blocks:
-        told = [counted(left, noun) for left, noun in ((left_rows, "row"), (left_blocks, "detail")) if left]
-        text += f"\nLeft out, as a comment has at most {most:,} characters: {', '.join(told)}.\n"
+        left = [counted(number, noun) for number, noun in ((left_rows, "row"), (left_blocks, "detail")) if number]
+        text += f"\nLeft out, as a comment has at most {most:,} characters: {', '.join(left)}.\n"
     return text
 
 
-_HEAD = (
-    "| endpoint | environment | change | effect | more instances | per hour | knee | gate | new findings |",
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-)
-
-
-def _fitting(texts: Sequence[str], room: int) -> tuple[list[str], int]:
+def _fitting(texts: Sequence[str], most: int) -> tuple[list[str], int]:
     """Return as many texts as fit, in order, and how many do not; a short one behind a long one is kept."""
+    capacity = most - _RESERVED
     kept: list[str] = []
-    left = 0
     for text in texts:
-        if len(text) <= room:
+        if len(text) <= capacity:
             kept.append(text)
-            room -= len(text)
-        else:
-            left += 1
-    return kept, left
+            capacity -= len(text)
+    return kept, len(texts) - len(kept)
 
 
-def _row(review: EndpointReview) -> str:
-    hourly = next(one for one in costs(review) if one.name == COSTS[0])
-    cells = (
+def _row(review: EndpointReview) -> list[str]:
+    view = EndpointView(review)
+    return [
         code(review.place.endpoint),
         code(review.place.environment),
-        escaped(changed_parts(review)),
-        escaped(summarize_effect(review)),
-        "<br>".join(escaped(one) for one in extra_instances(review)),
-        escaped(price_words(hourly, review)),
-        escaped(format_concurrency(knees(review), review)),
-        escaped(format_concurrency(gates(review), review)),
+        escaped(view.changed_parts),
+        escaped(view.effect),
+        "<br>".join(map(escaped, view.extra_instances)),
+        escaped(view.price_words("usd_per_hour")),
+        escaped(view.concurrency_words(view.knee)),
+        escaped(view.concurrency_words(view.gate)),
         escaped(tally(review.findings)),
-    )
-    return _table_row(cells)
-
-
-def _product_row(review: ProductReview) -> str:
-    stays = {"new": "teams can launch it"}.get(review.change, "what is launched stays")
-    told = tally(review.findings)
-    return _table_row((code(review.name), "product", review.change, stays, "", "", "", "", escaped(told)))
+    ]
 
 
 def _shared(review: Review) -> Iterator[str]:
     """Yield what concerns whole environments."""
     if review.unlocked:
-        yield "".join(f"- {code(one)} has no plan yet: run `seatrial plan`.\n" for one in review.unlocked) + "\n"
+        yield "".join(f"- {code(name)} has no plan yet: run `seatrial plan`.\n" for name in review.unlocked) + "\n"
     for product in review.products:
-        found = [*finding_lines(product.findings), ""] if product.findings else []
+        findings = [*markdown_lines(product.findings), ""] if product.findings else []
         fields = [*_field_table(product.fields), ""] if product.fields else []
-        told = [OF_A_PRODUCT[product.change], "", *found, *fields]
-        yield "\n".join(folded(f"Product {code(product.name)}: {product.change}", told)) + "\n"
+        lines = [OF_A_PRODUCT[product.change], "", *findings, *fields]
+        yield "\n".join(folded(f"Product {code(product.name)}: {product.change}", lines)) + "\n"
     for service in review.services:
-        changes = [one for one in service.diff.changes if one.action != "unchanged"]
-        lines = [f"- {one.action}: {code(one.logical_id)} ({escaped(one.resource_type)})" for one in changes]
+        changes = [change for change in service.diff.changes if change.action != "unchanged"]
+        lines = [
+            f"- {change.action}: {code(change.logical_id)} ({escaped(change.resource_type)})" for change in changes
+        ]
         title = f"Trial service of {service.environment}: {counted(len(changes), 'resource')}"
         yield "\n".join(folded(title, lines)) + "\n"
     if quotas := changed_quotas(review):
         rows = [
-            _table_row(
-                (code(one.environment), code(one.instance_type), f"{one.before}", f"{one.during}", f"{one.after}")
-            )
-            for one in quotas
+            (code(need.environment), code(need.instance_type), f"{need.before}", f"{need.during}", f"{need.after}")
+            for need in quotas
         ]
-        head = ("| environment | instance type | before | during | after |", "| --- | --- | --- | --- | --- |")
-        yield "\n".join(folded("Quota need, in instances at the most copies", [*head, *rows])) + "\n"
+        lines = _table(("environment", "instance type", "before", "during", "after"), rows)
+        yield "\n".join(folded("Quota need, in instances at the most copies", lines)) + "\n"
 
 
 def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
     """Yield what is folded, once for all endpoints and environments that it is the same of."""
+    # A change of one shared file does the same to dozens of endpoints: told for each, it would not fit into a comment.
     alike: dict[tuple[str, tuple[str, ...]], list[EndpointPlace]] = defaultdict(list)
-    for one in reviews:
-        lines = tuple(line for section in _sections(one) for line in (*section, ""))
-        alike[changed_parts(one), lines].append(one.place)
+    for review in reviews:
+        view = EndpointView(review)
+        lines = tuple(line for section in _sections(view) for line in (*section, ""))
+        alike[view.changed_parts, lines].append(review.place)
     for (changed, lines), places in alike.items():
-        title, listed = _named(places), []
+        title, listed = _names(places), []
         if len(places) > MOST_NAMES:
             title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
         yield folded(f"{title}: {changed}", [*listed, *lines])
 
 
-def _named(places: Iterable[EndpointPlace]) -> str:
+def _names(places: Iterable[EndpointPlace]) -> str:
+    """Write places by environment, those environments together that hold the same endpoints."""
     by_environment: dict[str, list[str]] = defaultdict(list)
     for place in places:
         by_environment[place.environment].append(code(place.endpoint))
@@ -159,65 +205,62 @@ def _named(places: Iterable[EndpointPlace]) -> str:
     return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
-def _sections(review: EndpointReview) -> Iterator[list[str]]:
+def _sections(view: EndpointView) -> Iterator[list[str]]:
+    review = view.review
     if review.findings:
-        yield ["**Findings**", "", *_findings(review)]
+        known = counted(len(review.known_findings), "finding")
+        also = ["", f"{known} the base has too."] if review.known_findings else []
+        yield ["**Findings**", "", *markdown_lines(review.findings), *also]
     if review.spec:
         yield ["**Spec**", "", *_field_table(review.spec)]
     if review.plan:
-        yield ["**Plan**", "", *_plan(review)]
-    for each in review.files:
-        yield [f"**Configuration** {code(each.name)}", "", *fenced(each.lines, "diff")]
+        yield ["**Plan**", "", *_decisions(review)]
+    for file in review.files:
+        yield [f"**Configuration** {code(file.name)}", "", *fenced(file.lines, "diff")]
     if review.consequences is not None:
-        moved = [moved_line(review), ""] if review.is_moved else []
-        yield ["**Resources**", "", *moved, *consequences_markdown_lines(review.consequences, is_brief=True)]
-    elif told := not_compared(review):
-        yield ["**Resources**", "", told]
-    if has_new_costs(review):
-        yield ["**Cost**", "", *(f"- {escaped(line)}" for line in cost_lines(review))]
-    if changed_curve(review):
-        yield ["**Predicted for one copy**", "", *_curve(review)]
+        note = [view.note, ""] if view.note else []
+        yield ["**Resources**", "", *note, *_update_lines(review.consequences, is_brief=True)]
+    elif view.note:
+        yield ["**Resources**", "", view.note]
+    if view.has_new_costs:
+        yield ["**Cost**", "", *(f"- {escaped(line)}" for line in view.cost_lines)]
+    if view.changed_curve:
+        yield ["**Predicted for one copy**", "", *_curve(view)]
 
 
-def _plan(review: EndpointReview) -> Iterator[str]:
-    """Yield the decisions that differ; of a new plan those that have a reason."""
+def _decisions(review: EndpointReview) -> list[str]:
+    """Return the decisions that differ; of a new plan those that have a reason."""
+    rows = [
+        (code(decision.field), _value(decision.old), _value(decision.new), escaped(decision.because))
+        for decision in review.plan
+        if decision.because or review.before is not None
+    ]
     if review.before is None:
-        yield from ("| decision | value | because |", "| --- | --- | --- |")
-        yield from (
-            _table_row((code(one.field), _value(one.new), escaped(one.because))) for one in review.plan if one.because
-        )
-        return
-    yield from ("| decision | old | new | because |", "| --- | --- | --- | --- |")
-    for one in review.plan:
-        yield _table_row((code(one.field), _value(one.old), _value(one.new), escaped(one.because)))
+        return _table(("decision", "value", "because"), [(field, new, because) for field, _, new, because in rows])
+    return _table(("decision", "old", "new", "because"), rows)
 
 
-def _field_table(fields: Iterable[FieldChange]) -> Iterator[str]:
-    yield from ("| field | old | new |", "| --- | --- | --- |")
-    yield from (_table_row((code(one.field), _value(one.old), _value(one.new))) for one in fields)
-
-
-def _findings(review: EndpointReview) -> list[str]:
-    known = counted(len(review.known_findings), "finding") if review.known_findings else ""
-    return [*finding_lines(review.findings), *(["", f"{known} the base has too."] if known else [])]
-
-
-def _curve(review: EndpointReview) -> Iterator[str]:
-    yield "| concurrency | tok/s | TTFT p95, ms | TPOT p95, ms |"
-    yield "| --- | --- | --- | --- |"
-    for row in changed_curve(review):
-        after = figures_of(row.after)
-        before = after if review.before is None else figures_of(row.before)
-        pairs = zip(before, after, strict=True)
-        yield _table_row((f"{row.concurrency}", *(one if one == other else f"{one} → {other}" for one, other in pairs)))
-    former, latter = (band_line(plan) for plan in review.plans)
-    yield ""
-    yield f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
-
-
-def _table_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _field_table(fields: Iterable[FieldChange]) -> list[str]:
+    rows = [(code(field.field), _value(field.old), _value(field.new)) for field in fields]
+    return _table(("field", "old", "new"), rows)
 
 
 def _value(value: str | None) -> str:
     return "(none)" if value is None else code(value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…")
+
+
+def _curve(view: EndpointView) -> list[str]:
+    rows = []
+    for row in view.changed_curve:
+        after = level_figures(row.after)
+        before = after if view.review.before is None else level_figures(row.before)
+        pairs = zip(before, after, strict=True)
+        rows.append((f"{row.concurrency}", *(old if old == new else f"{old} → {new}" for old, new in pairs)))
+    former, latter = map(band_words, view.review.plans)
+    bands = f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
+    return [*_table(("concurrency", "tok/s", "TTFT p95, ms", "TPOT p95, ms"), rows), "", bands]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Write a table of cells that are Markdown already."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

@@ -17,7 +17,7 @@ from seatrial.deployment.published import (
     unpublished_version,
 )
 from seatrial.operations.review.affected import PRODUCTS, affects_products
-from seatrial.operations.review.fields import FieldChange, flat_fields
+from seatrial.operations.review.changes import FieldChange, flat_fields
 from seatrial.operations.review.side import EndpointPlace, EndpointState, stale_plan
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError

@@ -1,41 +1,123 @@
-"""The review: every endpoint and environment that a change of the repository changes, and what it needs."""
+"""The review: what a change of the repository changes in every endpoint and environment, and the instances it needs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.deployment.load import name_problems
 from seatrial.locks.changes import decision_changes
+from seatrial.operations.app import app_folder
+from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
 from seatrial.operations.consequences import consequences
 from seatrial.operations.effect import PlannedSize
-from seatrial.operations.review.affected import affected, is_code_changed
-from seatrial.operations.review.fields import field_changes, file_changes
-from seatrial.operations.review.findings import findings
+from seatrial.operations.review.affected import affected, is_code_changed, refuse_code_of_others
+from seatrial.operations.review.changes import field_changes, file_changes, findings
 from seatrial.operations.review.products import product_reviews
-from seatrial.operations.review.quota import quota_needs
-from seatrial.operations.review.side import endpoint_state, never_locked, places
-from seatrial.operations.review.templates import SideTemplates, synthesize_both
+from seatrial.operations.review.side import RepositorySide, endpoint_state, instances_of_plan, never_locked, places
+from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
+from seatrial.specs.load import environment_names
+from seatrial_base.errors import SpecError
+from seatrial_base.files import follow_links
+from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.template import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
     from seatrial.locks.changes import DecisionChange
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.review.fields import FieldChange, FileChange
+    from seatrial.operations.review.changes import FieldChange, FileChange
     from seatrial.operations.review.products import ProductReview
-    from seatrial.operations.review.quota import QuotaNeed
-    from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide
+    from seatrial.operations.review.side import EndpointPlace, EndpointState
     from seatrial.operations.template_diff import TemplateDiff
-    from seatrial_base.findings import Finding
 
 States = dict["EndpointPlace", "EndpointState"]
+SPEC_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNeed:
+    """The most instances of one type that an environment runs, all its endpoints together.
+
+    Attributes:
+        environment: The environment.
+        instance_type: The type.
+        before: Of the base, where each endpoint has its most copies; none of what goes to another account or region.
+        during: While every endpoint of the change is updated at once.
+        after: Of the checkout.
+    """
+
+    environment: str
+    instance_type: str
+    before: int
+    during: int
+    after: int
+
+
+def quota_needs(
+    reviews: Iterable[EndpointReview], others: Iterable[EndpointPlace], side: RepositorySide
+) -> tuple[QuotaNeed, ...]:
+    """Sum what the endpoints of each environment need, by environment and instance type.
+
+    Args:
+        reviews: What changes.
+        others: The endpoints of the checkout in the environments that change; those that change count once.
+        side: The checkout.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    changed = set()
+    for review in reviews:
+        changed.add(review.place)
+        for when, needed in _needed(review).items():
+            for instance_type, number in needed.items():
+                counts[review.place.environment, instance_type][when] += number
+    for place in others:
+        if place not in changed:
+            for instance_type, number in instances_of_plan(side, place).items():
+                counts[place.environment, instance_type].update(before=number, during=number, after=number)
+    return tuple(
+        QuotaNeed(*key, count["before"], count["during"], count["after"]) for key, count in sorted(counts.items())
+    )
+
+
+def more_instances(review: EndpointReview) -> Mapping[str, int]:
+    """Return how many instances more an endpoint needs at most, during the update or afterwards, by type."""
+    needed = _needed(review)
+    return dict(sorted(((needed["during"] | needed["after"]) - needed["before"]).items()))
+
+
+def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
+    """Return the instances of one endpoint by type, before, during and after."""
+    before, after = (_most(plan) for plan in review.plans)
+    if review.after is not None and review.plans[1] is None:  # nothing is deployed that can't be read
+        return {"before": before, "during": before, "after": before}
+    if review.after is None:
+        return {"before": before, "during": before, "after": Counter()}
+    if review.is_moved:
+        return {"before": Counter(), "during": after, "after": after}
+    surge: Counter[str] = Counter()
+    if review.consequences is not None and not _is_another_endpoint(review):
+        surge[review.consequences.size.instance_type] = review.consequences.most_instances
+    during = before + after if _is_another_endpoint(review) else (before | after) + surge
+    return {"before": before, "during": during, "after": after}
+
+
+def _is_another_endpoint(review: EndpointReview) -> bool:
+    """Tell whether a first or a second endpoint starts: its own instances are the surge."""
+    before, after = (None if side is None else side.deployment for side in (review.before, review.after))
+    if review.before is None:
+        return True
+    return before is not None and after is not None and before.endpoint_name != after.endpoint_name
+
+
+def _most(plan: Plan | None) -> Counter[str]:
+    return Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,3 +404,94 @@ def _unlocked(
         shown = file.relative_to(side.top).as_posix()
         if shown in changed and (asked.endpoints is None or file.stem in asked.endpoints):
             yield shown
+
+
+def review_of(
+    specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, environments_asked: Sequence[str] = ()
+) -> Review:
+    """Compare the endpoints of a folder with those of a revision.
+
+    Args:
+        specs: A folder of specs, or some of its files; a file may be one that only the revision has.
+        environments: Folder of environments.
+        revision: A revision of git; with three dots behind it, its merge base with the checkout.
+        folder: An empty folder for both synthesized sides and the revision's checkout.
+        environments_asked: Names of environments; none for all.
+
+    Raises:
+        SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
+            of several folders, SEA450 when there is no app, SEA452 when the revision can't be checked out, or has
+            code that the checkout lacks.
+        SeatrialError: As `make_review`.
+    """
+    endpoints, names = _endpoints(specs)
+    top = git_repository_of(_existing(endpoints))
+    commit = commit_of(top, revision)
+    new = RepositorySide(
+        top=top,
+        root=app_folder(endpoints / "spec.yaml"),
+        endpoints=follow_links(endpoints),
+        environments=follow_links(environments),
+    )
+    refuse_code_of_others(new, commit)
+    with checkout_of(top, commit, folder / "checkout") as (_, checkout):
+        old = RepositorySide(
+            top=checkout,
+            root=moved(new.root, top, checkout),
+            endpoints=moved(new.endpoints, top, checkout),
+            environments=moved(new.environments, top, checkout),
+        )
+        _refuse_missing(endpoints, names, old, new)
+        _refuse_unknown(environments_asked, old, new)
+        asked = AskedEndpoints(names, environments_asked)
+        review = make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
+    return replace(review, ahead=commits_ahead(top, commit))
+
+
+def folder_of(path: Path) -> Path:
+    """Return a folder of specs itself, and the folder of a spec; a folder may be one that only the revision has."""
+    return path.parent if path.suffix in SPEC_SUFFIXES and not path.is_dir() else path
+
+
+def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
+    """Return the folder of specs, and the names of those that are asked for; `None` for all."""
+    folders = {follow_links(folder_of(spec)) for spec in specs}
+    if len(folders) > 1:
+        places = ", ".join(folder.as_posix() for folder in sorted(folders))
+        hint = "compare one folder after the other"
+        raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
+    names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
+    return folder_of(specs[0]), names
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the nearest above it that exists: a change may remove every spec."""
+    target = follow_links(folder)
+    return next(one for one in (target, *target.parents) if one.is_dir())
+
+
+def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:
+    """Refuse what neither side has: nothing would be compared, and no change be told."""
+    if names is None:
+        missing = [] if any(side.endpoints.is_dir() for side in sides) else [folder]
+    else:
+        files = {name: f"{name}.yaml" for name in names}
+        missing = [
+            folder / file for file in files.values() if not any((side.endpoints / file).exists() for side in sides)
+        ]
+    message, hint = "neither the checkout nor the revision has it", "check the path; it is relative to this folder"
+    problems = [Finding("SEA101", Place.at(one.as_posix()), message, hint) for one in missing]
+    if problems:
+        raise SpecError(problems)
+
+
+def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:
+    known = sorted({name for side in sides for name in environment_names(side.environments)})
+    hint = f"known environments: {', '.join(known) or 'none'}"
+    problems = [
+        Finding("SEA109", Place("command line", field="--environment"), f"there is no environment {name}", hint)
+        for name in asked
+        if name not in known
+    ]
+    if problems:
+        raise SpecError(problems)

@@ -1,4 +1,4 @@
-"""What else took time: whether the client could keep up, and what SageMaker itself added."""
+"""What else took time or held back: whether the client kept up, what SageMaker added, what the containers reported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.report.document.section import Fact, Section
-from seatrial.report.values import count_cell, level_name, missing_cell, number_cell, sentence, share_cell
+from seatrial.report.values import count_cell, level_name, load_name, missing_cell, number_cell, sentence, share_cell
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.result import loads_words
@@ -14,8 +14,8 @@ from seatrial_load.documents.result import loads_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seatrial_load.documents.container_metrics import LevelMetrics
     from seatrial_load.documents.result import ClientCalibration, LevelResult, ServiceOverhead, TrialResult
-
 
 NOT_WATCHED = "the client was not watched"
 NOT_MEASURED = "it was not measured"
@@ -23,6 +23,9 @@ READING = (
     "In flight: mean concurrent requests in the window. Lag: longest time from arrival of bytes to their timestamp. "
     "Busy: CPU share of the busiest process. Delayed: share of the window in which that process waited for a core."
 )
+NO_DATAPOINT = "CloudWatch had no datapoint"
+NOT_PUBLISHED = "CloudWatch had no value"
+NOTHING_TOLD = "Nothing that was published tells what holds the throughput back."
 
 
 def validity_section(result: TrialResult) -> Section:
@@ -140,9 +143,6 @@ def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
     yield Fact("Streams", count_cell(client.streams))
 
 
-NO_DATAPOINT = "CloudWatch had no datapoint"
-
-
 def service_section(result: TrialResult) -> Section:
     """Return the service's share of the latency; empty when it wasn't measured."""
     overhead = result.overhead
@@ -164,3 +164,62 @@ def _service_facts(overhead: ServiceOverhead) -> Iterator[Fact]:
     yield Fact("OverheadLatency", service, "mean, CloudWatch")
     added = number_cell(overhead.overhead_ms, "both means are needed", unit="ms")
     yield Fact("Service and network", added, "client - ModelLatency")
+
+
+def container_section(result: TrialResult) -> Section:
+    """Return queue, KV cache, preemptions and accelerators by level; empty where CloudWatch wasn't asked."""
+    told = result.container
+    if told is None:
+        return Section(anchor="container", heading="Containers", detail=True)
+    return Section(
+        anchor="container",
+        heading="Containers",
+        paragraphs=(*_causes(result), f"Source: {sentence(told.because)}"),
+        tables=(container_table(told.levels),) if told.levels else (),
+        detail=not told.causes,
+    )
+
+
+def _causes(result: TrialResult) -> Iterator[str]:
+    told = result.container
+    if told is None or not told.levels:
+        return
+    if not told.causes:
+        yield NOTHING_TOLD
+    for cause in told.causes:
+        yield f"What holds the throughput back: {sentence(cause.because)} {cause.mend}"
+
+
+def container_table(levels: tuple[LevelMetrics, ...]) -> Table:
+    """Return one row for each level."""
+    columns = (
+        CONCURRENCY,
+        Column("running", "most"),
+        Column("waiting", "most"),
+        Column("KV cache", "most"),
+        Column("preemptions"),
+        Column("accelerators", "mean"),
+        Column("accelerator memory", "most"),
+    )
+    return Table("What the containers told, by level", columns, tuple(_row(level) for level in levels))
+
+
+def _row(level: LevelMetrics) -> tuple[Cell, ...]:
+    load = level.load
+    return (
+        load_name(level.concurrency, level.offered_requests_per_s),
+        _number(load.running_max),
+        _number(load.waiting_max),
+        _share(load.kv_cache_share_max),
+        _number(load.preemptions),
+        _share(load.gpu_share_mean),
+        _share(load.gpu_memory_share_max),
+    )
+
+
+def _number(value: float | None) -> Cell:
+    return missing_cell(NOT_PUBLISHED) if value is None else count_cell(round(value))
+
+
+def _share(value: float | None) -> Cell:
+    return missing_cell(NOT_PUBLISHED) if value is None else share_cell(value)

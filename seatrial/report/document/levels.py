@@ -1,10 +1,16 @@
-"""The measured levels: curves over the load, what each level gave, and how it was measured."""
+"""The measured levels: curves over the load, what each gave, its latencies, and which requests failed.
+
+A latency has a chart and a table, with the 95 % interval of what has one; a class of failures, those that were repeated
+too, a sample in the service's own words.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.report.charts.load import is_open, load_charts
+from seatrial.report.charts.model import Axis, Chart, ChartPoint, Series
 from seatrial.report.document.section import Section
 from seatrial.report.values import (
     NO_DURATION,
@@ -13,6 +19,8 @@ from seatrial.report.values import (
     NO_TOKEN_COUNT,
     NOT_STREAMED,
     count_cell,
+    drawn,
+    drawn_of,
     level_name,
     measured_cell,
     missing_cell,
@@ -25,9 +33,12 @@ from seatrial.report.values import (
     with_interval,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
+from seatrial_base.units import digits
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.conversations import planned_cached_share
+from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.manner import adds_load
 
@@ -36,8 +47,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult
-
+    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult, Unmeasured
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."
@@ -56,6 +66,25 @@ GOALS = {
     "max_concurrency": "to find the highest concurrency within the SLO.",
     "max_goodput": "to find the most goodput.",
 }
+STATISTICS = ("mean", "p50", "p90", "p95", "p99", "max")
+READING = (
+    "TTFT: from sending to the first token, queueing included. TPOT: time per output token after the first, per "
+    "request. ITL: gaps between token events, pooled. ms per token: end-to-end latency by output tokens."
+)
+INTERVALS = "Small numbers are 95 % intervals. With few requests, a high percentile is close to the maximum."
+US_PER_MS = 1000
+PERCENTS = (0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 97.5, 99, 99.5, 99.9, 100)
+DRAWN = (
+    ("ttft_ms", "Distribution of TTFT"),
+    ("tpot_ms", "Distribution of TPOT"),
+    ("e2e_latency_ms", "Distribution of end-to-end latency"),
+)
+IN_THE_RAMP = "The error rate does not include failures in the ramp."
+OUTSIDE = (
+    "Requests outside of measured levels: the first one, warm-up, and levels cut short. Unanswered requests were in "
+    "flight when a level was cut."
+)
+REPEATED = "A retried request fails only if every attempt fails. Its latency includes every attempt."
 
 
 def levels_section(result: TrialResult) -> Section:
@@ -302,3 +331,219 @@ def _curves_reading(result: TrialResult) -> Iterator[str]:
         yield f"Knee: detector {result.target_detector}, which sets the scaling target."
     if not all(level.valid for level in result.levels):
         yield "Hollow points are void: the client was the limit."
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One latency of a level.
+
+    Attributes:
+        field: Its field in a level's result.
+        title: Its name as a caption.
+        otherwise: Why it may be missing though requests succeeded.
+    """
+
+    field: str
+    title: str
+    otherwise: str
+
+    def of(self, level: LevelResult) -> Distribution | None:
+        """Return its distribution; None when it wasn't measured."""
+        found: Distribution | None = getattr(level, self.field)
+        return found
+
+
+LATENCIES = (
+    Latency("ttft_ms", "Time to first token (TTFT), ms", NOT_STREAMED),
+    Latency("tpot_ms", "Time per output token (TPOT), ms", NO_SECOND_TOKEN),
+    Latency("itl_ms", "Gaps between token events (ITL), ms", "no request streamed two token events or more"),
+    Latency("e2e_latency_ms", "End-to-end latency, ms", "no answer was complete"),
+    Latency("ms_per_token", "End-to-end latency per output token, ms", NO_TOKEN_COUNT),
+)
+
+
+def latencies_section(result: TrialResult) -> Section:
+    """Return every latency's distribution and percentiles by level; empty without levels."""
+    heading = "Latency distributions and percentiles"
+    if not result.levels:
+        return Section(anchor="latencies", heading=heading, detail=True)
+    return Section(
+        anchor="latencies",
+        heading=heading,
+        paragraphs=(READING, INTERVALS) if _has_interval(result) else (READING,),
+        charts=distribution_charts(result),
+        tables=tuple(latency_table(result, latency) for latency in LATENCIES),
+        detail=True,
+    )
+
+
+def latency_table(result: TrialResult, latency: Latency) -> Table:
+    """Return one latency by level: how many measurements, mean, percentiles, maximum."""
+    columns = (CONCURRENCY, Column("measured"), *(Column(name) for name in STATISTICS))
+    return Table(latency.title, columns, tuple(tuple(_cells(level, latency)) for level in result.levels))
+
+
+def _cells(level: LevelResult, latency: Latency) -> Iterator[Cell]:
+    values, because = latency.of(level), why_missing(level, latency.otherwise)
+    yield level_name(level)
+    yield missing_cell(because) if values is None else count_cell(values.count)
+    for name in STATISTICS:
+        yield number_cell(None, because) if values is None else _statistic(values, name)
+
+
+def _statistic(values: Distribution, name: str) -> Cell:
+    value: float = getattr(values, name)
+    return measured_cell(value, "", values.intervals.get(name))
+
+
+def _has_interval(result: TrialResult) -> bool:
+    return any(
+        values.intervals
+        for level in result.levels
+        for latency in LATENCIES
+        if (values := latency.of(level)) is not None
+    )
+
+
+def distribution_charts(result: TrialResult) -> tuple[Chart, ...]:
+    """Return one chart for each latency of which a level kept its histogram."""
+    return tuple(chart for field, title in DRAWN if (chart := _chart(result, field, title)).series)
+
+
+def _chart(result: TrialResult, field: str, title: str) -> Chart:
+    kept = tuple(_kept(result, field))
+    series = tuple(_series(drawn(kept)))
+    highest = series[-1].name if series else ""
+    return Chart(
+        anchor=f"cdf-{field.replace('_', '-')}",
+        title=title,
+        description=f"Share of requests up to a latency, one curve per level up to {highest}. The table below has the "
+        f"percentiles. {drawn_of(len(kept))}".rstrip(),
+        x=Axis(label="ms (log)", scale="log10"),
+        y=Axis(label="share of requests", percent=True),
+        series=series,
+    )
+
+
+def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distribution]]:
+    """Yield name and shade of each level that kept its histogram."""
+    last = max(len(result.levels) - 1, 1)
+    for index, level in enumerate(result.levels):
+        values: Distribution | None = getattr(level, field)
+        if values is not None and values.histogram:
+            yield _name(level), index / last, values
+
+
+def _series(kept: Sequence[tuple[str, float, Distribution]]) -> Iterator[Series]:
+    for name, shade, values in kept:
+        yield Series(name=name, points=tuple(_points(values, name)), shade=shade, marked=False)
+
+
+def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:
+    ranked = Histogram.decode(values.histogram).ranked()
+    for rank in PERCENTS:
+        latency_ms = percentile(ranked, rank) / US_PER_MS
+        if latency_ms > 0:  # a logarithmic axis has no zero
+            hover = f"{name}\n{rank:g} % of requests ≤ {digits(latency_ms)} ms"
+            yield ChartPoint(x=latency_ms, y=rank / 100, hover=hover)
+
+
+def _name(level: LevelResult) -> str:
+    void = "" if level.valid else " (void)"
+    if level.offered_requests_per_s is not None:
+        return f"{level.offered_requests_per_s:g}/s{void}"
+    return f"concurrency {level.concurrency}{void}"
+
+
+def failures_section(result: TrialResult) -> Section:
+    """Return the failures and repetitions, those outside of the levels too; empty when there are none."""
+    outside = (unmeasured_table(result),) if has_unmeasured_failures(result) else ()
+    where = (OUTSIDE,) if outside else ()
+    if not has_failures(result):
+        return Section(anchor="failures", heading="Failed requests", paragraphs=where, tables=outside, detail=True)
+    repeated = (REPEATED,) if any(level.retried for level in result.levels) else ()
+    ramp = (IN_THE_RAMP,) if _has_ramp_errors(result) else ()
+    return Section(
+        anchor="failures",
+        heading="Failed requests",
+        paragraphs=(*repeated, *ramp, *where),
+        tables=(failure_table(result), *outside),
+        detail=True,
+    )
+
+
+def has_failures(result: TrialResult) -> bool:
+    """Return whether a request failed or was repeated."""
+    return any(level.errors or level.retried or level.ramp_errors for level in result.levels)
+
+
+def has_unmeasured_failures(result: TrialResult) -> bool:
+    """Return whether the first request, one of the warm-up or one of a level that was cut failed."""
+    return any(seen.errors for seen in result.unmeasured)
+
+
+def unmeasured_table(result: TrialResult) -> Table:
+    """Return the failures of requests that no level measured, by class."""
+    columns = (
+        Column("where", kind="text"),
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("the longest wait", "s"),
+        Column("first message of the service", kind="prose"),
+    )
+    return Table("Failures outside of measured levels", columns, tuple(_unmeasured_rows(result)))
+
+
+def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    for seen in result.unmeasured:
+        for error, failed in seen.errors.items():
+            yield (
+                Cell(seen.place),
+                Cell(error),
+                count_cell(failed),
+                count_cell(seen.sent),
+                number_cell(seen.longest_wait_s, "not recorded"),
+                _sample(seen, error),
+            )
+
+
+def _has_ramp_errors(result: TrialResult) -> bool:
+    return any(level.ramp_errors for level in result.levels)
+
+
+def failure_table(result: TrialResult) -> Table:
+    """Return failures by level and class."""
+    columns = (
+        CONCURRENCY,
+        Column("class", kind="text"),
+        Column("failed"),
+        Column("of all"),
+        Column("repeated"),
+        *((Column("in the ramp"),) if _has_ramp_errors(result) else ()),
+        Column("first message of the service", kind="prose"),
+    )
+    return Table("Failures by level and class", columns, tuple(_rows(result)))
+
+
+def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    ramp = _has_ramp_errors(result)
+    for level in result.levels:
+        for error in dict.fromkeys((*level.errors, *level.retried, *level.ramp_errors)):
+            failed = level.errors.get(error, 0)
+            yield (
+                level_name(level),
+                Cell(error),
+                count_cell(failed),
+                share_cell(failed / level.requests),
+                count_cell(level.retried.get(error, 0)),
+                *((count_cell(level.ramp_errors.get(error, 0)),) if ramp else ()),
+                _sample(level, error),
+            )
+
+
+def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:
+    first = next((text for text in seen.first_errors if text.startswith(f"{error}: ")), None)
+    if first is None:
+        return missing_cell("no sample was kept")
+    return Cell(first.removeprefix(f"{error}: "), tone="code")

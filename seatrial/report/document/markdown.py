@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
-from seatrial.report.document.failures import failures_section
 from seatrial.report.document.header import cautions, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
-from seatrial.report.document.levels import levels_section
+from seatrial.report.document.levels import failures_section, levels_section
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.provenance import scaled_section, trial_name
-from seatrial.report.document.quality import quality_section
-from seatrial.report.document.slo import checks_section, knees_section
+from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.markdown import escaped
 from seatrial_base.table import markdown_table

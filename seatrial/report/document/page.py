@@ -13,14 +13,17 @@ from markupsafe import Markup
 
 from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
-from seatrial.report.document.client import service_section, validity_section
-from seatrial.report.document.container import container_section
+from seatrial.report.document.client import container_section, service_section, validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
-from seatrial.report.document.failures import failures_section
 from seatrial.report.document.header import cautions, header_facts, key_figures, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
-from seatrial.report.document.latencies import latencies_section
-from seatrial.report.document.levels import curves_section, levels_section, measurement_section
+from seatrial.report.document.levels import (
+    curves_section,
+    failures_section,
+    latencies_section,
+    levels_section,
+    measurement_section,
+)
 from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import (
@@ -30,8 +33,7 @@ from seatrial.report.document.provenance import (
     scaled_section,
     trial_name,
 )
-from seatrial.report.document.quality import quality_section
-from seatrial.report.document.slo import checks_section, knees_section
+from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted

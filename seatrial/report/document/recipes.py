@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import hardware_words
 from seatrial.report.document.markdown import section_blocks
-from seatrial.report.document.quality import METRICS
 from seatrial.report.document.section import Section
+from seatrial.report.document.slo import METRICS
 from seatrial.report.values import measured_cell, number_cell, percent
 from seatrial_base.markdown import escaped
 from seatrial_base.printable import printable

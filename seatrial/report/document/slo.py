@@ -1,4 +1,4 @@
-"""The SLO's checks at the gate, the scaling target, and the knees that it may come from."""
+"""The objectives: the SLO's checks at the gate, quality with its bounds, the scaling target and the knees."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from seatrial.report.values import (
     measured_text,
     missing_cell,
     objective_name,
+    percent,
     plain,
     sentence,
     with_interval,
 )
 from seatrial_base.table import Cell, Column, Table
-from seatrial_base.units import exported
+from seatrial_base.units import digits, exported
 from seatrial_load.documents.result import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.request import Metric
-    from seatrial_load.documents.result import Check, Detector, Knee, TrialResult
+    from seatrial_load.documents.request import Metric, QualityMetric
+    from seatrial_load.documents.result import Check, Detector, Knee, QualityResult, QualityScore, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
     "slo": "highest load that meets the SLO",
@@ -36,6 +37,12 @@ DETECTORS: Mapping[Detector, str] = {
     "two_segment": "intersection of two lines through throughput",
     "theory": "limit from the plan, not measured",
 }
+METRICS = {
+    "exact_match": "exact match",
+    "mean_logprob": "log-probability per token",
+    "perplexity": "perplexity",
+}
+_NOT_TOLD = "not told by the answers"
 
 
 def checks_section(result: TrialResult) -> Section:
@@ -139,3 +146,46 @@ def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
     found = with_interval(found, knee.interval, load_value)
     chosen = Cell("✓ yes", tone="good") if sets else Cell("no")
     return Cell(knee.detector), found, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))
+
+
+def quality_section(result: TrialResult) -> Section:
+    """Return the scores of the evaluation set beside their bounds; nothing where none was to be asked."""
+    quality = result.quality
+    if quality is None:
+        return Section(anchor="quality", heading="Quality")
+    columns = tuple(Column(name, kind="text") for name in ("metric", "measured", "bound", "prompts"))
+    table = Table("Quality", columns, tuple(tuple(_row(quality, score)) for score in quality.scores))
+    return Section(
+        anchor="quality",
+        heading="Quality",
+        half=True,
+        paragraphs=(sentence(quality.because),),
+        tables=(table,) if quality.scores else (),
+        remarks=tuple(sentence(check.sentence) for check in quality.checks),
+    )
+
+
+def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:
+    yield Cell(METRICS[score.metric])
+    if score.value is None:
+        yield Cell(_NOT_TOLD, tone="unknown")
+    else:
+        low, high = score.interval.low, score.interval.high
+        ends = (
+            "" if low is None or high is None else f" ({written(score.metric, low)} to {written(score.metric, high)})"
+        )
+        yield Cell(f"{written(score.metric, score.value)}{ends}")
+    yield Cell(", ".join(_bounds(quality, score.metric)) or "none")
+    yield Cell(f"{score.count:,}")
+
+
+def _bounds(quality: QualityResult, metric: QualityMetric) -> Iterator[str]:
+    for check in quality.checks:
+        if check.objective.metric == metric:
+            side = "at most" if check.objective.sense == "at_most" else "at least"
+            yield f"{side} {written(metric, check.objective.bound)}"
+
+
+def written(metric: str, value: float) -> str:
+    """Write a value of a quality metric: shares in percent."""
+    return percent(value) if metric == "exact_match" else digits(value)

@@ -8,8 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.report.chances import side_lines
-from seatrial.report.planned import band_text
+from seatrial.report.planned import band_text, side_lines
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES

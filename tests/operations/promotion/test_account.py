@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from seatrial.operations.promotion.account import evidence_of_result, evidence_of_stack
+from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
 from seatrial_base.errors import BenchError
 from tests.constructs.conftest import passing_result
 from tests.operations.drift.test_drift import OUTPUTS, Live

@@ -11,8 +11,16 @@ import pytest
 import yaml
 
 from seatrial.locks.lock_file import write_lock
-from seatrial.operations.teams.report import NO_TEAM, TeamEndpoint, locked_endpoint, with_account
-from seatrial.operations.teams.view import teams_csv, teams_document, teams_lines, teams_markdown
+from seatrial.operations.teams import (
+    NO_TEAM,
+    TeamEndpoint,
+    locked_endpoint,
+    teams_csv,
+    teams_document,
+    teams_lines,
+    teams_markdown,
+    with_account,
+)
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from tests.operations.drift.test_drift import DEPLOYMENT, NOW, Live, locked

@@ -1,27 +1,35 @@
-"""How many instances of each type the deployments need, how many others use, and what the quota allows."""
+"""How many instances and functions the deployments need, how many others use, and what the account's quotas allow."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial.account.live_endpoint import read_endpoint
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, rows, text_at
-from seatrial.operations.preflight.check import ok, problem, unread
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, mapping, rows, text_at
+from seatrial.operations.preflight.check import asked, ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted
+from seatrial_load.documents.request_checks import read_trial_request
+from seatrial_load.measure.functions import workers_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from seatrial.account.clients import AccountClients, Endpoints, Quotas
+    from seatrial.account.clients import AccountClients, Endpoints, Functions, Quotas
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveEndpoint
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial.specs.environment import EnvironmentSpec
 
 SERVICE = "sagemaker"
+AT_ONCE: Final = 8
+"""Stacks that `cdk deploy --concurrency 8` of the generated pipelines deploys at a time."""
+SWEEP: Final = 1
+CONCURRENCY: Final = "L-B99A9384"
+"""Code of "Concurrent executions" in Service Quotas, service `lambda`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +192,45 @@ def _instances_of(endpoint: LiveEndpoint) -> Iterator[tuple[str, int]]:
         yield from ((pool.instance_type, pool.current) for pool in variant.pools)
         if not variant.pools:
             yield variant.instance_type, max(variant.current, variant.desired)
+
+
+def functions_at_once(deployments: Iterable[Deployment]) -> int:
+    """Return how many functions the trials of deployments run at a time at most, those of the sweep included.
+
+    Of each trial that is its largest level's; one endpoint's request of CloudFormation may wait beside them.
+    """
+    each = sorted((functions_of(one) + 1 for one in deployments if one.endpoint.trial.mode != "off"), reverse=True)
+    return sum(each[:AT_ONCE]) + SWEEP if each else 0
+
+
+def functions_of(deployment: Deployment) -> int:
+    """Return how many functions load the largest level of a deployment's trial."""
+    region = deployment.environment.region
+    target = {"endpoint_name": deployment.endpoint_name, "inference_component": None, "region": region}
+    whole = {**json.loads(deployment.trial_request), "target": target, "expected": None}
+    request = read_trial_request(json.dumps(whole))
+    return max(workers_at(request, level) for level in request.load.concurrency_levels)
+
+
+def function_checks(
+    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, functions: Functions
+) -> Iterator[AccountCheck]:
+    """Yield the check of what AWS Lambda runs at a time; none where nothing is tried."""
+    needed = functions_at_once(deployments)
+    if not needed:
+        return
+    subject = "Lambda functions at a time"
+    if environment.is_embedded:
+        yield unread(subject, "the embedded AWS has no service quotas")
+        return
+
+    def ask() -> AccountCheck:
+        limit = count(mapping(functions.get_account_settings(), "AccountLimit"), "UnreservedConcurrentExecutions")
+        found = f"the trials need {needed}; {limit} are not reserved"
+        if needed > limit:
+            link = quota_link(environment.region, CONCURRENCY, service="lambda")
+            hint = f"request {needed} or more at {link}, deploy fewer stacks at a time, or release reserved concurrency"
+            return problem(subject, "SEA467", found, hint)
+        return ok(subject, found)
+
+    yield asked(subject, ask, refusals={})

@@ -1,4 +1,4 @@
-"""`seatrial compare-instances`: the instance types beside each other, as the published articles print them."""
+"""`seatrial compare-instances` and `seatrial recipes`: what else could be deployed, predicted side by side."""
 
 from __future__ import annotations
 
@@ -46,3 +46,32 @@ def compare_instances_command(
         else:
             has_slo = loaded.endpoint.slo.bounds_speed
             show(first_instances_view(compared, types_at_load(loaded), basis, title, has_slo=has_slo))
+
+
+@takes_model
+def recipes_command(
+    spec: SpecOrModel,
+    environment: EnvironmentOrDefault = None,
+    environments: EnvironmentsFolder = None,
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Combine up to three optimizations; without, at most two.")
+    ] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="Show every column and every recipe.")] = False,
+    output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
+    asked: ModelOptions,
+) -> None:
+    """Predict speed, memory and price of the model with each optimization and combination, the best first."""
+    from seatrial.planner.recipe_rows import recipe_rows
+    from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
+
+    (loaded,) = load_specs_or_model([spec], environment, environments, asked)
+    rows = recipe_rows(loaded, every=every)
+    if output_format == "json":
+        show_json({"predicted": True, "objective": loaded.endpoint.objective, "recipes": recipe_documents(rows)})
+    elif output_format == "csv":
+        show_text(recipes_csv(rows))
+    else:
+        title = f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"
+        has_slo = loaded.endpoint.slo.bounds_speed
+        show(recipes_view(rows, title) if wide else first_recipes_view(rows, title, has_slo=has_slo))

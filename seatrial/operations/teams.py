@@ -1,0 +1,338 @@
+"""What each team has in which environment, of the locks and of the account where it may be asked, and how it reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seatrial.account.reader import aws_failures, rows, text_at
+from seatrial.account.trials import describe_stack
+from seatrial.locks.lock_file import read_locked_plan
+from seatrial.operations.drift.check import check_drift
+from seatrial.operations.drift.trials import LastTrial, deployed_trial
+from seatrial_base.errors import BenchError
+from seatrial_base.markdown import escaped
+from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG, TEAM_TAG
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+    from seatrial.operations.drift.check import DriftClients, Locked
+    from seatrial.operations.drift.report import EndpointDrift
+    from seatrial.specs.load import LoadedSpec
+
+NO_TEAM: Final = "no team"
+HOURS_PER_MONTH: Final = 730  # AWS's own month (AWS Pricing Calculator)
+_DRIFT: Final = frozenset({"SEA430", "SEA431", "SEA432"})
+SCHEMA: Final = "1"
+COLUMNS: Final = ("endpoint", "environment", "version", "$/h", "$/month", "trial", "drift")
+CSV_COLUMNS: Final = (
+    "team",
+    "endpoint",
+    "environment",
+    "plan_digest",
+    "product",
+    "product_version",
+    "usd_per_hour",
+    "usd_per_month",
+    "trial_verdict",
+    "trial_date",
+    "drift",
+)
+
+
+class TaggedResources(Protocol):
+    """The one call of the Resource Groups Tagging API that is made."""
+
+    def get_resources(
+        self,
+        *,
+        TagFilters: list[dict[str, object]],  # noqa: N803 (the service's words)
+        ResourceTypeFilters: list[str],  # noqa: N803
+        PaginationToken: str,  # noqa: N803
+    ) -> Mapping[str, object]:
+        """Return a page of the resources that have the tags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendedEndpoint:
+    """An endpoint that was made from a product; what is unknown is empty or `None`."""
+
+    endpoint_name: str
+    tags: Mapping[str, str]
+    plan_digest: str = ""
+    verdict: str = ""
+    usd_per_hour: float | None = None
+    trial: LastTrial = field(default_factory=LastTrial)
+
+    @property
+    def product(self) -> str:
+        """The product."""
+        return self.tags.get(PRODUCT_TAG, "")
+
+    @property
+    def product_version(self) -> str:
+        """The version of the product."""
+        return self.tags.get(PRODUCT_VERSION_TAG, "")
+
+
+def vended_endpoints(
+    environment: str, tagged: TaggedResources, stacks: CloudFormationClient, results: S3Client
+) -> tuple[tuple[VendedEndpoint, ...], tuple[str, ...]]:
+    """Return the endpoints of products in an environment, and what could not be asked."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
+
+    try:
+        with aws_failures("products"):
+            found = sorted(_tagged(environment, tagged))
+    except BenchError as error:
+        return (), (f"products: {error.problems[0].message}",)
+    except ClientError as error:
+        return (), (f"products: {error}",)
+    unasked: list[str] = []
+    vended = tuple(_vended(name, dict(tags), stacks, results, unasked) for name, tags in found)
+    return vended, tuple(unasked)
+
+
+def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Yield the endpoints that have the tags of a product and of the environment, with all their tags."""
+    filters: list[dict[str, object]] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
+    token = ""
+    while True:
+        page = tagged.get_resources(
+            TagFilters=filters, ResourceTypeFilters=["sagemaker:endpoint"], PaginationToken=token
+        )
+        for row in rows(page, "ResourceTagMappingList"):
+            tags = tuple(sorted((text_at(tag, "Key"), text_at(tag, "Value")) for tag in rows(row, "Tags")))
+            yield text_at(row, "ResourceARN").rpartition("/")[2], tags
+        token = text_at(page, "PaginationToken")
+        if not token:
+            return
+
+
+def _vended(
+    name: str, tags: Mapping[str, str], stacks: CloudFormationClient, results: S3Client, unasked: list[str]
+) -> VendedEndpoint:
+    try:
+        stack = describe_stack(tags.get(STACK_TAG, name), stacks)
+        trial = deployed_trial(stack, results)
+    except BenchError as error:
+        unasked.append(f"{name}: {error.problems[0].message}")
+        return VendedEndpoint(endpoint_name=name, tags=tags)
+    request = None if trial.result is None else trial.result.request
+    price = None if request is None else request.usd_per_hour_per_copy
+    return VendedEndpoint(
+        endpoint_name=name,
+        tags=tags,
+        plan_digest=stack.outputs.get("PlanDigest", ""),
+        verdict=stack.outputs.get("Verdict", ""),
+        usd_per_hour=None if request is None or price is None else price * request.copy_count,
+        trial=trial,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamEndpoint:
+    """One endpoint of a team; what is unknown is empty or `None`.
+
+    Attributes:
+        team: The value of its tag `team`, else `no team`.
+        endpoint: Its name in the spec; of a product's, on SageMaker.
+        environment: Where it is.
+        plan_digest: The deployed plan, else the locked one.
+        product: The product that it was made from; empty for one of a spec.
+        product_version: The version of the product.
+        usd_per_hour: Planned cost.
+        trial_verdict: Of the last trial.
+        trial_date: The day on which that ended.
+        drift: `yes`, `no`, or `unknown`.
+    """
+
+    team: str
+    endpoint: str
+    environment: str
+    plan_digest: str = ""
+    product: str = ""
+    product_version: str = ""
+    usd_per_hour: float | None = None
+    trial_verdict: str = ""
+    trial_date: str = ""
+    drift: str = "unknown"
+
+    @property
+    def usd_per_month(self) -> float | None:
+        """Planned cost of 730 hours."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * HOURS_PER_MONTH
+
+
+def team_of(tags: Mapping[str, str]) -> str:
+    """Return the team that tags name."""
+    return tags.get(TEAM_TAG) or NO_TEAM
+
+
+def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
+    """Return what the lock of an endpoint says, be it stale.
+
+    Raises:
+        SpecError: When the lock can't be read, or was changed by hand.
+    """
+    plan = read_locked_plan(loaded, stale=True)
+    return TeamEndpoint(
+        team=team_of({**loaded.environment.tags, **loaded.endpoint.tags}),
+        endpoint=loaded.endpoint.name,
+        environment=loaded.environment.name,
+        plan_digest=plan.digest,
+        usd_per_hour=plan.cost.usd_per_hour,
+    )
+
+
+def with_account(
+    endpoints: Iterable[TeamEndpoint], locked: Locked, clients: DriftClients, tagged: TaggedResources, *, now: datetime
+) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
+    """Return the endpoints of one environment as the account has them, those of products among them.
+
+    Args:
+        endpoints: What the locks of the environment say.
+        locked: The same, to be compared with what runs.
+        clients: Clients of the environment's account and region.
+        tagged: Finds resources by their tags.
+        now: The time.
+
+    Returns:
+        The endpoints, and what could not be asked.
+
+    Raises:
+        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+    """
+    report = check_drift(locked, clients, now=now, most_days=float("inf"))
+    found = {each.endpoint: each for each in report.endpoints}
+    ours = tuple(_compared(each, found.get(each.endpoint)) for each in endpoints)
+    vended, because = vended_endpoints(locked.environment.name, tagged, clients.stacks, clients.results)
+    theirs = tuple(
+        TeamEndpoint(
+            team=team_of(each.tags),
+            endpoint=each.endpoint_name,
+            environment=locked.environment.name,
+            plan_digest=each.plan_digest,
+            product=each.product,
+            product_version=each.product_version,
+            usd_per_hour=each.usd_per_hour,
+            trial_verdict=each.trial.verdict or each.verdict,
+            trial_date=each.trial.date,
+        )
+        for each in vended
+    )
+    unasked = [f"{each.endpoint}: {line}" for each in report.endpoints for line in each.not_asked]
+    return (*ours, *theirs), (*unasked, *because)
+
+
+def _compared(endpoint: TeamEndpoint, drift: EndpointDrift | None) -> TeamEndpoint:
+    if drift is None:
+        return endpoint
+    drifted = any(each.rule in _DRIFT for each in drift.findings)
+    return replace(
+        endpoint,
+        plan_digest=drift.deployed_digest or endpoint.plan_digest,
+        trial_verdict=drift.trial_verdict,
+        trial_date=drift.trial_date,
+        drift="yes" if drifted else "unknown" if drift.not_asked else "no",
+    )
+
+
+def by_team(endpoints: Iterable[TeamEndpoint]) -> Iterator[tuple[str, tuple[TeamEndpoint, ...]]]:
+    """Yield each team with its endpoints, all by name."""
+    ordered = sorted(endpoints, key=lambda each: (each.team, each.endpoint, each.environment))
+    for team, group in groupby(ordered, key=lambda each: each.team):
+        yield team, tuple(group)
+
+
+def teams_lines(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> Iterator[str]:
+    """Yield the endpoints of each team as a table."""
+    cells = [COLUMNS, *(_cells(each) for each in endpoints)]
+    widths = [max(len(row[number]) for row in cells) for number in range(len(COLUMNS))]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+    for team, group in by_team(endpoints):
+        yield f"{team}: {_sum(group)}"
+        yield f"  {line(COLUMNS)}"
+        yield from (f"  {line(_cells(each))}" for each in group)
+        yield ""
+    if not endpoints:
+        yield "no endpoint has a lock, and no product is deployed"
+    yield from (f"could not be asked: {each}" for each in not_asked)
+
+
+def _cells(endpoint: TeamEndpoint) -> tuple[str, ...]:
+    product = f"{endpoint.product} {endpoint.product_version}".strip()
+    trial = " ".join(part for part in (endpoint.trial_verdict, endpoint.trial_date) if part)
+    return (
+        endpoint.endpoint,
+        endpoint.environment,
+        product or endpoint.plan_digest or "unknown",
+        _money(endpoint.usd_per_hour, 2),
+        _money(endpoint.usd_per_month, 0),
+        trial or "unknown",
+        endpoint.drift,
+    )
+
+
+def _money(amount: float | None, digits: int) -> str:
+    return "unknown" if amount is None else f"{amount:,.{digits}f}"
+
+
+def _sum(group: Sequence[TeamEndpoint]) -> str:
+    known = [each for each in group if each.usd_per_hour is not None]
+    hourly, monthly = (math.fsum(getattr(each, name) for each in known) for name in ("usd_per_hour", "usd_per_month"))
+    rest = len(group) - len(known)
+    unknown = f", {rest} of unknown cost" if rest else ""
+    return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"
+
+
+def teams_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> str:
+    """Return one table for each team."""
+    lines = ["# Endpoints by team", ""]
+    for team, group in by_team(endpoints):
+        lines += [f"## {escaped(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
+        lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(escaped, _cells(each)))} |" for each in group), ""]
+    lines += [f"- Could not be asked: {escaped(each)}" for each in not_asked]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def teams_csv(endpoints: Sequence[TeamEndpoint]) -> str:
+    """Return one row for each endpoint; a cell that a spreadsheet would take for a formula begins with a quote."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for _, group in by_team(endpoints):
+        for each in group:
+            writer.writerow([_csv_cell(value) for value in _row(each).values()])
+    return text.getvalue()
+
+
+def _csv_cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+
+
+def _row(endpoint: TeamEndpoint) -> dict[str, object]:
+    fields = {**asdict(endpoint), "usd_per_month": endpoint.usd_per_month}
+    return {name: fields[name] for name in CSV_COLUMNS}
+
+
+def teams_document(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> dict[str, object]:
+    """Return the endpoints of each team as a document for programs."""
+    return {
+        "schema_version": SCHEMA,
+        "teams": [{"team": team, "endpoints": [_row(each) for each in group]} for team, group in by_team(endpoints)],
+        "not_asked": list(not_asked),
+    }

@@ -1,1 +1,0 @@
-"""What each team runs, and what it costs."""
