@@ -19,9 +19,9 @@ from seatrial.deployment.load import runs_others
 from seatrial.deployment.product import product_deployments
 from seatrial.documents.plan import Plan
 from seatrial.locks.guard_rails import created_problems
-from seatrial.specs.broken_rails import guard_rail_problems
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.guardrails.checks import guard_rail_problems
+from seatrial.specs.guardrails.limits import GuardRails
 from seatrial.specs.yaml_source import Document
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text

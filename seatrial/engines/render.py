@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
-from seatrial.specs.broken_rails import template_rail_problems
 from seatrial.specs.endpoint import ServingOverrides
+from seatrial.specs.guardrails.checks import template_rail_problems
 from seatrial.specs.model_shape import read_architecture
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away

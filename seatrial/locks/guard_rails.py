@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
+from seatrial.specs.guardrails.references import InstanceFleet, ModelInstances, fleets_of, job_instance
 from seatrial.specs.prices import list_price
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import Budget, EndpointSpec
-    from seatrial.specs.guard_rails import GuardRails
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
-from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.guardrails.limits import GuardRails
 from seatrial.specs.scaling import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
 from seatrial_base.catalog.instances import Purchase
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability

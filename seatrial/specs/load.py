@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from seatrial.specs.broken_rails import guard_rail_problems, set_by
 from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import (
@@ -24,6 +23,7 @@ from seatrial.specs.environment import (
     tag_problems,
     topic_problems,
 )
+from seatrial.specs.guardrails.checks import guard_rail_problems, set_by
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
 from seatrial.specs.optimization import SPECULATIONS
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document

@@ -14,7 +14,7 @@ from seatrial.engines.rendered import RenderedConfig
 from seatrial.locks.guard_rails import ALONE, Beside, broken_rails, created_fleets
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.guardrails.limits import GuardRails
 from seatrial.specs.load import LoadedSpec
 from seatrial.specs.prices import list_price
 from seatrial.specs.yaml_source import Document

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
 from seatrial.planner.search.candidate import Excess, Score
 from seatrial.planner.search.capacity import copies_needed, spread
-from seatrial.specs.instance_fleets import ModelInstances, fleets_of
+from seatrial.specs.guardrails.references import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import usd
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.planner.search.capacity import LoadSpread
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.endpoint import Budget, EndpointSpec, WorkloadSpec
-    from seatrial.specs.guard_rails import GuardRails
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.scaling import ScalingSpec
     from seatrial_base.catalog.instances import Instance
 

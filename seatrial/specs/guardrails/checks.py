@@ -1,4 +1,7 @@
-"""The guard rails that a spec breaks by itself; those on a plan are in `seatrial.locks.guard_rails`."""
+"""The guard rails that a spec breaks by itself.
+
+Those on a plan are in `seatrial.locks.guard_rails`: plans lie in a layer above specs, whose reader checks these.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
-from seatrial.specs.guard_rails import GuardRails
-from seatrial.specs.instance_fleets import fleets_of, least_size
-from seatrial.specs.loaded_things import loaded_things, option_things
+from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.guardrails.references import fleets_of, least_size, loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial.specs.instance_fleets import InstanceFleet
+    from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
     from seatrial.specs.load import LoadedSpec
-    from seatrial.specs.loaded_things import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
 
 _RULE = "SEA111"
