@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.guardrails.checks import template_rail_problems
-from seatrial.specs.model_shape import read_architecture
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
@@ -80,7 +80,9 @@ def render_plan(
     if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
-        if problems := list(template_rail_problems(loaded, added, own.as_posix())):
+        if problems := list(
+            template_rail_problems(loaded.endpoint, loaded.environment, loaded.place, added, own.as_posix())
+        ):
             raise RenderError(problems)
     return _config(loaded, plan, source, rendered)
 

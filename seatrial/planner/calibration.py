@@ -24,7 +24,7 @@ from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.parallel_options import groups_at
 from seatrial.planner.speculation import speculation_of
-from seatrial.specs.model_shape import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine

@@ -16,7 +16,7 @@ from seatrial.planner.inputs import (
     token_warnings,
 )
 from seatrial.planner.neuron_limits import refuse_on_neuron
-from seatrial.specs.model_shape import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_choice import (
     ENGINE_CANDIDATES,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.decisions.batching import asked_max_model_len
 from seatrial.planner.predict.open_loop import AT_RANDOM, Arrivals
 from seatrial.planner.search.fitting import possible_degrees
-from seatrial.specs.prices import priced
+from seatrial.specs.load import priced
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
 from seatrial_base.catalog.instances import INSTANCES, find_instance

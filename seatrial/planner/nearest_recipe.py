@@ -16,8 +16,8 @@ from seatrial.planner.recipe_limits import (
     build_refusal,
     engine_refusals,
 )
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.load import with_recipe
-from seatrial.specs.model_shape import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog.engine_versions import read_version

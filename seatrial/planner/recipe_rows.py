@@ -18,8 +18,8 @@ from seatrial.planner.nearest_recipe import refuse_recipe
 from seatrial.planner.search.candidate_band import band_for
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.pipeline import search_for
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.load import with_recipe
-from seatrial.specs.model_shape import read_architecture
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog import optimizations

@@ -14,7 +14,7 @@ from seatrial.planner.resolve import resolve
 from seatrial.planner.search.candidate import Candidate
 from seatrial.planner.search.fitting import candidates
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.prices import priced
+from seatrial.specs.load import priced
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.engine_options import options_decided_by

@@ -13,7 +13,7 @@ from seatrial.planner.nearest_recipe import recipe_engine, refuse_recipe
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
 from seatrial.planner.speculation import speculation_of
-from seatrial.specs.model_shape import read_architecture
+from seatrial.specs.architecture import read_architecture
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Decision

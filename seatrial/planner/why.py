@@ -9,7 +9,7 @@ from seatrial.planner.search.best_first import Search
 from seatrial.planner.search.candidate import RejectedCandidate, known
 from seatrial.planner.search.pipeline import search_for
 from seatrial.planner.search.ranking import ranking_order, why_best, why_outdone
-from seatrial.specs.prices import priced
+from seatrial.specs.load import priced
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.engine import case_of
-from seatrial.specs.model_shape import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog.engine_choice import EngineCase
 from seatrial_base.catalog.instances import find_instance
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.specs.model_shape import read_architecture
+from seatrial.specs.architecture import read_architecture
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 

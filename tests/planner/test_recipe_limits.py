@@ -15,9 +15,9 @@ from seatrial.planner.planner import make_plan
 from seatrial.planner.quantized_weights import weights_refusals
 from seatrial.planner.recipe_limits import accelerator_limits
 from seatrial.planner.resolve import resolve
+from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.load import with_recipe
-from seatrial.specs.model_shape import read_architecture
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name
 from seatrial_base.catalog import optimizations

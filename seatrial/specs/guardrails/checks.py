@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
-    from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Document, FieldPath
 
 _RULE = "SEA111"
@@ -69,23 +68,27 @@ def guard_rail_problems(
         yield document.problem(("model",), _RULE, message, "stage the weights to S3 and give model.s3_uri")
 
 
-def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], template: str) -> Iterator[Finding]:
+def template_rail_problems(
+    endpoint: EndpointSpec, environment: EnvironmentSpec, place: Document, options: Mapping[str, str], template: str
+) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
     Args:
-        loaded: The spec.
+        endpoint: The spec.
+        environment: The environment.
+        place: The document of the environment.
         options: What the template writes otherwise than Seatrial's own: values by key or variable.
         template: The folder of the templates.
     """
-    rails, environment = loaded.environment.guard_rails, loaded.environment
+    rails = environment.guard_rails
     asked = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
     for name, value in options.items() if asked is not None else ():
         bare = bare_name(name)
-        for each in option_things(bare, value, loaded.endpoint.model.hub_id):
+        for each in option_things(bare, value, endpoint.model.hub_id):
             if each.kind == "revision":
                 if _is_own(str(each.name), rails.models or ()):
                     continue
-                what, hint = _strangers(str(each.name)), _owners_hint(environment, loaded.place, str(each.name))
+                what, hint = _strangers(str(each.name)), _owners_hint(environment, place, str(each.name))
             else:
                 by_name = each.name is not None and _matches(each.name, rails.models or ("*",))
                 if bare in map(str.lower, rails.extra) or (
@@ -95,7 +98,7 @@ def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], templ
                 what = each.because or f"{each.name} is not allowed in {environment.name}"
                 mend = f"`extra: [{bare}]` below guard_rails"
                 hint = f"remove it from the template, or let {environment.name} allow it: {mend}"
-            message = f"{what} ({set_by(environment, loaded.place, str(asked))})"
+            message = f"{what} ({set_by(environment, place, str(asked))})"
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 

@@ -1,0 +1,99 @@
+"""The architecture of a spec's model: from its file, its shape, a catalog id or the hub id."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seatrial.specs.spec_files import gives_embeddings
+from seatrial_base.catalog.architecture import Architecture, from_config_json
+from seatrial_base.catalog.model_names import split_precision, unsupported_format
+from seatrial_base.catalog.models import nearest_models, resolve_model
+from seatrial_base.errors import PlanError
+from seatrial_base.field_facts import made_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.model_shape import ModelShape
+    from seatrial_base.findings import Finding
+
+_WAYS = (
+    "give model.architecture, a catalog id of the same shape (seatrial models list); or model.config_file, the "
+    "config.json of the weights; or model.shape with layers, hidden_size, attention_heads, kv_heads, vocab, "
+    "max_context and params_total"
+)
+
+
+def read_architecture(loaded: LoadedSpec) -> Architecture:
+    """Return the model's architecture: from the given file, shape or catalog id, or from the hub id.
+
+    Raises:
+        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA211 when a number of the file is one
+            that no model has.
+    """
+    model = loaded.endpoint.model
+    if model.config_file is not None:
+        return _from_file(loaded.path.parent / model.config_file)
+    if model.shape is not None:
+        return _from_shape(loaded, model.shape)
+    name, field = _named(loaded)
+    if name is None:
+        message = "the architecture can't be read from the weights' location"
+        raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
+    found = resolve_model(name)
+    if found is None:
+        raise PlanError([_unknown(loaded, name, field)])
+    architecture = found[0]
+    if model.architecture is None or model.hub_id is None:
+        return architecture
+    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
+
+
+def _from_file(config_file: Path) -> Architecture:
+    """Return the architecture of a `config.json`, if the weights beside it generate text."""
+    if gives_embeddings(config_file.parent):
+        message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"
+        hint = "choose a model that generates text"
+        raise PlanError.of("SEA209", message, hint=hint, where=config_file.as_posix())
+    return from_config_json(config_file)
+
+
+def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:
+    weights = unsupported_format(name)
+    if weights is not None:
+        hint = "choose a repository with 16-bit, FP8, AWQ, GPTQ, MXFP4 or NVFP4 weights"
+        return loaded.problem(field, "SEA209", f"{name} has {weights} weights, which are not supported", hint)
+    near = nearest_models(name)
+    known = f"similar in the catalog: {', '.join(near)}; " if near else ""
+    return loaded.problem(field, "SEA201", f"the architecture of {name} is unknown", f"{known}{_WAYS}")
+
+
+def _named_quantization(loaded: LoadedSpec) -> str | None:
+    """Return the quantization that the name of the repository tells."""
+    return split_precision(loaded.endpoint.model.hub_id or "")[1]
+
+
+def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
+    model = loaded.endpoint.model
+    if model.architecture is not None:
+        return model.architecture, ("model", "architecture")
+    return model.hub_id, ("model", "hub_id")
+
+
+def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:
+    """Return the architecture of a shape whose numbers the spec's rules have checked."""
+    model = loaded.endpoint.model
+    return made_of(
+        Architecture,
+        shape,
+        id=model.hub_id or model.jumpstart_id or "the model",
+        family="inline",
+        kv_heads=shape.kv_heads or shape.attention_heads,
+        head_dim=shape.head_dim or shape.hidden_size // shape.attention_heads,
+        params_active=shape.params_active or shape.params_total,
+        checkpoint_quantization=_named_quantization(loaded),
+        source=f"model.shape of {loaded.path.as_posix()}",
+        date=None,
+    )
