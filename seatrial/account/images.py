@@ -90,10 +90,6 @@ def read_digest(uri: str, tag: str, registry: Registry) -> str:
     except ClientError as error:
         told = error.response["Error"]
         raise _refusal(told.get("Code", ""), told.get("Message", ""), where) from error
-    return _digest(answer, where)
-
-
-def _digest(answer: Mapping[str, Sequence[Mapping[str, object]]], where: str) -> str:
     for image in answer.get("images", ()):
         identity = image.get("imageId")
         if isinstance(identity, dict) and isinstance(digest := identity.get("imageDigest"), str):

@@ -161,6 +161,7 @@ class AwsReader:
     ) -> Iterator[Mapping[str, object]]:
         """Yield the rows of a list, page by page; none where it is absent or could not be asked."""
         token: dict[str, object] = {}
+        # A bound: a list without an end is reported as one that was not read.
         for _ in range(MOST_PAGES):
             page = self.read(what, service, operation, **asked, **token).document
             yield from rows(page, name)
@@ -174,6 +175,7 @@ class AwsReader:
         if self.is_strict:
             raise BenchError.of("SEA504", because, where=what)
         line = f"{what}: {because}"
+        # The same question may be put for several resources; that it failed is reported once.
         if line not in self.not_asked:
             self.not_asked.append(line)
         return AwsAnswer("not asked")

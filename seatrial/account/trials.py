@@ -107,12 +107,14 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
         BenchError: A document can't be read, or is of another version.
     """
     folders = ("state", "runs")  # what an older release kept is below `runs/`
+    # The newer folder first: an owner that an older release left there is of an earlier trial.
     owner = next(filter(None, (_read(documents, f"{folder}/{endpoint_name}/owner.json") for folder in folders)), {})
     if not owner:
         return LiveTrial()
     request_id = f"{owner['request_id']}"
     key = f"{owner['document']}"
     document = documents.read(key) if key else None
+    # A trial whose runner died writes nothing any more; after the longest time of one it is not waited for.
     has_expired = document is None and now_s - float(f"{owner['seen_at_s']}") >= LONGEST_ORDER_S
     if not key or has_expired:
         return LiveTrial(request_id=request_id)
@@ -231,6 +233,7 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
         raise BenchError.of("SEA501", f"{uri!r} is not s3://BUCKET/KEY", hint="use the stack's output TrialResultUri")
     try:
         with aws_failures(uri):
+            # One byte more than allowed is enough to know that it is too large, and the rest is not loaded.
             body = s3.get_object(Bucket=bucket, Key=key)["Body"].read(MOST_BYTES + 1)
     except s3.exceptions.ClientError as error:
         raise BenchError.of("SEA501", f"the result can't be read: {error}", where=uri) from error

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from botocore.eventstream import EventStream
-    from botocore.response import StreamingBody
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
     from mypy_boto3_sagemaker_runtime.type_defs import ResponseStreamTypeDef
 
@@ -156,15 +155,12 @@ def invoke_endpoint(client: SageMakerRuntimeClient, target: Target | Alias, body
 def _invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes:
     arguments = invocation_arguments(target, body, stream=False)
     with failures_of(target.where), closing(client.invoke_endpoint(**arguments)["Body"]) as answer:
-        return _whole(answer, target.where)
-
-
-def _whole(body: StreamingBody, where: str) -> bytes:
-    content = bytearray()
-    while piece := body.read(_PIECE_BYTES):
-        content += piece
-        check_size(len(content), where)
-    return bytes(content)
+        content = bytearray()
+        # Piece by piece, so that an answer beyond the limit is refused before it fills the memory.
+        while piece := answer.read(_PIECE_BYTES):
+            content += piece
+            check_size(len(content), target.where)
+        return bytes(content)
 
 
 class GenerationStream:
@@ -251,9 +247,19 @@ def continue_until_stop(
     try:
         rounds.extend(generate_rounds(client, target, prompt, options, max_rounds=max_rounds))
     except InvocationError as refused:
+        # A refused longer prompt means that the context is full: what was written so far is the answer.
         if not rounds or refused.failure.error != "validation":
             raise
-    return _joined(rounds)
+    first, last = rounds[0], rounds[-1]
+    counts = [output_tokens(completion) for completion in rounds]
+    known = [count for count in counts if count is not None]
+    return replace(
+        last,
+        text="".join(completion.text for completion in rounds),
+        reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
+        tokens=_all_tokens(rounds),
+        usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
+    )
 
 
 def generate_rounds(
@@ -280,6 +286,7 @@ def generate_rounds(
         completion = generate(client, target, asked, how)
         yield completion
         written += completion.text
+        # An empty round would be repeated until the rounds are used up.
         if not completion.text or not _is_cut(completion, limit, target.where):
             return
 
@@ -298,19 +305,6 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
         return f"{prompt}{written}", options
     messages = [message("user", prompt)] if isinstance(prompt, str) else [*prompt]
     return [*messages, message("assistant", written)], replace(options, extra={**options.extra, **_OPEN_LAST_MESSAGE})
-
-
-def _joined(rounds: Sequence[Completion]) -> Completion:
-    first, last = rounds[0], rounds[-1]
-    counts = [output_tokens(completion) for completion in rounds]
-    known = [count for count in counts if count is not None]
-    return replace(
-        last,
-        text="".join(completion.text for completion in rounds),
-        reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
-        tokens=_all_tokens(rounds),
-        usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
-    )
 
 
 def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:

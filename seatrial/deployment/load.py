@@ -101,10 +101,12 @@ def find_deployments(
         except SeatrialError as error:
             problems += error.problems
             continue
+        # Its account is nobody's on the real AWS, so it has to be selected by name.
         if place.is_embedded:
             left_out.append(f"{name} (embedded AWS) is skipped; select it with -c environment={name}")
             continue
         required = place.promotion.required
+        # Where a promotion is required, a missing lock is no choice of the spec's owner: it awaits one, and is told.
         locked = [file for file, known in locks.items() if name in known or required]
         found = _load(locked, environments, name, templates=templates)
         deployments += found.deployments
@@ -177,9 +179,10 @@ def _load(
     awaiting: list[LoadedSpec] = []
     problems: list[Finding] = []
     files = tuple(files)
-    hosted = _hosted_in(files, environment)
+    hosted = hosts(files[0].parent, environment) if files else {}
     hosting = {file for others in hosted.values() for file in others}
     for file in files:
+        # A guest is part of its host's stack; one that hosts others itself is a mistake, which is told below.
         if not asked and file.stem in hosted and file not in hosting:
             continue
         try:
@@ -201,16 +204,17 @@ def _load(
     return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(problems))
 
 
-def _hosted_in(files: Sequence[Path], environment: str) -> Mapping[str, tuple[Path, ...]]:
-    """Return the models that other specs of the same folder host."""
-    return hosts(files[0].parent, environment) if files else {}
-
-
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield what is wrong with the names of one environment's deployments, by the specs' files."""
     yield from _same_names(deployments)
     yield from _same_endpoints(deployments)
-    yield from _long_names(deployments)
+    for file, deployment in deployments.items():
+        # The spec's own name fits; a later generation adds a suffix to it, which only the lock knows.
+        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
+        if over > 0:
+            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
+            hint = "give the endpoint, or its environment, a shorter name"
+            yield Finding("SEA107", Place.at(file.as_posix(), "name"), message, hint)
     yield from _service_names(deployments)
 
 
@@ -292,6 +296,7 @@ def deployment_of(
     guests = read_guests(loaded, plan)
     variants = tuple(read_variants(loaded))
     packing = packing_of(loaded, plan, guests) if guests else None
+    # The lock was checked by itself; what guests and variants add can break a rail only here, where they are known.
     if problems := created_problems(plan, loaded, beside_of(variants, guests, packing)):
         raise SpecError(problems)
     return replace(
@@ -362,6 +367,7 @@ def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
     for path, name in asked:
         if name is None or name in seen:
             continue
+        # A variant and the shadow may run the same spec: it is loaded once, as its deployment is the same.
         seen.add(name)
         file = loaded.path.parent / f"{name}.yaml"
         if not file.is_file():
@@ -386,16 +392,6 @@ def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
 
 
 _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
-
-
-def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
-    """Yield each endpoint whose component's name has become too long by its generation."""
-    for file, deployment in deployments.items():
-        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
-        if over > 0:
-            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
-            hint = "give the endpoint, or its environment, a shorter name"
-            yield Finding("SEA107", Place.at(file.as_posix(), "name"), message, hint)
 
 
 def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:

@@ -44,8 +44,8 @@ State: TypeAlias = Literal["published", "not published", "changed", "published w
 SOURCE_SUFFIX: Final = ".source.json"
 MADE_FROM, PLANS = "MadeFrom", "Plans"
 """The members of such a file: what the template's digest is of, and the whole plans, whose digests that holds."""
+# Fields of an environment that no template of a product depends on.
 _NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "trial_schedule", "vending"}
-"""Fields of an environment that no template of a product depends on."""
 _RULE: Final = "SEA487"
 
 
@@ -128,6 +128,7 @@ def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
     """
     metadata = template.get("Metadata")
     given = dict(metadata) if isinstance(metadata, dict) else {}
+    # The digest is of the template with its source but without itself: so an edit of either is seen.
     whole = {**template, "Metadata": {**given, SECTION: {MADE_FROM: source}}}
     return {**whole, "Metadata": {**given, SECTION: {MADE_FROM: source, TEMPLATE: digest(_canonical(whole))}}}
 
@@ -299,6 +300,7 @@ def forbidden_version(loaded: LoadedProduct, environment: str, offered: OfferedV
         environment: Where the version is offered.
         offered: The version.
     """
+    # All sizes have the same environment: any of them has its rails.
     place = next(iter(loaded.sizes_in(environment).values()))
     if place.environment.guard_rails == GuardRails() and not place.environment.network.isolated:
         return
@@ -326,7 +328,9 @@ def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -
         _NotJudgedError: It can't be told.
     """
     for size, endpoint, plan in _sizes(offered):
+        # A published size has no file with lines any more, so that each finding is placed at the product.
         document = Document(loaded.path.as_posix(), {}, {}, {})
+        # What was read beside today's spec is not what the version was made from.
         spec = replace(place, endpoint=endpoint, document=document, config_file=None, calibration_json=None)
         if runs_others(spec):
             raise _NotJudgedError(f"size {size} runs other specs")
@@ -343,6 +347,7 @@ def _sizes(offered: OfferedVersion) -> Iterator[tuple[str, EndpointSpec, Plan]]:
     try:
         document = json.loads(read_text(offered.source))
         source, plans = document[MADE_FROM], document[PLANS]
+        # The file lies beside the template, where anybody may edit it; the template's seal has its digest.
         if _digest(source) != offered.made_from:
             raise _NotJudgedError(f"{offered.source.as_posix()} is not what its template was made from")
         for each in source["sizes"]:

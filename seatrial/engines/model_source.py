@@ -54,6 +54,7 @@ def model_source(loaded: LoadedSpec) -> ModelSource:
         RenderError: SEA366 for a JumpStart id whose artifact is not known.
     """
     model = loaded.endpoint.model
+    # First of all: `s3_uri` beside a package only names what the role may read, and is not mounted.
     if model.model_package_arn is not None:
         return ModelSource(MOUNT, None, None, {}, is_packaged=True)
     if model.s3_uri is not None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engine_versions import DialectName, EngineName
     from seatrial_base.findings import Finding
-    from seatrial_lint.engines.engine_options import OptionValue
 
 
 FIELD = ("serving", "code")
@@ -73,11 +72,18 @@ def render_plan(
     if problems:
         raise RenderError(problems)
     source = model_source(loaded)
-    _refuse_short_prefill(loaded, plan)
+    longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
+    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
+        message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
+        path = ("serving", "overrides", "max_num_batched_tokens")
+        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
+    # Mounted weights fill the model's folder, where a packaged file would lie.
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
     own = templates or _project_templates(loaded)
     rendered = _rendered(loaded, plan, source, form, own)
     if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
+        # Seatrial's own options were judged with the spec; only what the team's templates add or change is left to
+        # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
         if problems := list(
@@ -151,18 +157,11 @@ def _placed(loaded: LoadedSpec, problem: Finding) -> Finding:
     return placed if " and " not in problem.field else replace(placed, message=f"{problem.field}: {problem.message}")
 
 
-def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
-    longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
-    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
-        message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
-        path = ("serving", "overrides", "max_num_batched_tokens")
-        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
-
-
 def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
     engine = _engine(plan)
     where = f"serving configuration of {loaded.endpoint.name}"
     texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}
+    # A template of the repository may write what no field of the spec holds, which the reader has searched.
     refuse_credentials({**rendered.files, **texts}, where=where)
     refuse_replaced(texts, where=where)
     return RenderedConfig(
@@ -265,14 +264,12 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
             **_features(overrides),
             **_parsers(loaded, plan),
-            "extra": {name: _option_text(value) for name, value in overrides.extra.items()},
+            "extra": {
+                name: (str(value).lower() if isinstance(value, bool) else str(value))
+                for name, value in overrides.extra.items()
+            },
         }
     )
-
-
-def _option_text(value: OptionValue) -> str:
-    """Write a value of a spec as engines read it: booleans in lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
@@ -339,6 +336,7 @@ def code_files(loaded: LoadedSpec) -> dict[str, str]:
     name = loaded.endpoint.serving.code
     if name is None:
         return {}
+    # A folder of another repository is not even listed.
     if away := list(_away_problems(loaded, name)):
         raise RenderError(away)
     folder = loaded.path.parent / name
@@ -352,6 +350,7 @@ def code_files(loaded: LoadedSpec) -> dict[str, str]:
 def _paths(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*") if kind_in_repository(folder) == "folder" else ():
         parts = path.relative_to(folder).parts
+        # Hidden files are a tool's or hold secrets (.git, .env): they are left out without a word, not refused.
         left_out = any(part.startswith(".") or part == _LEFT_OUT for part in parts)
         if not left_out and (path.is_symlink() or not path.is_dir()):
             yield path
@@ -407,20 +406,17 @@ def _content_problem(path: Path) -> _Wrong | None:
         return "SEA368", "is a link to a folder", "copy the folder to its place"
     if not path.is_file():
         return "SEA368", "is not a file", "remove it"
+    # It is counted with the total above, which tells of it: reading it would cost its size in memory.
     if path.stat().st_size > MOST_BYTES:
         return None
     if not _is_text(path):
         return "SEA368", "is not UTF-8 text", "package text files only"
-    held = _held(path.read_text(encoding="utf-8"))
-    return ("SEA369", f"contains {held}", _MEND) if held else None
-
-
-def _held(text: str) -> str:
-    """Return which credentials a text seems to hold, and on which lines; empty for none."""
+    text = path.read_text(encoding="utf-8")
     ends = [found.start() for found in re.finditer("\n", text)]
     found = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
     kinds = groupby(found, key=lambda one: one[0])
-    return "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
+    held = "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
+    return ("SEA369", f"contains {held}", _MEND) if held else None
 
 
 def _is_text(path: Path) -> bool:

@@ -107,6 +107,7 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
         old: The plan that was locked, as it was written; another release may have had other fields.
         new: The plan now.
     """
+    # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
     lines = [f"{one.field}: {one.old} -> {one.new}" for one in decision_changes(old, written)]
     if lines:

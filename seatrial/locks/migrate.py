@@ -145,8 +145,8 @@ def _to_3(document: PlanDocument) -> tuple[PlanDocument, str, str]:
     return {**document, "trial_update": update, "schema_version": "3"}, "3", "trial_update: candidate"
 
 
+# What brings a plan of a schema to a later one: the plan, its schema, and what was done.
 _STEPS: Mapping[str, Callable[[PlanDocument], tuple[PlanDocument, str, str]]] = MappingProxyType({"2": _to_3})
-"""What brings a plan of a schema to a later one: the plan, its schema, and what was done."""
 _RESTORE = "restore the committed lock, or plan again"
 _PLAN_AGAIN = "plan again with this release"
 

@@ -100,6 +100,7 @@ def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
     """
     image = locked.get("image") if locked is not None else None
     value = image.get("value") if isinstance(image, dict) else None
+    # A digest that the spec itself writes is kept as it is.
     if not isinstance(value, dict) or image_digest(plan.image.value.uri) is not None:
         return plan
     before, now = Image.model_validate(value), plan.image.value

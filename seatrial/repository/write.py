@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 GIT_FOLDER: Final = ".git"
+# What belongs to the team once there is anything of it: no example is added to a repository in use.
 _OWN: Final = ("endpoints/", "environments/")
-"""What belongs to the team once there is anything of it: no example is added to a repository in use."""
 LONGEST_SESSION_S: Final = 12 * 3600
 """IAM user guide, MaxSessionDuration."""
 LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}

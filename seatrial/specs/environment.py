@@ -270,6 +270,7 @@ def tag_problems(document: Document) -> Iterator[Finding]:
 
 def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
+    # A tag of both is one: the endpoint's value replaces the environment's.
     count = len({**environment.tags, **endpoint.tags})
     if count > MOST_TAGS:
         message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} beside seatrial:environment"

@@ -219,6 +219,10 @@ _ONLY_SINGLE = tuple(f"hosting.{name}" for name in ("asynchronous", "data_captur
 _PREFIX_AWARE = is_value("hosting.routing.strategy", "prefix_aware")
 _LORA = "serving.overrides.lora"
 
+# Field, its value (None for any), why a stack can't have it, and what to do.
+# Read on 2026-11-25: botocore 1.44.8, which has all three (CreateInferenceRouter, KV_AWARE, AcceleratorPartitionType);
+# the resource schemas of cfn-lint and aws-cdk-lib 2.275.0, which have none. A change that CloudFormation does not know
+# of would be undone by its next update, so no custom resource makes them.
 _NOT_IN_CLOUDFORMATION: tuple[tuple[str, str | None, str, str], ...] = (
     (
         "hosting.routing.strategy",
@@ -239,12 +243,6 @@ _NOT_IN_CLOUDFORMATION: tuple[tuple[str, str | None, str, str], ...] = (
         "remove it; hosting.router splits requests by a function, and the alias follows the endpoint",
     ),
 )
-"""Field, its value (None for any), why a stack can't have it, and what to do.
-
-Read on 2026-11-25: botocore 1.44.8, which has all three (CreateInferenceRouter, KV_AWARE, AcceleratorPartitionType);
-the resource schemas of cfn-lint and aws-cdk-lib 2.275.0, which have none. A change that CloudFormation does not know of
-would be undone by its next update, so no custom resource makes them.
-"""
 
 
 def _not_in_cloudformation(fields: Fields) -> Iterator[Finding]:

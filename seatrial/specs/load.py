@@ -183,9 +183,11 @@ def load_source(
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
+    # Alone: in a newer schema, whatever else seems wrong may be right.
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
     problems = [*file_problems(source)]
+    # A default only where there is no environment at all: next to others, a missing file is a mistake.
     region = None if environment_names(environments) else default_region
     problems += _unknown_overrides(source, environments) if region is None else ()
     place, place_document, found = _read_environment(environments, environment, region)
@@ -196,8 +198,10 @@ def load_source(
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
+    # The longest conversation is computed, which takes values that are all right.
     if endpoint is not None and not problems:
         problems += too_long_conversations(endpoint, dataset, document)
+    # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
     endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
@@ -210,6 +214,7 @@ def load_source(
         raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
+    # Last, so that rails and rules see the spec as it is written, not as the laptop shortens it.
     here = local_spec(endpoint, dataset, document) if place.is_embedded else LocalSpec(endpoint, dataset, ())
     return LoadedSpec(
         path,
@@ -450,6 +455,7 @@ def source_problems(environments: Path, known: tuple[str, ...], name: str, docum
 
 def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> list[str]:
     """Return an environment with its source, the source's source and so on, up to the first that stands there twice."""
+    # Ends at a repeated name too: a cycle that does not hold the first one is told at its own environments.
     while order[-1] not in order[:-1]:
         file = environments / f"{order[-1]}.yaml"
         before = merge_environment(read_source(file), None).value(*_SOURCE)

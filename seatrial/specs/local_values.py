@@ -108,6 +108,7 @@ def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> 
     asked = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
     values = _changed(asked, document)
     local = _with_all(endpoint, values)
+    # The trial's levels follow from the load that the laptop has, so they are taken of the changed spec.
     trial = _changed(_trial(local, document), document)
     shortened = dataset if shorter.is_nothing else replace(dataset, pairs=pairs, delays_s=_short(dataset.delays_s))
     return LocalSpec(_with_all(local, trial), shortened, (*values, *trial))
@@ -123,6 +124,7 @@ class _Shorter:
     @classmethod
     def of(cls, endpoint: EndpointSpec, document: Document) -> _Shorter:
         workload = endpoint.workload
+        # A file that is written for the laptop is meant as it is; another one is shortened pair by pair.
         if _is_set(document, ("workload", "dataset")):
             return cls(1.0, 1.0)
         prompts_set = _is_set(document, ("workload", "input_tokens"))
@@ -152,6 +154,7 @@ def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterat
     means = shorter.prompt(asked.input_tokens), shorter.answer(asked.output_tokens)
     prompt, answer = _means(pairs) if pairs else means
     yield LocalValue(("workload", "input_tokens"), asked.input_tokens, prompt)
+    # A shorter mean with the old deviation would be no distribution.
     deviation = int(asked.input_tokens_stddev * shorter.input) if shorter.input < 1 else asked.input_tokens_stddev
     yield LocalValue(("workload", "input_tokens_stddev"), asked.input_tokens_stddev, deviation)
     yield LocalValue(("workload", "output_tokens"), asked.output_tokens, answer)
@@ -165,6 +168,7 @@ def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterat
     delay_s = min(asked.turn_delay_s, MOST_TURN_DELAY_S)
     yield LocalValue(("workload", "turn_delay_s"), asked.turn_delay_s, delay_s)
     if asked.turn_delay_stddev_s:
+        # Scaled with the mean, for the same reason.
         deviation_s = asked.turn_delay_stddev_s * delay_s / asked.turn_delay_s
         yield LocalValue(("workload", "turn_delay_stddev_s"), asked.turn_delay_stddev_s, deviation_s)
     yield from _load(endpoint)
@@ -232,6 +236,7 @@ def _changed(values: Iterator[LocalValue] | Sequence[LocalValue], document: Docu
 
 def _is_set(document: Document, path: tuple[str, ...]) -> bool:
     """Tell whether a value is written for this environment."""
+    # What the base of a spec says is meant for real hardware; only an override of this environment is for the laptop.
     return document.value(*path) is not None and document.origin(path)[0] == OVERRIDES
 
 

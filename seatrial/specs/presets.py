@@ -124,14 +124,13 @@ def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
             "overrides": {"tensor_parallel_degree": preset.tensor_parallel_degree},
         },
     }
-    recipe = [_entry(entry.model_dump(mode="json", exclude_unset=True, exclude_none=True)) for entry in _recipe(preset)]
+    recipe = [
+        _entry(entry.model_dump(mode="json", exclude_unset=True, exclude_none=True))
+        for entry in parse_recipe(preset.recipe)
+    ]
     document |= {"optimization": recipe} if recipe else {}
     head = f"# Preset {preset.name}: {preset.provenance} ({preset.source}).\n"
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=200)
-
-
-def _recipe(preset: Preset) -> tuple[FrozenModel, ...]:
-    return parse_recipe(preset.recipe)
 
 
 def _entry(written: dict[str, object]) -> object:
@@ -158,20 +157,17 @@ def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced"
     """
     try:
         with changing(path):
-            return _put(path, preset)
+            # Within the lock: between reading and writing another command may add a preset.
+            before = read_team_presets(path)
+            same = next((each for each in before if each.name == preset.name), None)
+            if same == preset:
+                return "unchanged"
+            kept = [each for each in before if each.name != preset.name]
+            write_whole(path, presets_text([*kept, preset]))
+            return "added" if same is None else "replaced"
     except OSError as error:
         message = f"the presets can't be written: {error.strerror}"
         raise SpecError.of("SEA251", message, where=path.as_posix()) from error
-
-
-def _put(path: Path, preset: Preset) -> Literal["added", "replaced", "unchanged"]:
-    before = read_team_presets(path)
-    same = next((each for each in before if each.name == preset.name), None)
-    if same == preset:
-        return "unchanged"
-    kept = [each for each in before if each.name != preset.name]
-    write_whole(path, presets_text([*kept, preset]))
-    return "added" if same is None else "replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +217,11 @@ def spec_text(asked: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) ->
 def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
-    yield from _model(asked, name)
+    if asked.hub_id is not None:
+        yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
+    if asked.config_file is not None:
+        yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
+        yield _commented(f"  config_file: {json.dumps(asked.config_file)}", "of the weights, relative to this file")
     yield "workload:"
     yield _commented(f"  input_tokens: {asked.input_tokens}", "mean length of a prompt")
     yield _commented(f"  output_tokens: {asked.output_tokens}", "mean length of an answer")
@@ -237,14 +237,6 @@ def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield "scaling:"
     yield "  min_copies: 1"
     yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
-
-
-def _model(asked: ModelLoad, name: str) -> Iterator[str]:
-    if asked.hub_id is not None:
-        yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
-    if asked.config_file is not None:
-        yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
-        yield _commented(f"  config_file: {json.dumps(asked.config_file)}", "of the weights, relative to this file")
 
 
 def _slo(asked: ModelLoad) -> Iterator[str]:

@@ -82,6 +82,7 @@ def parse_recipe(text: str) -> Recipe:
         return ()
     problems: list[Finding] = []
     found: list[OptimizationSpec] = []
+    # One by one, so that each wrong optimization is told, not the first alone.
     for part in text.split("+"):
         problems += [_repeated(text, part, name) for name in _twice(part)]
         try:
@@ -230,8 +231,12 @@ def expanded(endpoint: EndpointSpec) -> EndpointSpec:
         elif isinstance(settings, PrefixCache):
             endpoint = _with_prefix_cache(endpoint, settings)
         elif isinstance(settings, Compilation):
-            endpoint = _with_compiler(endpoint, settings)
+            # For AWS Neuron the instance types decide between the images; nothing else says TensorRT-LLM.
+            endpoint = (
+                _with_serving(endpoint, engine="lmi", backend="trtllm") if settings.target == "trtllm" else endpoint
+            )
         else:
+            # e5m2 is FP8 as well: who wrote it keeps it.
             kept = endpoint.serving.overrides.kv_cache_dtype
             endpoint = _with_overrides(endpoint, kv_cache_dtype=kept if kept == "fp8_e5m2" else "fp8_e4m3")
     return endpoint
@@ -301,6 +306,7 @@ def _with_weights(endpoint: EndpointSpec, name: str, settings: QuantizedWeights)
 def _with_checkpoint(model: ModelSpec, checkpoint: str, revision: str | None) -> ModelSpec:
     """Return the model with other weights: its shape and its licence stay those of the base model."""
     base = model.hub_id or model.jumpstart_id
+    # A checkpoint's own name may be unknown: its shape is looked up by the base model's, unless the spec describes it.
     described = model.architecture or model.config_file or model.shape
     in_s3 = checkpoint.startswith("s3://")
     source = {"hub_id": None if in_s3 else checkpoint, "s3_uri": s3_prefix(checkpoint) if in_s3 else None}
@@ -347,11 +353,6 @@ def _with_prefix_cache(endpoint: EndpointSpec, settings: PrefixCache) -> Endpoin
         return changed
     workload = endpoint.workload.model_copy(update={"prefix_hit_rate": settings.hit_rate})
     return changed.model_copy(update={"workload": workload})
-
-
-def _with_compiler(endpoint: EndpointSpec, settings: Compilation) -> EndpointSpec:
-    """Fix LMI's backend for TensorRT-LLM; for AWS Neuron the instance types decide between the images."""
-    return _with_serving(endpoint, engine="lmi", backend="trtllm") if settings.target == "trtllm" else endpoint
 
 
 def recipe_problems(document: Document) -> Iterator[Finding]:

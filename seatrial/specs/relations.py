@@ -257,7 +257,9 @@ def broken_rules(rules: Iterable[Rule], document: Document, model: type[BaseMode
         document: The document.
         model: Its model.
     """
+    # Made once for all rules: it validates the document.
     fields = Fields(document, model)
     for rule in rules:
+        # What has a finding of its own is not compared: a second one about it would only repeat the first.
         with suppress(UnknownValueError):
             yield from rule(fields)

@@ -138,6 +138,7 @@ def _schedule(
         hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
         yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
     known = available_timezones()
+    # Where the system has no time zones and Python no tzdata, none is known: then nothing is refused.
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
@@ -201,6 +202,7 @@ def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
 
     `None` when there is none, as always with a single copy: the service then starts as many new copies as old ones run.
     """
+    # The least batch that is valid at the most copies has to be valid at the fewest too.
     batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
     return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
 

@@ -164,6 +164,7 @@ def hosts(folder: Path, environment: str) -> Mapping[str, tuple[Path, ...]]:
 
 def _guests(file: Path, environment: str) -> Iterator[str]:
     try:
+        # A search in the text is quicker than reading YAML, and a folder may have many specs.
         if _FIELD not in read_text(file):
             return
         named = merge_environment(read_source(file), environment).value("hosting", _FIELD)

@@ -91,6 +91,7 @@ def _other_means(endpoint: EndpointSpec, dataset: Dataset, document: Document) -
             hint = f"write {name}: {round(theirs)}"
             problems.append(document.problem(("workload", name), "SEA108", message, hint))
     fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
+    # A file of conversations has turns whose prompts hold the earlier ones: `too_long_conversations` tells of those.
     if fixed is not None and lengths.longest > fixed and not dataset.turns:
         message = f"max_model_len {fixed:,} is below the dataset's longest request, {lengths.longest:,} tokens"
         path = ("workload", "max_model_len")

@@ -32,8 +32,8 @@ Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
 _PARSER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _NO_JSON = {"timestamp": "YAML reads it as a date", "binary": "it is written as binary data"}
+# What may stand in a text of several lines and of any language: breaks, spaces, joiners.
 _PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
-"""What may stand in a text of several lines and of any language: breaks, spaces, joiners."""
 _HINT = "type the text again: it may have been copied with it"
 SPEC_SCHEMA = 1
 UPGRADE = "a newer release of Seatrial wrote it: upgrade Seatrial"
@@ -97,6 +97,7 @@ def parse_source(text: str, name: str) -> YamlSource:
         return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
+    # The others walk the whole tree, which has no end where an alias refers to its own parent.
     problems = tuple(_endless(root, name)) or (*_non_string_keys(root, name), *_unlike_their_form(root, name))
     return YamlSource(name, {}, {}, problems) if problems else _constructed(root, text, name)
 
@@ -173,8 +174,8 @@ _OTHER_BASES = (
     (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"), "in base 60"),
     (re.compile(r"[-+]?0o?[0-7_]*[1-7][0-7_]*"), "in base 8"),
 )
+# Characters; a computer's numbers have at most 20 digits, and Python refuses to read 4,301 of them.
 _LONGEST_NUMBER = 100
-"""Characters; a computer's numbers have at most 20 digits, and Python refuses to read 4,301 of them."""
 
 
 def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
@@ -498,6 +499,7 @@ def overlay(
         elif isinstance(old, dict) and isinstance(value, dict):
             merged[key] = overlay(old, value, (*path, key), (*written, key), origins)
         else:
+            # A list or a text replaces the whole: places within the old value would be wrong lines.
             merged[key] = value
             _forget(origins, (*path, key))
     return merged
@@ -550,7 +552,11 @@ def file_problems(source: YamlSource) -> Iterator[Finding]:
 
     That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
     """
-    yield from _name_problems(source.path)
+    # The name is repeated in comments of CI, in reports and commands: other signs would end what they are written into.
+    name = source.path.rpartition("/")[2]
+    if name and not _FILE_NAME.fullmatch(name):
+        hint = "rename the file: letters, digits, blanks and . , _ - + @ = ( ) are taken"
+        yield Finding("SEA107", Place.at(source.path), "the name of the file holds other signs than names have", hint)
     yield from source.problems
     yield from secret_problems(source)
     yield from character_problems(source)
@@ -558,14 +564,6 @@ def file_problems(source: YamlSource) -> Iterator[Finding]:
 
 
 _FILE_NAME = re.compile(r"[\w .,+@=()-]+")
-
-
-def _name_problems(path: str) -> Iterator[Finding]:
-    """Yield that a file's name is none: it stands in comments, reports and commands, as others wrote it."""
-    name = path.rpartition("/")[2]
-    if name and not _FILE_NAME.fullmatch(name):
-        hint = "rename the file: letters, digits, blanks and . , _ - + @ = ( ) are taken"
-        yield Finding("SEA107", Place.at(path), "the name of the file holds other signs than names have", hint)
 
 
 def secret_values(source: YamlSource) -> tuple[str, ...]:

@@ -83,17 +83,13 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     writer = _Writer(loaded, environment, tuple(deployments))
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
-    _check(text, loaded)
-    return text
-
-
-def _check(text: str, loaded: LoadedProduct) -> None:
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
     for what, found, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
         if found > most:
             hint = "make two products of it"
             where = loaded.path.as_posix()
             raise SpecError.of("SEA496", f"the template has {found:,} {what}, at most {most:,}", where=where, hint=hint)
+    return text
 
 
 def _synthesized(
@@ -144,7 +140,20 @@ class _Writer:
                     resources[logical_id] = resource
         resources["Alias"] = self._alias(aliases)
         if product.parameters.alarm_email:
-            resources[_TOPIC] = self._topic()
+            resources[_TOPIC] = {
+                "Type": "AWS::SNS::Topic",
+                "Condition": _HAS_EMAIL,
+                "Properties": {
+                    "TopicName": _joined(f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-alarms"),
+                    "Subscription": [{"Protocol": "email", "Endpoint": {"Ref": ALARM_EMAIL}}],
+                    "Tags": [
+                        {"Key": ENVIRONMENT_TAG, "Value": self.environment},
+                        {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
+                        {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
+                        {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
+                    ],
+                },
+            }
         return {
             "AWSTemplateFormatVersion": "2010-09-09",
             "Description": f"{product.description} ({product.name} {product.version}, {self.environment})",
@@ -206,6 +215,8 @@ class _Writer:
         found = _ALARM.fullmatch(logical_id)
         if found is None:
             raise TypeError(f"not the ID of an alarm: {logical_id}")
+        # Logical IDs of sizes differ, names are the account's: with the size in it, two alarms are not one while sizes
+        # change.
         name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{found['generation']}{found['kind']}"
         if not found["kind"].startswith(ON_CALL):
             return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
@@ -222,22 +233,6 @@ class _Writer:
         if chosen.alarm_topic:
             told = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if told is None else told]}
         return told
-
-    def _topic(self) -> Section:
-        return {
-            "Type": "AWS::SNS::Topic",
-            "Condition": _HAS_EMAIL,
-            "Properties": {
-                "TopicName": _joined(f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-alarms"),
-                "Subscription": [{"Protocol": "email", "Endpoint": {"Ref": ALARM_EMAIL}}],
-                "Tags": [
-                    {"Key": ENVIRONMENT_TAG, "Value": self.environment},
-                    {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
-                    {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
-                    {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
-                ],
-            },
-        }
 
     def _alias(self, aliases: Mapping[str, Section]) -> Section:
         """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
@@ -275,6 +270,7 @@ class _Writer:
         *others, last = self.sizes
         chosen = values[last]
         for size in reversed(others):
+            # Equal values need no condition: the template stays small, and its diff shows what differs.
             if values[size] != chosen:
                 chosen = {"Fn::If": [_condition(size), values[size], chosen]}
         return chosen

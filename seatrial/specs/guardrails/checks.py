@@ -25,7 +25,7 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial.specs.endpoint import EndpointSpec, ModelSpec
+    from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
@@ -102,14 +102,12 @@ def template_rail_problems(
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
+# Revisions that are the owner's: a commit, a tag, a branch.
+# The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
+# (huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
+# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the
+# same repository: a hash can't be told from one of the owner's without asking the hub.
 _OWN = re.compile(r"(refs/(heads|tags)/([\w+-][\w.+-]*/)*)?[\w+-][\w.+-]*", re.ASCII)
-"""Revisions that are the owner's: a commit, a tag, a branch.
-
-The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
-(huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
-(gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the same
-repository: a hash can't be told from one of the owner's without asking the hub.
-"""
 
 
 def _is_own(named: str, models: Iterable[str]) -> bool:
@@ -230,7 +228,10 @@ class _Rails:
         allowed, model = self._rails.licences, self._endpoint.model
         if allowed is None:
             return
-        path, name = _source(model)
+        # A package goes before `s3_uri`, which then only names what its role may read.
+        fields = ("hub_id", "jumpstart_id", "model_package_arn", "s3_uri")
+        field = next(field for field in fields if getattr(model, field) is not None or field == "s3_uri")
+        path, name = ("model", field), str(getattr(model, field) or "")
         yield from self._licence(path, name, licence_of(name) or model.licence, allowed)
         for each in self._things:
             if each.name is not None and each.kind in ("draft", "option"):
@@ -260,7 +261,10 @@ class _Rails:
         allowed, package = rails.images or (), self._endpoint.model.model_package_arn
         if rails == GuardRails():
             return
-        known = _published(environment.region, rails.engines)
+        registry = images.registry(environment.region)
+        found = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
+        known = frozenset(f"{registry}/{name}" for name in found) if registry else frozenset()
+        # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
             repository = image_repository_uri(uri)
@@ -391,17 +395,3 @@ def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
         (("hosting", "shadow", "image"), hosting.shadow.image if hosting.shadow else None),
     )
     return ((path, uri) for path, uri in named if uri is not None)
-
-
-def _published(region: str, engines: Iterable[EngineName] | None) -> frozenset[str]:
-    """Return the repositories in a region that AWS publishes some engines in; of all engines by default."""
-    registry = images.registry(region)
-    found = (name for engine in engines or get_args(EngineName) for name in images.repositories(engine))
-    return frozenset(f"{registry}/{name}" for name in found) if registry else frozenset()
-
-
-def _source(model: ModelSpec) -> tuple[FieldPath, str]:
-    """Return what names the model's licence: its hub id or JumpStart id, else the place of its weights."""
-    fields = ("hub_id", "jumpstart_id", "model_package_arn", "s3_uri")
-    field = next(field for field in fields if getattr(model, field) is not None or field == "s3_uri")
-    return ("model", field), str(getattr(model, field) or "")

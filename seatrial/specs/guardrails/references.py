@@ -29,10 +29,10 @@ EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
 _METHODS = frozenset({"method", "quant_method", "rope_type", "type"})  # of JSON options: words, no names of models
+# Options and members that name code, whatever the engine calls the rest of them.
 _OF_CODE = re.compile(
     r"(^|_)(plugins?|modules?|cls|class(es)?|handlers?|scripts?|entrypoint|middlewares?|hooks?|callbacks?|factory)(_|$)"
 )
-"""Options and members that name code, whatever the engine calls the rest of them."""
 _LONGEST = 8_192  # characters of a value that is judged: each of its words is held against each pattern
 _LISTED = re.compile(r"[\s,;|]+")
 _MODULE = re.compile(r"[A-Za-z_]\w*([.:][A-Za-z_]\w*)+")  # `package.Class`, `package:function`, `file.py`
@@ -74,7 +74,12 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
     if draft is not None and draft.model is not None and not draft.model.startswith("/"):
         path = ("serving", "overrides", "speculative_decoding", "model")
         yield LoadedThing(path, "draft", draft.model, licence=licence_of(draft.model))
-    yield from _adapters(endpoint)
+    lora = endpoint.serving.overrides.lora
+    for index, adapter in enumerate((lora.adapters if lora is not None else None) or ()):
+        if not adapter.path.startswith("/"):
+            yield LoadedThing(("serving", "overrides", "lora", "adapters", index, "path"), "adapter", adapter.path)
+    for index, component in enumerate(endpoint.serving.adapters):
+        yield LoadedThing(("serving", "adapters", index, "s3_uri"), "adapter", component.s3_uri)
     if endpoint.serving.code is not None:
         yield LoadedThing(("serving", "code"), "code", None, "code loads what it likes")
     for name, value in endpoint.serving.overrides.extra.items():
@@ -111,15 +116,6 @@ def _recipe(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
             yield LoadedThing((*path, "job", "training_data_s3_uri"), "data", entry.job.training_data_s3_uri)
 
 
-def _adapters(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
-    lora = endpoint.serving.overrides.lora
-    for index, adapter in enumerate((lora.adapters if lora is not None else None) or ()):
-        if not adapter.path.startswith("/"):
-            yield LoadedThing(("serving", "overrides", "lora", "adapters", index, "path"), "adapter", adapter.path)
-    for index, component in enumerate(endpoint.serving.adapters):
-        yield LoadedThing(("serving", "adapters", index, "s3_uri"), "adapter", component.s3_uri)
-
-
 def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator[LoadedThing]:
     """Yield what an option of an engine loads; nothing where it is known to load nothing, or is a number.
 
@@ -144,6 +140,7 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
         return
     is_configuration = what == "a configuration that may name a model"
     members: object = value
+    # Any option may be given JSON: an engine that reads it would load what a member names.
     if is_configuration or value.lstrip()[:1] in ("{", "["):
         try:
             members = json.loads(value)
@@ -372,6 +369,7 @@ def _fleets(
             continue
         source, planned = sources[variant.spec]
         asked = planned.instance_count if variant.instance_count is None else variant.instance_count
+        # A shadow is not scaled: it gets copies of requests, and its count is fixed.
         most = asked if variant is shadow else max(asked, scaled)
         yield InstanceFleet(
             path=path, types=_types(source.hosting, planned), copies=most, instances=most, updating=2 * most
