@@ -24,17 +24,17 @@ class Identity(Protocol):
 class Quotas(Protocol):
     """Service Quotas."""
 
-    def list_service_quotas(self, **asked: str) -> Mapping[str, object]:
+    def list_service_quotas(self, **filters: str) -> Mapping[str, object]:
         """Return a page of the quotas that were set for the account."""
 
-    def list_aws_default_service_quotas(self, **asked: str) -> Mapping[str, object]:
+    def list_aws_default_service_quotas(self, **filters: str) -> Mapping[str, object]:
         """Return a page of the quotas that every account has."""
 
 
 class Endpoints(Protocol):
     """SageMaker."""
 
-    def list_endpoints(self, **asked: str) -> Mapping[str, object]:
+    def list_endpoints(self, **filters: str) -> Mapping[str, object]:
         """Return a page of the endpoints."""
 
     def describe_endpoint(self, *, EndpointName: str) -> Mapping[str, object]:  # noqa: N803 (the service's words)
@@ -92,7 +92,7 @@ class Functions(Protocol):
 class RaisedAlarms(Protocol):
     """The alarms that are raised."""
 
-    def describe_alarms(self, **asked: str) -> Mapping[str, object]:
+    def describe_alarms(self, **filters: str) -> Mapping[str, object]:
         """Return alarms."""
 
 

@@ -57,10 +57,10 @@ def read_address(uri: str) -> ImageAddress:
     Raises:
         SeatrialError: SEA350 when the address is none of Amazon ECR.
     """
-    found = _ADDRESS.match(uri)
-    if found is None:
+    match = _ADDRESS.match(uri)
+    if match is None:
         raise SeatrialError.of("SEA350", "not an Amazon ECR address", where=uri)
-    return ImageAddress(**found.groupdict())
+    return ImageAddress(**match.groupdict())
 
 
 def read_digest(uri: str, tag: str, registry: Registry) -> str:
@@ -88,8 +88,8 @@ def read_digest(uri: str, tag: str, registry: Registry) -> str:
                 acceptedMediaTypes=list(_MEDIA_TYPES),
             )
     except ClientError as error:
-        told = error.response["Error"]
-        raise _refusal(told.get("Code", ""), told.get("Message", ""), where) from error
+        detail = error.response["Error"]
+        raise _refusal(detail.get("Code", ""), detail.get("Message", ""), where) from error
     for image in answer.get("images", ()):
         identity = image.get("imageId")
         if isinstance(identity, dict) and isinstance(digest := identity.get("imageDigest"), str):

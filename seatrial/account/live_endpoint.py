@@ -128,8 +128,8 @@ def read_tags(what: str, arn: str, reader: AwsReader) -> dict[str, str]:
         arn: Its ARN.
         reader: The account.
     """
-    found = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
-    return {text_at(row, "Key"): text_at(row, "Value") for row in found}
+    tags = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    return {text_at(row, "Key"): text_at(row, "Value") for row in tags}
 
 
 def read_model(name: str, reader: AwsReader) -> LiveModel | None:
@@ -164,14 +164,14 @@ def raised_alarms(endpoint: str, components: Iterable[str], reader: AwsReader) -
         reader: Asks CloudWatch.
     """
     ours = {("EndpointName", endpoint)} | {("InferenceComponentName", each) for each in components}
-    found = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
+    alarms = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
     return tuple(
         RaisedAlarm(
             text_at(row, "AlarmName"),
             text_at(row, "StateReason"),
             text_at(row, "AlarmDescription").startswith(ROLLBACK_ALARM),
         )
-        for row in sorted(found, key=lambda each: text_at(each, "AlarmName"))
+        for row in sorted(alarms, key=lambda each: text_at(each, "AlarmName"))
         if ours & {*_dimensions(row)} and not _only_scales(row)
     )
 

@@ -48,7 +48,7 @@ def aws_failures(where: str) -> Iterator[None]:
 class AwsCalls(Protocol):
     """Operations of AWS by the names that boto3 gives them."""
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:
         """Call an operation of a service (`sagemaker`, `describe_endpoint`) and return its answer."""
 
 
@@ -63,7 +63,7 @@ class Boto3Calls:
     region: str
     _clients: dict[str, object] = field(default_factory=dict)
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:
         """Call an operation and return its answer."""
         import boto3  # noqa: PLC0415 (heavy, and tests need no client)
 
@@ -72,7 +72,7 @@ class Boto3Calls:
             make = cast("Callable[[str], object]", session.client)
             self._clients[service] = make(service)
         call = cast("Callable[..., Mapping[str, object]]", getattr(self._clients[service], operation))
-        return call(**asked)
+        return call(**arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class ClientCalls:
 
     client: object
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:  # noqa: ARG002
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:  # noqa: ARG002
         """Call an operation and return its answer."""
         call = cast("Callable[..., Mapping[str, object]]", getattr(self.client, operation))
-        return call(**asked)
+        return call(**arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ class AwsAnswer:
 
 def is_absent(error: ClientError) -> bool:
     """Tell whether AWS says that it knows no such thing."""
-    told = error.response.get("Error", {})
-    code, message = told.get("Code", ""), told.get("Message", "").lower()
+    detail = error.response.get("Error", {})
+    code, message = detail.get("Code", ""), detail.get("Message", "").lower()
     if code in _ABSENT:
         return True
     return code in {"ValidationException", "ValidationError"} and any(word in message for word in _ABSENT_WORDS)
@@ -138,13 +138,13 @@ class AwsReader:
     is_strict: bool = False
     not_asked: list[str] = field(default_factory=list)
 
-    def read(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
+    def read(self, what: str, service: str, operation: str, /, **arguments: object) -> AwsAnswer:
         """Ask once; `what` names it where it could not be asked."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
         try:
             with aws_failures(what):
-                return AwsAnswer("found", self.calls(service, operation, **asked))
+                return AwsAnswer("found", self.calls(service, operation, **arguments))
         except BenchError as error:
             if self.is_strict:
                 raise
@@ -157,13 +157,13 @@ class AwsReader:
             return self._unasked(what, error_sentence(error))
 
     def rows(
-        self, what: str, service: str, operation: str, name: str, /, **asked: object
+        self, what: str, service: str, operation: str, name: str, /, **arguments: object
     ) -> Iterator[Mapping[str, object]]:
         """Yield the rows of a list, page by page; none where it is absent or could not be asked."""
         token: dict[str, object] = {}
         # A bound: a list without an end is reported as one that was not read.
         for _ in range(MOST_PAGES):
-            page = self.read(what, service, operation, **asked, **token).document
+            page = self.read(what, service, operation, **arguments, **token).document
             yield from rows(page, name)
             following = text_at(page, "NextToken")
             if not following:
@@ -183,8 +183,8 @@ class AwsReader:
 
 def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
     """Yield the mappings of a list of an answer; none where there is no such list."""
-    found = answer.get(name)
-    for row in found if isinstance(found, list) else ():
+    entries = answer.get(name)
+    for row in entries if isinstance(entries, list) else ():
         if isinstance(row, dict):
             yield row
 
@@ -196,25 +196,25 @@ def text_at(row: Mapping[str, object], name: str) -> str:
 
 def count(row: Mapping[str, object], name: str) -> int:
     """Return a whole number of an answer; 0 where there is none."""
-    found = row.get(name)
-    return found if isinstance(found, int) else 0
+    value = row.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     """Return a mapping of an answer; an empty one where there is none."""
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def number(row: Mapping[str, object], name: str) -> float | None:
     """Return a number of an answer; `None` where there is none."""
-    found = row.get(name)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    value = row.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def moment(document: Mapping[str, object], name: str) -> datetime | None:
     """Return a time of an answer, in UTC where it has no zone; `None` where there is none."""
-    found = document.get(name)
-    if not isinstance(found, datetime):
+    value = document.get(name)
+    if not isinstance(value, datetime):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -142,8 +142,8 @@ def _measured(levels: tuple[LevelResult, ...]) -> set[object]:
 
 def _read(documents: Documents, key: str) -> dict[str, object]:
     text = documents.read(key)
-    found: dict[str, object] = {} if text is None else json.loads(text)
-    return found
+    document: dict[str, object] = {} if text is None else json.loads(text)
+    return document
 
 
 def follow(
@@ -188,17 +188,17 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
     }
     try:
         with aws_failures(service):
-            told = function.invoke(FunctionName=service, Payload=json.dumps({"Scheduled": call}).encode())
-            text = told["Payload"].read().decode()
+            response = function.invoke(FunctionName=service, Payload=json.dumps({"Scheduled": call}).encode())
+            text = response["Payload"].read().decode()
     except function.exceptions.ClientError as error:
         hint = f"deploy the environment's trial service: cdk deploy {service}"
         message = f"the trial service did not answer: {error}"
         raise BenchError.of("SEA479", message, where=live, hint=hint) from error
     answer = json.loads(text)
-    if not isinstance(answer, dict) or "FunctionError" in told or "Started" not in answer:
-        said = answer.get("errorMessage", text) if isinstance(answer, dict) else text
+    if not isinstance(answer, dict) or "FunctionError" in response or "Started" not in answer:
+        reason = answer.get("errorMessage", text) if isinstance(answer, dict) else text
         hint = f"see the log of {service}; one of an older release can't be asked: deploy it again"
-        raise BenchError.of("SEA479", f"the trial service failed: {said}", where=live, hint=hint)
+        raise BenchError.of("SEA479", f"the trial service failed: {reason}", where=live, hint=hint)
     if not answer["Started"]:
         hint = "try again when the endpoint is at rest"
         raise BenchError.of("SEA479", f"no trial was started: {answer['Because']}", where=live, hint=hint)
@@ -313,8 +313,8 @@ def job_state(parameters: JobParameters, request: OptimizationJobRequest) -> Liv
             text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
     except ClientError as error:
         raise _undeployed(request, f"{error}") from error
-    told = json.loads(text)
-    return LiveJob(**{name: f"{told[name]}" for name in LiveJob.__slots__})
+    state = json.loads(text)
+    return LiveJob(**{name: f"{state[name]}" for name in LiveJob.__slots__})
 
 
 def start_job(function: LambdaClient, request: OptimizationJobRequest, request_id: str) -> tuple[str, str]:
@@ -334,18 +334,18 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
     call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
     try:
         with aws_failures(request.name):
-            told = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
-            text = told["Payload"].read().decode()
+            response = function.invoke(FunctionName=jobs_name(request.environment), Payload=call)
+            text = response["Payload"].read().decode()
     except function.exceptions.ClientError as error:
         raise _undeployed(request, f"{error}") from error
     answer = json.loads(text)
-    if "FunctionError" in told or not isinstance(answer, dict):
-        said = answer.get("errorMessage", text) if isinstance(answer, dict) else text
-        raise _undeployed(request, said)
+    if "FunctionError" in response or not isinstance(answer, dict):
+        reason = answer.get("errorMessage", text) if isinstance(answer, dict) else text
+        raise _undeployed(request, reason)
     return f"{answer['Job']}", f"{answer['State']}"
 
 
-def _undeployed(request: OptimizationJobRequest, said: str) -> BenchError:
+def _undeployed(request: OptimizationJobRequest, reason: str) -> BenchError:
     stack = jobs_name(request.environment)
     hint = f"deploy the jobs of this recipe: cdk deploy {stack}; else see the log of function {stack}"
-    return BenchError.of(_RULE, f"nothing is known of it: {said}", where=request.name, hint=hint)
+    return BenchError.of(_RULE, f"nothing is known of it: {reason}", where=request.name, hint=hint)

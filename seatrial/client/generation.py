@@ -88,10 +88,10 @@ def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream
     yield from (line for line in reader.finish() if line != DONE)
 
 
-def _failure(name: str, told: object) -> Failure:
-    said = told if isinstance(told, dict) else {}
-    error = {"Code": name, "Message": said.get("Message")}
-    return failure_of_event({"Error": error, "ErrorCode": said.get("ErrorCode")})
+def _failure(name: str, content: object) -> Failure:
+    event = content if isinstance(content, dict) else {}
+    error = {"Code": name, "Message": event.get("Message")}
+    return failure_of_event({"Error": error, "ErrorCode": event.get("ErrorCode")})
 
 
 _PIECE_BYTES = 1_048_576
@@ -133,7 +133,7 @@ def generate_stream(
         InvocationError: SEA372, the endpoint did not answer.
     """
     body = request_body(target.schema, prompt, options, stream=True)
-    return at_target(target, lambda found: _open_stream(client, found, body))
+    return at_target(target, lambda endpoint: _open_stream(client, endpoint, body))
 
 
 def _open_stream(client: SageMakerRuntimeClient, target: Target, body: bytes) -> GenerationStream:
@@ -149,7 +149,7 @@ def invoke_endpoint(client: SageMakerRuntimeClient, target: Target | Alias, body
     Raises:
         InvocationError: SEA372, the endpoint did not answer, or answered with an error.
     """
-    return at_target(target, lambda found: _invoke(client, found, body))
+    return at_target(target, lambda endpoint: _invoke(client, endpoint, body))
 
 
 def _invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes:
@@ -282,8 +282,8 @@ def generate_rounds(
         raise RequestError.of(REQUEST_RULE, "needed to detect a truncated answer", where=WHERE, field="max_tokens")
     written = ""
     for _ in range(max_rounds):
-        asked, how = _continued(target.schema, prompt, options, written)
-        completion = generate(client, target, asked, how)
+        text, how = _continued(target.schema, prompt, options, written)
+        completion = generate(client, target, text, how)
         yield completion
         written += completion.text
         # An empty round would be repeated until the rounds are used up.
@@ -308,8 +308,8 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
 
 
 def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:
-    told = [completion.tokens for completion in rounds if completion.tokens is not None]
-    return tuple(token for tokens in told for token in tokens) if len(told) == len(rounds) else None
+    known = [completion.tokens for completion in rounds if completion.tokens is not None]
+    return tuple(token for tokens in known for token in tokens) if len(known) == len(rounds) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,9 +341,9 @@ def confidence(completion: Completion) -> Confidence | None:
     Source of the formulas: Jurafsky and Martin, Speech and Language Processing, chapter on n-gram language models
     (perplexity is the inverse probability, normalized by length).
     """
-    told = [token.log_probability for token in completion.tokens or ()]
-    known = [value for value in told if value is not None]
-    if not known or len(known) < len(told):
+    logarithms = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in logarithms if value is not None]
+    if not known or len(known) < len(logarithms):
         return None
     total = math.fsum(known)
     mean = total / len(known)

@@ -54,12 +54,12 @@ def load_deployments(
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
-    found = _load(
-        _specs(endpoints, endpoint), environments, environment, asked=endpoint is not None, templates=templates
+    loaded = _load(
+        _specs(endpoints, endpoint), environments, environment, by_name=endpoint is not None, templates=templates
     )
-    if found.problems:
-        raise SpecError(dict.fromkeys(found.problems))  # one of an environment concerns every spec, and is told once
-    return LockedDeployments(found.deployments, tuple(_awaiting(found.awaiting)), _environments(found.awaiting))
+    if loaded.problems:
+        raise SpecError(dict.fromkeys(loaded.problems))  # one of an environment concerns every spec, and is told once
+    return LockedDeployments(loaded.deployments, tuple(_awaiting(loaded.awaiting)), _environments(loaded.awaiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ def find_deployments(
         required = place.promotion.required
         # Where a promotion is required, a missing lock is no choice of the spec's owner: it awaits one, and is told.
         locked = [file for file, known in locks.items() if name in known or required]
-        found = _load(locked, environments, name, templates=templates)
-        deployments += found.deployments
-        problems += found.problems
-        awaiting += found.awaiting
-        left_out += _awaiting(found.awaiting)
+        there = _load(locked, environments, name, templates=templates)
+        deployments += there.deployments
+        problems += there.problems
+        awaiting += there.awaiting
+        left_out += _awaiting(there.awaiting)
         left_out += _unlocked(name, [file for file in locks if file not in locked])
     if problems:
         raise SpecError(dict.fromkeys(problems))
@@ -172,7 +172,7 @@ class _Loaded:
 
 
 def _load(
-    files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False, templates: Path | None
+    files: Iterable[Path], environments: Path, environment: str, *, by_name: bool = False, templates: Path | None
 ) -> _Loaded:
     """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
@@ -183,7 +183,7 @@ def _load(
     hosting = {file for others in hosted.values() for file in others}
     for file in files:
         # A guest is part of its host's stack; one that hosts others itself is a mistake, which is told below.
-        if not asked and file.stem in hosted and file not in hosting:
+        if not by_name and file.stem in hosted and file not in hosting:
             continue
         try:
             loaded = load_spec(file, environment, environments=environments)
@@ -196,7 +196,7 @@ def _load(
         try:
             deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
-            if asked or not awaits_promotion(error, loaded):
+            if by_name or not awaits_promotion(error, loaded):
                 problems += error.problems
             else:
                 awaiting.append(loaded)
@@ -361,10 +361,12 @@ def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
             it or its lock.
     """
     hosting, seen = loaded.endpoint.hosting, set[str]()
-    asked: list[tuple[FieldPath, str | None]]
-    asked = [(("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())]
-    asked += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
-    for path, name in asked:
+    references: list[tuple[FieldPath, str | None]]
+    references = [
+        (("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())
+    ]
+    references += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
+    for path, name in references:
         if name is None or name in seen:
             continue
         # A variant and the shadow may run the same spec: it is loaded once, as its deployment is the same.

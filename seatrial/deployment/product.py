@@ -65,8 +65,8 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
         problems += product_problems(product, document, path.stem)
         problems += _environment_problems(product, document, environments)
         if not problems:
-            sizes, found = _load_sizes(path, source, product, environments)
-            problems += found
+            sizes, wrong = _load_sizes(path, source, product, environments)
+            problems += wrong
     if problems or product is None:
         raise SpecError(ordered(problems, secret_values(source)))
     return LoadedProduct(path, product, sizes, tuple(principal_warnings(product, document)))

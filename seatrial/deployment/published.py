@@ -87,14 +87,14 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
         SpecError: SEA494 when the current version is not among them, SEA498 when a template was edited, SEA487 when a
             version that teams may launch is beyond a guard rail of today.
     """
-    found = _versions(loaded, environment)
-    if loaded.product.version not in {each.version for each in found}:
+    versions = _versions(loaded, environment)
+    if loaded.product.version not in {each.version for each in versions}:
         raise unpublished_version(loaded, environment)
-    edited = [problem for each in found if (problem := _edited(each.template)) is not None]
+    edited = [problem for each in versions if (problem := _edited(each.template)) is not None]
     problems = [*(each for error in edited for each in error.problems), *forbidden_versions(loaded, environment)]
     if problems:
         raise SpecError(problems)
-    return found
+    return versions
 
 
 def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Finding]:
@@ -108,11 +108,11 @@ def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Find
 
 def _versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
     files = template_path(loaded.path, "*", environment)
-    found = (
+    versions = (
         PublishedVersion(_number(file.parent.name), file.parent.name, file)
         for file in files.parent.parent.glob(f"*/{files.name}")
     )
-    return tuple(sorted(found))
+    return tuple(sorted(versions))
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -185,8 +185,8 @@ def _unsealed(template: Mapping[str, object]) -> dict[str, object]:
 
 def _seal(template: Mapping[str, object]) -> Mapping[str, object]:
     metadata = template.get("Metadata")
-    found = metadata.get(SECTION) if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    seal = metadata.get(SECTION) if isinstance(metadata, dict) else None
+    return seal if isinstance(seal, dict) else {}
 
 
 def _template(file: Path) -> dict[str, object]:
@@ -226,8 +226,8 @@ def weights_of(template: Path) -> Iterator[str]:
 
 def secrets_of(template: Path) -> Iterator[str]:
     """Yield the names or ARNs of the secrets that a published version reads."""
-    for found in _SECRET.finditer(read_text(template)):
-        yield found["arn"] or found["name"]
+    for match in _SECRET.finditer(read_text(template)):
+        yield match["arn"] or match["name"]
 
 
 class _NotJudgedError(Exception):

@@ -109,8 +109,8 @@ def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartMo
             path = ("model", "jumpstart_metadata")
             hint = "it holds JumpStart's own specification of the model, as JSON"
             raise RenderError([loaded.problem(path, "SEA366", f"{error}", hint)]) from error
-    found = find_jumpstart_model(model_id)
-    if found is None:
+    known = find_jumpstart_model(model_id)
+    if known is None:
         near = ", ".join(nearest_jumpstart_ids(model_id))
         hint = (
             f"{f'near in the catalog: {near}; ' if near else ''}give model.s3_uri, the artifact's prefix as the "
@@ -119,4 +119,4 @@ def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartMo
         )
         message = f"the catalog has no JumpStart model {model_id}"
         raise RenderError([loaded.problem(("model", "jumpstart_id"), "SEA366", message, hint)])
-    return found
+    return known

@@ -224,7 +224,7 @@ _BACKENDS: dict[str, DialectName] = {
     "python": "lmi-python",
 }
 
-_TOLD_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
+_NAMED_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
 
 
 def is_on_neuron(plan: Plan) -> bool:
@@ -246,7 +246,7 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
     """Return what the engine shall do for a plan."""
     model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
     tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
-    quantization = _told_quantization(loaded, plan)
+    quantization = _engine_quantization(loaded, plan)
     return ServingConfig.model_validate(
         {
             "model_id": source.model_id,
@@ -272,13 +272,13 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
     )
 
 
-def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
+def _engine_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
     """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
 
     The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339). What a
     recipe quantizes is told where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
     """
-    if plan.engine.value == "tgi" and plan.quantization in _TOLD_TO_TGI:
+    if plan.engine.value == "tgi" and plan.quantization in _NAMED_TO_TGI:
         return plan.quantization
     entry = quantizes(loaded.endpoint.optimization)
     if entry is None:
@@ -293,20 +293,20 @@ def _parsers(loaded: LoadedSpec, plan: Plan) -> dict[str, str]:
         RenderError: SEA308, with each that the catalog lacks for this model and engine.
     """
     overrides, engine, model = loaded.endpoint.serving.overrides, _engine(plan), plan.model_name
-    asked = [name for name in PARSERS if getattr(overrides, name) == "auto"]
-    row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if asked else None
-    found = {name: getattr(row, name, None) for name in asked}
+    left_open = [name for name in PARSERS if getattr(overrides, name) == "auto"]
+    row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if left_open else None
+    known = {name: getattr(row, name, None) for name in left_open}
     hint = "name one that the engine's documentation gives for the model, or leave it out"
     missing = [
         loaded.problem(
             ("serving", "overrides", name), "SEA308", f"the catalog has no {name} for {model} on {engine}", hint
         )
-        for name, value in found.items()
+        for name, value in known.items()
         if value is None
     ]
     if missing:
         raise RenderError(missing)
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in known.items()}
 
 
 PARSERS = ("tool_call_parser", "reasoning_parser")
@@ -412,9 +412,9 @@ def _content_problem(path: Path) -> _Wrong | None:
     if not _is_text(path):
         return "SEA368", "is not UTF-8 text", "package text files only"
     text = path.read_text(encoding="utf-8")
-    ends = [found.start() for found in re.finditer("\n", text)]
-    found = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
-    kinds = groupby(found, key=lambda one: one[0])
+    ends = [matches.start() for matches in re.finditer("\n", text)]
+    matches = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
+    kinds = groupby(matches, key=lambda one: one[0])
     held = "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
     return ("SEA369", f"contains {held}", _MEND) if held else None
 

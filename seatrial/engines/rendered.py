@@ -87,9 +87,11 @@ def refuse_replaced(texts: Mapping[str, str], *, where: str) -> None:
         RenderError: SEA137 with every name.
     """
     problems = [
-        Finding("SEA137", Place.at(where, name), f"the text holds {found}", "find where it comes from, and remove it")
+        Finding(
+            "SEA137", Place.at(where, name), f"the text holds {reference}", "find where it comes from, and remove it"
+        )
         for name, text in texts.items()
-        if (found := replaced_text(name) or replaced_text(text))
+        if (reference := replaced_text(name) or replaced_text(text))
     ]
     if problems:
         raise RenderError(problems)

@@ -188,8 +188,8 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]
-    asked = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
-    jobs = [(place or job.path, job) for place, job in asked if job is not None]
+    requested = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
+    jobs = [(place or job.path, job) for place, job in requested if job is not None]
     costs: list[float | None] = []
     for path, job in jobs:
         hourly, types = job.usd_per_hour(lambda name: list_price(name, loaded)), " or ".join(job.types)

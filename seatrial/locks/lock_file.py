@@ -334,8 +334,8 @@ def _read(path: Path) -> _Lock:
     if holds_credential(text):
         message, hint = "looks like a credential in plain text", "revoke it, remove it, and plan again"
         raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
-    if found := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(cast("Yaml", document)))), ""):
-        message, hint = f"the text holds {found}", "remove it, and plan again"
+    if reference := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(cast("Yaml", document)))), ""):
+        message, hint = f"the text holds {reference}", "remove it, and plan again"
         raise SpecError.of("SEA137", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
         raise _unreadable(path, "not a lock")

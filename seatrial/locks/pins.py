@@ -26,9 +26,9 @@ def provenance_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     if not promotion.required or (promoted is not None and promoted.source == promotion.source):
         return ()
     here, source = loaded.environment.name, promotion.source
-    told = "was not promoted" if promoted is None else f"was promoted from {promoted.source}"
+    origin = "was not promoted" if promoted is None else f"was promoted from {promoted.source}"
     where = loaded.place.where(("promotion", "required"))
-    message = f"the plan {told}; promotion.required ({where}) asks for a passed trial in {source}"
+    message = f"the plan {origin}; promotion.required ({where}) asks for a passed trial in {source}"
     hint = f"run `{promotion_command(loaded)}`"
     return (Finding("SEA478", Place.at(lock_path(loaded.path).as_posix(), f"{here}.promoted"), message, hint),)
 
@@ -54,10 +54,10 @@ def provenance_lines(promoted: Promoted | None) -> tuple[str, ...]:
     if promoted is None:
         return ()
     knee = promoted.knee_concurrency_per_copy
-    found = "no knee" if knee is None else f"knee {knee:g} concurrent requests per copy"
+    result = "no knee" if knee is None else f"knee {knee:g} concurrent requests per copy"
     simulated = f"; simulated hardware: {promoted.engine_note}" if promoted.engine_note else ""
     return (
-        f"promoted from {promoted.source}: trial passed, ended {promoted.ended_at}, {found}{simulated}",
+        f"promoted from {promoted.source}: trial passed, ended {promoted.ended_at}, {result}{simulated}",
         f"plan {promoted.plan_digest} of spec {promoted.spec_digest}, request {promoted.request_id or 'unknown'}",
         f"result {promoted.result_uri}",
     )
@@ -75,7 +75,7 @@ def pin_image(plan: Plan, digest: str) -> Plan:
     image = plan.image.value
     uri = f"{image_repository_uri(image.uri)}@{digest}"
     because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
-    named: Decision[Image] = Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
+    named: Decision[Image] = Decision(value=image.model_copy(update={"uri": uri}), because=because)
     return plan.model_copy(update={"image": named, "promoted": None})
 
 

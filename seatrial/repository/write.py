@@ -200,12 +200,12 @@ def repository_files(answers: Answers) -> dict[str, str]:
 def _templates(ci: Ci) -> dict[str, str]:
     """Return the templates of a CI, by the path of the file that each becomes."""
     root = _root()
-    found = {}
+    templates = {}
     for folder in _FOLDERS[ci]:
         for template in sorted((root / folder).rglob("*.j2")):
             path = template.relative_to(root / folder).with_suffix("").as_posix()
-            found[_path(path, ci)] = template.relative_to(root).as_posix()
-    return found
+            templates[_path(path, ci)] = template.relative_to(root).as_posix()
+    return templates
 
 
 def _path(path: str, ci: Ci) -> str:

@@ -42,13 +42,13 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if name is None:
         message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
-    found = resolve_model(name)
-    if found is None:
+    known = resolve_model(name)
+    if known is None:
         raise PlanError([_unknown(loaded, name, field)])
-    architecture = found[0]
+    architecture = known[0]
     if model.architecture is None or model.hub_id is None:
         return architecture
-    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
+    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or known[1])
 
 
 def _from_file(config_file: Path) -> Architecture:

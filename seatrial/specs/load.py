@@ -14,14 +14,10 @@ from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import (
     EnvironmentSpec,
-    budget_problems,
-    network_problems,
-    promotion_problems,
+    environment_problems,
     region_problems,
-    schedule_problems,
     tag_count_problems,
     tag_problems,
-    topic_problems,
 )
 from seatrial.specs.guardrails.checks import guard_rail_problems, set_by
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
@@ -190,8 +186,8 @@ def load_source(
     # A default only where there is no environment at all: next to others, a missing file is a mistake.
     region = None if environment_names(environments) else default_region
     problems += _unknown_overrides(source, environments) if region is None else ()
-    place, place_document, found = _read_environment(environments, environment, region)
-    problems += found
+    place, place_document, wrong_place = _read_environment(environments, environment, region)
+    problems += wrong_place
     document = merge_environment(source, environment)
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
@@ -295,8 +291,8 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
         return None, []
     source = read_source(file)
     document = merge_environment(source, None)
-    found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
-    return found, [*source.problems, *problems]
+    prices, problems = validated(TeamPrices, document) if not source.problems else (None, [])
+    return prices, [*source.problems, *problems]
 
 
 def _read_place_prices(
@@ -311,10 +307,10 @@ def _read_place_prices(
 
 def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Finding, ...]]:
     try:
-        found = calibration_document(path, environment)
+        document = calibration_document(path, environment)
     except SpecError as error:
         return None, error.problems
-    return (None if found is None else json.dumps(found, sort_keys=True)), ()
+    return (None if document is None else json.dumps(document, sort_keys=True)), ()
 
 
 def _mapping(text: str) -> dict[str, object]:
@@ -368,15 +364,7 @@ def _read_environment(
         return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
-    for rule in (
-        network_problems,
-        tag_problems,
-        topic_problems,
-        budget_problems,
-        schedule_problems,
-        promotion_problems,
-    ):
-        problems += rule(document)
+    problems += environment_problems(document)
     problems += source_problems(environments, environment_names(environments), name, document)
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
@@ -486,24 +474,24 @@ def fingerprint(
         calibration: What trials measured of this endpoint in this environment; `None` without any.
         prices: What the team's prices file says of the environment's region; `None` without any.
     """
-    asked = {
+    document = {
         "endpoint": _endpoint(endpoint),
         "environment": digested(environment),
         "has_hub_token": endpoint.model.hub_token_secret is not None,
     }
     if config_file is not None:
-        asked["config_file"] = config_file
+        document["config_file"] = config_file
     if dataset is not None and dataset.pairs:
-        asked["dataset"] = digest(_canonical(dataset.pairs))
+        document["dataset"] = digest(_canonical(dataset.pairs))
         if dataset.times_s:
-            asked["recorded_times"] = digest(_canonical(dataset.times_s))
+            document["recorded_times"] = digest(_canonical(dataset.times_s))
         if dataset.turns:
-            asked["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
+            document["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
     if calibration is not None:
-        asked["calibration"] = calibration
+        document["calibration"] = calibration
     if prices is not None:
-        asked["prices"] = prices
-    return digest(_canonical(asked))
+        document["prices"] = prices
+    return digest(_canonical(document))
 
 
 def config_file_content(path: Path) -> str:

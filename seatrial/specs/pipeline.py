@@ -59,21 +59,21 @@ def promotion_order(environments: Path) -> tuple[EnvironmentSpec, ...]:
     Raises:
         SpecError: With every problem of every environment, an unknown source (SEA109) and a cycle (SEA121) among them.
     """
-    found: dict[str, EnvironmentSpec] = {}
+    loaded: dict[str, EnvironmentSpec] = {}
     problems: list[Finding] = []
     for name in environment_names(environments):
         try:
-            found[name] = load_environment(environments, name)
+            loaded[name] = load_environment(environments, name)
         except SpecError as error:
             problems += error.problems
     if problems:
         raise SpecError(problems)
-    return tuple(found[name] for name in _sources_first(found))
+    return tuple(loaded[name] for name in _sources_first(loaded))
 
 
-def _sources_first(found: dict[str, EnvironmentSpec]) -> list[str]:
+def _sources_first(environments: dict[str, EnvironmentSpec]) -> list[str]:
     sorter: TopologicalSorter[str] = TopologicalSorter()
-    for name, environment in found.items():
+    for name, environment in environments.items():
         source = environment.promotion.source
         sorter.add(name, *(() if source is None else (source,)))
     sorter.prepare()

@@ -59,15 +59,15 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     source = read_source(path)
     document = merge_environment(source, None)
     problems = list(source.problems)
-    found, wrong = validated(TeamPresets, document) if not problems else (None, [])
-    names = [preset.name for preset in found.presets] if found else []
+    team, wrong = validated(TeamPresets, document) if not problems else (None, [])
+    names = [preset.name for preset in team.presets] if team else []
     for name in sorted({each for each in names if names.count(each) > 1}):
         wrong.append(
             Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} stands here twice", "remove one of them")
         )
-    if problems or wrong or found is None:
+    if problems or wrong or team is None:
         raise SpecError(ordered([*problems, *wrong]))
-    return found.presets
+    return team.presets
 
 
 def presets_text(rows: Iterable[Preset]) -> str:
@@ -203,46 +203,46 @@ def endpoint_name(hub_id: str) -> str:
     return words.strip("-")[:_LONGEST_NAME].rstrip("-") or "endpoint"
 
 
-def spec_text(asked: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
+def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
     """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
 
     Args:
-        asked: What is asked for.
+        load: What is asked for.
         name: Of the endpoint.
         most_copies: Up to which autoscaling adds copies.
     """
-    return "\n".join((*_lines(asked, name, most_copies), ""))
+    return "\n".join((*_lines(load, name, most_copies), ""))
 
 
-def _lines(asked: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
+def _lines(load: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
-    if asked.hub_id is not None:
-        yield _commented(f"  hub_id: {_quoted(asked.hub_id)}", "add `revision: COMMIT`: a branch can move")
-    if asked.config_file is not None:
+    if load.hub_id is not None:
+        yield _commented(f"  hub_id: {_quoted(load.hub_id)}", "add `revision: COMMIT`: a branch can move")
+    if load.config_file is not None:
         yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
-        yield _commented(f"  config_file: {json.dumps(asked.config_file)}", "of the weights, relative to this file")
+        yield _commented(f"  config_file: {json.dumps(load.config_file)}", "of the weights, relative to this file")
     yield "workload:"
-    yield _commented(f"  input_tokens: {asked.input_tokens}", "mean length of a prompt")
-    yield _commented(f"  output_tokens: {asked.output_tokens}", "mean length of an answer")
-    if asked.concurrency is not None:
-        yield _commented(f"  concurrency: {asked.concurrency}", "requests in flight at peak, over all copies")
-    if asked.requests_per_second is not None:
-        rate = _NUMBER.format(asked.requests_per_second)
+    yield _commented(f"  input_tokens: {load.input_tokens}", "mean length of a prompt")
+    yield _commented(f"  output_tokens: {load.output_tokens}", "mean length of an answer")
+    if load.concurrency is not None:
+        yield _commented(f"  concurrency: {load.concurrency}", "requests in flight at peak, over all copies")
+    if load.requests_per_second is not None:
+        rate = _NUMBER.format(load.requests_per_second)
         yield _commented(f"  requests_per_second: {rate}", "at peak, over all copies")
     yield _commented("objective: cost", "or cost_per_token, latency, throughput")
-    yield from _slo(asked)
-    if asked.usd_per_hour is not None:
-        yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(asked.usd_per_hour)}}}", "highest cost at this load")
+    yield from _slo(load)
+    if load.usd_per_hour is not None:
+        yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(load.usd_per_hour)}}}", "highest cost at this load")
     yield "scaling:"
     yield "  min_copies: 1"
     yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
 
 
-def _slo(asked: ModelLoad) -> Iterator[str]:
+def _slo(load: ModelLoad) -> Iterator[str]:
     bounds = (
-        ("ttft_ms", asked.ttft_p95_ms, "time to first token, queueing included"),
-        ("tpot_ms", asked.tpot_p95_ms, "time per token after the first"),
+        ("ttft_ms", load.ttft_p95_ms, "time to first token, queueing included"),
+        ("tpot_ms", load.tpot_p95_ms, "time per token after the first"),
     )
     given = [(name, bound, meaning) for name, bound, meaning in bounds if bound is not None]
     if not given:

@@ -113,7 +113,7 @@ _HEAD = """\
 
 def region_document(prices: TeamPrices, region: str) -> Mapping[str, object] | None:
     """Return what the file says of one region; `None` when it says nothing."""
-    found = prices.regions.get(region)
-    if found is None:
+    of_region = prices.regions.get(region)
+    if of_region is None:
         return None
-    return {"prices": digested(found), "savings_plan_discount": prices.savings_plan_discount}
+    return {"prices": digested(of_region), "savings_plan_discount": prices.savings_plan_discount}

@@ -81,17 +81,17 @@ def parse_recipe(text: str) -> Recipe:
     if text.strip() in ("", NONE):
         return ()
     problems: list[Finding] = []
-    found: list[OptimizationSpec] = []
+    entries: list[OptimizationSpec] = []
     # One by one, so that each wrong optimization is told, not the first alone.
     for part in text.split("+"):
         problems += [_repeated(text, part, name) for name in _twice(part)]
         try:
-            found.extend(_RECIPE.validate_json(json.dumps([_entry(part.strip())]), strict=True))
+            entries.extend(_RECIPE.validate_json(json.dumps([_entry(part.strip())]), strict=True))
         except ValidationError as error:
             problems += [_unreadable(text, part.strip(), each) for each in error.errors()]
     if problems:
         raise SpecError(dict.fromkeys(problems))
-    return tuple(sorted(found, key=_sort_key))
+    return tuple(sorted(entries, key=_sort_key))
 
 
 def _sort_key(entry: OptimizationSpec) -> tuple[str, str]:
@@ -117,20 +117,20 @@ def _name_in(part: str) -> str:
     return part.partition("=")[0].partition(",")[0]
 
 
-def _unreadable(text: str, part: str, found: ErrorDetails) -> Finding:
+def _unreadable(text: str, part: str, detail: ErrorDetails) -> Finding:
     name, where = _name_in(part), f"recipe {_short(text)}"
     if not name:
         return Finding("SEA104", Place.at(where), "an optimization is left out beside a plus or a comma", _known())
     if name not in NAMES:
         return Finding("SEA104", Place.at(where), f"{_short(name)} is no optimization", _known())
-    path = [str(key) for key in found["loc"][2:]]  # behind the place in the list and the optimization
-    if found["type"] in ("extra_forbidden", "missing"):
-        rule = "SEA104" if found["type"] == "extra_forbidden" and path != ["="] else "SEA107"
-        return Finding(rule, Place.at(where, name), *_setting(name, path, missing=found["type"] == "missing"))
-    told = ".".join((name, *map(_short, path)))
-    message = found["msg"].removeprefix("Input ").removeprefix("String ")
+    path = [str(key) for key in detail["loc"][2:]]  # behind the place in the list and the optimization
+    if detail["type"] in ("extra_forbidden", "missing"):
+        rule = "SEA104" if detail["type"] == "extra_forbidden" and path != ["="] else "SEA107"
+        return Finding(rule, Place.at(where, name), *_setting(name, path, missing=detail["type"] == "missing"))
+    field = ".".join((name, *map(_short, path)))
+    message = detail["msg"].removeprefix("Input ").removeprefix("String ")
     hint = "as in awq=org/model-awq+kv_fp8, or ngram,draft_tokens=3"
-    return Finding("SEA107", Place.at(where, told), message[:1].lower() + message[1:], hint)
+    return Finding("SEA107", Place.at(where, field), message[:1].lower() + message[1:], hint)
 
 
 def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:
@@ -139,10 +139,10 @@ def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:
     if missing:
         return f"{name} needs {'.'.join(path)}", f"as in {name}={'trtllm' if name == 'compile' else '…'}"
     setting = ".".join(path)
-    told = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out beside a comma"
-    told = f"{name} takes nothing behind the equals sign" if setting == "=" else told
+    message = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out beside a comma"
+    message = f"{name} takes nothing behind the equals sign" if setting == "=" else message
     known = [field for field in _settings_of(name) if field != main]
-    return told, f"its settings: {', '.join(known)}" if known else f"write {name} alone"
+    return message, f"its settings: {', '.join(known)}" if known else f"write {name} alone"
 
 
 def _settings_of(name: str) -> tuple[str, ...]:
@@ -264,24 +264,24 @@ def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) ->
         endpoint: The spec, its recipe expanded.
         architecture: The model's shape, with the quantization of its checkpoint.
     """
-    asked, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
+    quantization, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
     if entry is not None:
         settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
         if settings.checkpoint or settings.job or (compiled is not None and compiled.when == "ahead_of_time"):
             return False
     own = architecture.checkpoint_quantization
-    return asked is not None and own is None and (asked == "fp8" or endpoint.serving.backend == "trtllm")
+    return quantization is not None and own is None and (quantization == "fp8" or endpoint.serving.backend == "trtllm")
 
 
 def fields_of(recipe: Recipe) -> frozenset[str]:
     """Return the fields of `serving.overrides` that a recipe sets."""
     fields = {WEIGHTS: "quantization", SPECULATIONS: "speculative_decoding"}
     own = {"prefix_cache": "prefix_caching", "kv_fp8": "kv_cache_dtype"}
-    found = {
+    names = {
         own.get(entry.name) or next((field for kind, field in fields.items() if entry.name in kind), None)
         for entry in recipe
     }
-    return frozenset(name for name in found if name is not None)
+    return frozenset(name for name in names if name is not None)
 
 
 def _with_overrides(endpoint: EndpointSpec, **fields: object) -> EndpointSpec:
@@ -423,8 +423,8 @@ def _checkpoint(document: Document, path: FieldPath, entry: OptimizationSpec, ch
         message = f"the checkpoint {checkpoint} is neither a hub id nor an S3 prefix"
         yield document.problem(where, "SEA232", message, "as in org/model-awq or s3://bucket/model-awq/")
     name = checkpoint.removesuffix("/").removesuffix(".tar.gz").rpartition("/")[2]
-    _, told, is_told = split_precision(name)
-    named = told or "16 bits" if is_told else unsupported_format(name)
+    _, quantization, is_explicit = split_precision(name)
+    named = quantization or "16 bits" if is_explicit else unsupported_format(name)
     if named is None and checkpoint == document.value("model", "hub_id") and published_quantization(checkpoint) is None:
         named = "16 bits"
     if named not in (None, PRECISIONS[entry.name]):
@@ -459,15 +459,15 @@ def _ways(entry: OptimizationSpec) -> str:
 
 def _built_at_start(document: Document, entry: OptimizationSpec) -> bool:
     """Tell whether TensorRT-LLM quantizes the weights when it builds its engine (LMI's `option.quantize`)."""
-    asked = [other.compile for _, other in _entries(document) if other.compile is not None]
-    trtllm = any(compilation.target == "trtllm" for compilation in asked)
+    compilations = [other.compile for _, other in _entries(document) if other.compile is not None]
+    trtllm = any(compilation.target == "trtllm" for compilation in compilations)
     return entry.name in ("awq", "smoothquant") and (trtllm or document.value("serving", "backend") == "trtllm")
 
 
 def published_quantization(name: str) -> str | None:
     """Return the quantization of the weights of a hub id, by the catalog or its name; `None` for 16 bits."""
-    found = resolve_model(name)
-    return found[1] if found is not None else split_precision(name)[1]
+    known = resolve_model(name)
+    return known[1] if known is not None else split_precision(name)[1]
 
 
 def _speculation_problems(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:

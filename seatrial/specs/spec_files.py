@@ -155,11 +155,11 @@ def hosts(folder: Path, environment: str) -> Mapping[str, tuple[Path, ...]]:
         folder: Folder of specs.
         environment: The environment's name.
     """
-    found: dict[str, list[Path]] = {}
+    hosted: dict[str, list[Path]] = {}
     for file in sorted(folder.glob("*.yaml")):
         for guest in dict.fromkeys(_guests(file, environment)):
-            found.setdefault(guest, []).append(file)
-    return {guest: tuple(files) for guest, files in found.items()}
+            hosted.setdefault(guest, []).append(file)
+    return {guest: tuple(files) for guest, files in hosted.items()}
 
 
 def _guests(file: Path, environment: str) -> Iterator[str]:

@@ -186,8 +186,8 @@ def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
     loader = _Loader("")
     for path, node in _scalars(root, ()):
         form = node.tag.removeprefix(_TAG)
-        if form in _FORMS and (found := _wrong_form(loader, form, node)):
-            yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *found)
+        if form in _FORMS and (wrong := _wrong_form(loader, form, node)):
+            yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *wrong)
     loader.dispose()
 
 
@@ -314,19 +314,19 @@ _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Finding]:
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
     every = error.errors(include_url=False)
-    for found in every:
-        if found["type"] == "too_short" and _has_wrong_items(found, every):
+    for detail in every:
+        if detail["type"] == "too_short" and _has_wrong_items(detail, every):
             continue  # pydantic counts the right items alone
-        path = written_path(found["loc"])
-        parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
-        where = document.where(parent if found["type"] == "missing" else path)
-        rule, message, hint = _explain(found, path, model)
+        path = written_path(detail["loc"])
+        parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
+        where = document.where(parent if detail["type"] == "missing" else path)
+        rule, message, hint = _explain(detail, path, model)
         yield Finding(rule, Place.at(where, document.field(path)), message, hint)
 
 
-def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
+def _has_wrong_items(detail: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
     """Tell whether items of a list or mapping are wrong themselves."""
-    place = found["loc"]
+    place = detail["loc"]
     return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
@@ -335,21 +335,21 @@ def written_path(loc: tuple[int | str, ...]) -> FieldPath:
     return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
 
 
-def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
-    kind, value = found["type"], found["input"]
+def _explain(detail: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
+    kind, value = detail["type"], detail["input"]
     if kind == "missing":
         return "SEA106", "the field is required", f"add `{path[-1]}: …`"
     if kind == "extra_forbidden":
         return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
-    message = f"{_lower(found['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(found["msg"])
+    message = f"{_lower(detail['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(detail["msg"])
     if kind.endswith(_TYPE_ERRORS):
         return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
     if kind == "too_long" and isinstance(value, list):
-        most = found.get("ctx", {}).get("max_length")
+        most = detail.get("ctx", {}).get("max_length")
         return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
     if kind == "too_short":
         return "SEA107", "the list is empty", "give at least one item, or leave the field out"
-    return "SEA107", message, _bound_hint(found, path)
+    return "SEA107", message, _bound_hint(detail, path)
 
 
 def _lower(message: str) -> str:
@@ -359,8 +359,8 @@ def _lower(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
-    context = found.get("ctx", {})
+def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
+    context = detail.get("ctx", {})
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
     if context.get("le") == MOST_COPIES:
@@ -411,7 +411,7 @@ def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
 def _model_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner)) is not None), None)
+    return next((model for inner in get_args(annotation) if (model := _model_in(inner)) is not None), None)
 
 
 OVERRIDES = "environments"
@@ -513,9 +513,9 @@ def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
 def character_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
     for path, name, text in yaml_texts(source.data):
-        if found := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
+        if characters := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
-            yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {found}", _HINT)
+            yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {characters}", _HINT)
 
 
 def _is_prose(path: FieldPath, name: str) -> bool:
@@ -542,9 +542,9 @@ WRITE_IT_OUT = "write the value itself; a hub token is named in model.hub_token_
 def reference_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value CloudFormation or the CDK would replace, in whichever environment."""
     for path, _, text in yaml_texts(source.data):
-        if found := replaced_text(text):
+        if reference := replaced_text(text):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
-            yield Finding("SEA137", Place.at(where, dotted(path)), f"the text holds {found}", WRITE_IT_OUT)
+            yield Finding("SEA137", Place.at(where, dotted(path)), f"the text holds {reference}", WRITE_IT_OUT)
 
 
 def file_problems(source: YamlSource) -> Iterator[Finding]:
@@ -569,8 +569,8 @@ _FILE_NAME = re.compile(r"[\w .,+@=()-]+")
 def secret_values(source: YamlSource) -> tuple[str, ...]:
     """Return the credentials of a file that only the name of their field tells, the longest first."""
     spans = ((text, one) for _, name, text in yaml_texts(source.data) for one in credentials(text, name=name))
-    found = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
-    return tuple(sorted(found, key=len, reverse=True))
+    values = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
+    return tuple(sorted(values, key=len, reverse=True))
 
 
 def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:

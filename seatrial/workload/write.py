@@ -76,26 +76,26 @@ def _most_words(count: TokenCount, tokens: int, seed: str) -> int:
     guess = max(1, tokens - empty)
     while exceeds - fits > 1:
         guess = guess if fits < guess < exceeds else (fits + exceeds) // 2
-        found = count(" ".join(words(seed, guess)))
-        if found == tokens:
+        counted = count(" ".join(words(seed, guess)))
+        if counted == tokens:
             return guess
-        if found < tokens:
+        if counted < tokens:
             fits = guess
         else:
             exceeds = guess
-        guess = round(guess * (tokens - empty) / max(1, found - empty))
+        guess = round(guess * (tokens - empty) / max(1, counted - empty))
     return fits
 
 
 def _filled(count: TokenCount, text: str, tokens: int) -> str | None:
     """Add pieces of one token until the length is right; None when there is no such piece, or the text is too long."""
-    found = count(text)
-    while found < tokens:
-        longer = next((text + piece for piece in _FILLERS if count(text + piece) == found + 1), None)
+    counted = count(text)
+    while counted < tokens:
+        longer = next((text + piece for piece in _FILLERS if count(text + piece) == counted + 1), None)
         if longer is None:
             return None
-        text, found = longer, found + 1
-    return text if found == tokens else None
+        text, counted = longer, counted + 1
+    return text if counted == tokens else None
 
 
 def token_count(path: Path, *, special_tokens: bool = True) -> TokenCount:

@@ -141,13 +141,15 @@ def _locked(
     if not required and not any(folders.endpoints.glob("*.yaml")):
         return load.LockedDeployments((), ())
     if environment is not None:
-        found = load.load_deployments(
+        deployments = load.load_deployments(
             folders.endpoints, folders.environments, environment, endpoint, templates=folders.templates
         )
     else:
-        found = load.find_deployments(folders.endpoints, folders.environments, endpoint, templates=folders.templates)
-    sys.stderr.write("".join(f"note: {line}\n" for line in found.left_out))
-    return found
+        deployments = load.find_deployments(
+            folders.endpoints, folders.environments, endpoint, templates=folders.templates
+        )
+    sys.stderr.write("".join(f"note: {line}\n" for line in deployments.left_out))
+    return deployments
 
 
 def context_text(app: App, name: str) -> str | None:

@@ -84,11 +84,11 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
-    for what, found, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
-        if found > most:
+    for what, count, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
+        if count > most:
             hint = "make two products of it"
             where = loaded.path.as_posix()
-            raise SpecError.of("SEA496", f"the template has {found:,} {what}, at most {most:,}", where=where, hint=hint)
+            raise SpecError.of("SEA496", f"the template has {count:,} {what}, at most {most:,}", where=where, hint=hint)
     return text
 
 
@@ -172,8 +172,8 @@ class _Writer:
             **{_condition(size): {"Fn::Equals": [{"Ref": SIZE}, size]} for size in self.sizes},
             **{
                 name: {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
-                for name, parameter, asked in given
-                if asked
+                for name, parameter, is_offered in given
+                if is_offered
             },
             _ROLLS_BACK: {"Fn::Equals": [{"Ref": ROLLBACK}, "on"]},
         }
@@ -212,27 +212,27 @@ class _Writer:
 
     def _alarm(self, size: str, logical_id: str, properties: Section) -> Section:
         """Return a name that the trial service may read; the topics, or the threshold, that the team chooses."""
-        found = _ALARM.fullmatch(logical_id)
-        if found is None:
+        match = _ALARM.fullmatch(logical_id)
+        if match is None:
             raise TypeError(f"not the ID of an alarm: {logical_id}")
         # Logical IDs of sizes differ, names are the account's: with the size in it, two alarms are not one while sizes
         # change.
-        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{found['generation']}{found['kind']}"
-        if not found["kind"].startswith(ON_CALL):
+        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{match['generation']}{match['kind']}"
+        if not match["kind"].startswith(ON_CALL):
             return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
         default = _items(actions)[0] if actions else None
-        told = self._told(default)
-        return {"AlarmName": name, **({} if told is None else {"AlarmActions": [told], "OKActions": [told]})}
+        topic = self._alarm_topic(default)
+        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
 
-    def _told(self, default: Json) -> Json:
-        chosen, told = self.loaded.product.parameters, default
+    def _alarm_topic(self, default: Json) -> Json:
+        chosen, topic = self.loaded.product.parameters, default
         nothing: Json = {"Ref": "AWS::NoValue"}
         if chosen.alarm_email:
-            told = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if told is None else told]}
+            topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
-            told = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if told is None else told]}
-        return told
+            topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
+        return topic
 
     def _alias(self, aliases: Mapping[str, Section]) -> Section:
         """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
@@ -240,13 +240,13 @@ class _Writer:
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
         properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        told = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
+        descriptions = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
         first = aliases[self.sizes[0]]
         return {
             "Type": first["Type"],
             "Properties": {
                 **properties[self.sizes[0]],
-                "Description": self._by_size(told),
+                "Description": self._by_size(descriptions),
                 "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
             },
         }
@@ -299,9 +299,9 @@ def _joined(text: str) -> Json:
     """Return a text with references in place of what a team chooses."""
     pieces: list[Json] = []
     end = 0
-    for found in _PLACES.finditer(text):
-        pieces += [*([text[end : found.start()]] if found.start() > end else []), *_CHOSEN[found[0]]]
-        end = found.end()
+    for match in _PLACES.finditer(text):
+        pieces += [*([text[end : match.start()]] if match.start() > end else []), *_CHOSEN[match[0]]]
+        end = match.end()
     if not pieces:
         return text
     pieces += [text[end:]] if text[end:] else []
@@ -479,17 +479,17 @@ def _copies(loaded: LoadedProduct, environment: str) -> Section:
         raise SpecError.of("SEA496", message, where=loaded.path.as_posix(), field="parameters.copies", hint=hint)
     allowed: dict[str, Json] = {FEWEST: [*range(lowest, highest + 1)], MOST: [*range(max(1, lowest), highest + 1)]}
     fewest, most = next(iter(_bounds(loaded, environment).values()))
-    told = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
+    texts = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
     return {
         name: {"Type": "Number", "Description": text, "AllowedValues": allowed[name], "Default": default}
-        for name, (text, default) in told.items()
+        for name, (text, default) in texts.items()
     }
 
 
 def _bounds(loaded: LoadedProduct, environment: str) -> dict[str, tuple[int, int]]:
     """Return the fewest and the most copies of each size."""
-    found = loaded.sizes_in(environment)
-    return {size: (each.endpoint.scaling.min_copies, each.endpoint.scaling.max_copies) for size, each in found.items()}
+    specs = loaded.sizes_in(environment)
+    return {size: (each.endpoint.scaling.min_copies, each.endpoint.scaling.max_copies) for size, each in specs.items()}
 
 
 def _range(loaded: LoadedProduct, environment: str) -> tuple[int, int]:

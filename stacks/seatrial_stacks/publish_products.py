@@ -42,20 +42,20 @@ def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
         SpecError: With every problem of every product; SEA495 when a template was published from another product.
     """
     context: dict[str, object] = json.loads(read_text(Path("cdk.json"))).get("context", {})
-    found: dict[Path, str | None] = {}
+    texts: dict[Path, str | None] = {}
     problems: list[Finding] = []
     for product in products:
         try:
-            found |= _texts(load_product(product, environments), context)
+            texts |= _texts(load_product(product, environments), context)
         except SeatrialError as error:
             problems += error.problems
     if problems:
         raise SpecError(dict.fromkeys(problems))
-    for path, text in found.items():
+    for path, text in texts.items():
         if text is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
-    return tuple(found)
+    return tuple(texts)
 
 
 def _texts(loaded: LoadedProduct, context: Mapping[str, object]) -> dict[Path, str | None]:
@@ -65,13 +65,13 @@ def _texts(loaded: LoadedProduct, context: Mapping[str, object]) -> dict[Path, s
     changed = [changed_version(loaded, name) for name, state in states.items() if state == "changed"]
     if changed:
         raise SpecError(problem for error in changed for problem in error.problems)
-    found: dict[Path, str | None] = {}
+    texts: dict[Path, str | None] = {}
     for name in names:
         template = template_path(loaded.path, loaded.product.version, name)
         is_new, source = states[name] == "not published", source_text(loaded, product_deployments(loaded, name))
-        found[template] = product_template(loaded, name, context) if is_new else None
-        found[source_path(template)] = None if states[name] == "published" else source
-    return found
+        texts[template] = product_template(loaded, name, context) if is_new else None
+        texts[source_path(template)] = None if states[name] == "published" else source
+    return texts
 
 
 def main() -> int:

@@ -81,8 +81,8 @@ def template_rail_problems(
         template: The folder of the templates.
     """
     rails = environment.guard_rails
-    asked = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
-    for name, value in options.items() if asked is not None else ():
+    rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
+    for name, value in options.items() if rail is not None else ():
         bare = bare_name(name)
         for each in option_things(bare, value, endpoint.model.hub_id):
             if each.kind == "revision":
@@ -98,7 +98,7 @@ def template_rail_problems(
                 what = each.because or f"{each.name} is not allowed in {environment.name}"
                 mend = f"`extra: [{bare}]` below guard_rails"
                 hint = f"remove it from the template, or let {environment.name} allow it: {mend}"
-            message = f"{what} ({set_by(environment, place, str(asked))})"
+            message = f"{what} ({set_by(environment, place, str(rail))})"
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
@@ -142,8 +142,8 @@ class _Rails:
         self._rails = environment.guard_rails
 
     def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Finding:
-        told = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
-        return self._document.problem(path, _RULE, told, hint)
+        text = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
+        return self._document.problem(path, _RULE, text, hint)
 
     def sizes(self) -> Iterator[Finding]:
         """Yield too many copies, and instance types of which none is allowed."""
@@ -155,9 +155,9 @@ class _Rails:
             path = max(self._fleets, key=lambda fleet: fleet.copies).path
             message = f"at least {fewest} copies of all variants exceed {name}'s guard rail {most}"
             yield self._problem(path, "max_copies", message, f"at most {most} together")
-        asked, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
-        if allowed is not None and asked and not set(asked) & set(allowed):
-            message = f"none of {', '.join(asked)} is allowed in {name}"
+        requested, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
+        if allowed is not None and requested and not set(requested) & set(allowed):
+            message = f"none of {', '.join(requested)} is allowed in {name}"
             hint = f"allowed: {', '.join(allowed)}"
             yield self._problem(("serving", "instance_types"), "instance_types", message, hint)
         for path, kind in _named_types(self._endpoint):
@@ -176,10 +176,10 @@ class _Rails:
     @cached_property
     def _things(self) -> tuple[LoadedThing, ...]:
         """What is loaded, without what the environment allows by another rail."""
-        found = loaded_things(self._endpoint, self._environment.region, Path(self._document.path).parent)
+        things = loaded_things(self._endpoint, self._environment.region, Path(self._document.path).parent)
         return tuple(
             each
-            for each in found
+            for each in things
             if not (each.kind == "option" and each.path[-1] in self._rails.extra)
             and not (each.kind == "code" and self._rails.code is not None)
         )
@@ -262,8 +262,8 @@ class _Rails:
         if rails == GuardRails():
             return
         registry = images.registry(environment.region)
-        found = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
-        known = frozenset(f"{registry}/{name}" for name in found) if registry else frozenset()
+        published = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
+        known = frozenset(f"{registry}/{name}" for name in published) if registry else frozenset()
         # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
@@ -282,8 +282,8 @@ class _Rails:
     @property
     def _image_rail(self) -> str:
         """The rail for which images are judged: `images` itself, else the first that asks what runs in them."""
-        asked = ("images", "models", "licences", "engines")
-        return next((name for name in asked if getattr(self._rails, name) is not None), "")
+        names = ("images", "models", "licences", "engines")
+        return next((name for name in names if getattr(self._rails, name) is not None), "")
 
     def _image_hint(self, repository: str, own: str | None) -> str:
         name = self._environment.name
@@ -302,9 +302,9 @@ class _Rails:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
         serving, allowed = self._endpoint.serving, self._rails.engines
         by_backend = serving.engine == "auto" and serving.backend != "auto"
-        asked = "lmi" if by_backend else serving.engine
-        if allowed is not None and asked not in (*allowed, "auto"):
-            what = f"the backend {serving.backend} is one of lmi, which" if by_backend else f"the engine {asked}"
+        chosen = "lmi" if by_backend else serving.engine
+        if allowed is not None and chosen not in (*allowed, "auto"):
+            what = f"the backend {serving.backend} is one of lmi, which" if by_backend else f"the engine {chosen}"
             message = f"{what} is not allowed in {self._environment.name}"
             path = ("serving", "backend" if by_backend else "engine")
             yield self._problem(path, "engines", message, f"allowed: {', '.join(allowed)}, or auto")
@@ -312,9 +312,9 @@ class _Rails:
     def objectives(self) -> Iterator[Finding]:
         """Yield each required objective that is missing or looser."""
         for metric in _LATENCIES:
-            asked, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
+            stated, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
             for name in Percentiles.model_fields:
-                bound, given = getattr(required, name), _bound_at(asked, name)
+                bound, given = getattr(required, name), _bound_at(stated, name)
                 if bound is not None and (given is None or given > bound):
                     yield self._objective(f"{metric}.{name}", given, bound, "at most", " ms")
         slo, rails = self._endpoint.slo, self._rails.slo
@@ -325,8 +325,8 @@ class _Rails:
 
     def _objective(self, name: str, given: float | None, bound: float, sense: str, unit: str) -> Finding:
         needed = f"{sense} {bound:,.12g}{unit}"
-        found = "is missing" if given is None else f"is {given:,.12g}{unit}"
-        message = f"slo.{name} {found}; {self._environment.name} requires {needed}"
+        actual = "is missing" if given is None else f"is {given:,.12g}{unit}"
+        message = f"slo.{name} {actual}; {self._environment.name} requires {needed}"
         return self._problem(("slo", *name.split(".")), f"slo.{name}", message, f"set slo.{name} to {needed}")
 
     def trial(self) -> Iterator[Finding]:
@@ -360,15 +360,15 @@ class _Rails:
         for key in self._rails.required_tags:
             value = tags.get(key)
             if not any(map(str.isalnum, value or "")):
-                found = "is missing" if value is None else f"is {value!r}"
-                message = f"the tag {key} {found}; {self._environment.name} requires it, with a letter or a digit"
+                actual = "is missing" if value is None else f"is {value!r}"
+                message = f"the tag {key} {actual}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 
-def _bound_at(asked: Percentiles, name: str) -> float | None:
+def _bound_at(objectives: Percentiles, name: str) -> float | None:
     """Return the strictest bound at a percentile or a higher one: what holds there holds below it too."""
     names = list(Percentiles.model_fields)
-    bounds = (getattr(asked, each) for each in names[names.index(name) :])
+    bounds = (getattr(objectives, each) for each in names[names.index(name) :])
     return min((bound for bound in bounds if bound is not None), default=None)
 
 

@@ -83,8 +83,8 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
     if endpoint.serving.code is not None:
         yield LoadedThing(("serving", "code"), "code", None, "code loads what it likes")
     for name, value in endpoint.serving.overrides.extra.items():
-        for found in option_things(name, value, endpoint.model.hub_id):
-            yield replace(found, path=(*EXTRA, name))
+        for thing in option_things(name, value, endpoint.model.hub_id):
+            yield replace(thing, path=(*EXTRA, name))
 
 
 def _model(model: ModelSpec, region: str, folder: Path) -> Iterator[LoadedThing]:
@@ -98,12 +98,12 @@ def _model(model: ModelSpec, region: str, folder: Path) -> Iterator[LoadedThing]
         return
     known, path = find_jumpstart_model(model.jumpstart_id), ("model", "jumpstart_metadata")
     try:
-        told = jumpstart.read_metadata(folder / model.jumpstart_metadata, model.jumpstart_id)
+        artifact = jumpstart.read_metadata(folder / model.jumpstart_metadata, model.jumpstart_id)
     except jumpstart.MetadataError as error:
         yield LoadedThing(path, "model", None, str(error))
         return
-    if known is None or known.key != told.key:
-        yield LoadedThing(path, "model", told.s3_uri(region), licence=model.licence)
+    if known is None or known.key != artifact.key:
+        yield LoadedThing(path, "model", artifact.s3_uri(region), licence=model.licence)
 
 
 def _recipe(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
@@ -361,16 +361,14 @@ def _fleets(
     scaled = 0 if scaling.is_fixed else scaling.max_copies
     if not endpoint.hosting.variants:
         own = _alone(endpoint.hosting, size)
-        yield InstanceFleet(
-            path=own.path, types=own.types, copies=own.copies, instances=own.instances, updating=2 * own.instances
-        )
+        yield replace(own, updating=2 * own.instances)
     for path, variant in named:
         if variant.spec not in sources:
             continue
         source, planned = sources[variant.spec]
-        asked = planned.instance_count if variant.instance_count is None else variant.instance_count
+        start = planned.instance_count if variant.instance_count is None else variant.instance_count
         # A shadow is not scaled: it gets copies of requests, and its count is fixed.
-        most = asked if variant is shadow else max(asked, scaled)
+        most = start if variant is shadow else max(start, scaled)
         yield InstanceFleet(
             path=path, types=_types(source.hosting, planned), copies=most, instances=most, updating=2 * most
         )
