@@ -27,15 +27,15 @@ from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.product import ProductSpec
-from seatrial_base.rules import RULES, lint_rules, template_rules
+from seatrial_base.findings import RULES, lint_rules, template_rules
 from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES
-from seatrial_laptop.behaviours import api_names, behaviours
+from tests.acceptance.behaviours import api_names, behaviours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seatrial_base.frozen_model import FrozenModel
-    from seatrial_laptop.behaviours import Behaviour
+    from tests.acceptance.behaviours import Behaviour
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 Row: TypeAlias = dict[str, Json]

@@ -6,14 +6,23 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.handler_conditions import ADDED_RIGHTS, KEYS, ROLES, TAGS, conditions_of, handler_actions
-from seatrial_base.catalog.resource_types import HANDLERS, RESOURCE_SCHEMAS, WITHOUT_HANDLERS, find_replacement_rule
+from seatrial_base.catalog.resource_types import (
+    ADDED_RIGHTS,
+    HANDLERS,
+    KEYS,
+    RESOURCE_SCHEMAS,
+    ROLES,
+    TAGS,
+    WITHOUT_HANDLERS,
+    conditions_of,
+    find_replacement_rule,
+    handler_actions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seatrial_base.catalog.handler_conditions import HandlerCondition
-    from seatrial_base.catalog.resource_types import ResourceSchema
+    from seatrial_base.catalog.resource_types import HandlerCondition, ResourceSchema
 
     Table = Callable[[tuple[str, ...], Iterable[tuple[str, ...]]], str]
 

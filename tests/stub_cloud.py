@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from seatrial_laptop.aws.control_plane.cloud import Cloud, open_cloud
 from seatrial_laptop.aws.control_plane.records import Kind, Record
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed, CopyProcess
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace, CopyProcess, RunningCopies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.alarms import StateValue
     from seatrial_laptop.aws.clock import VirtualClock
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
     from seatrial_laptop.aws.json_document import Document

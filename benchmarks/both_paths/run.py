@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import boto3
 
 from seatrial_laptop import lifecycle
-from seatrial_load.aws.bearer_token import bearer_token
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import bearer_token
 from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.dependencies import Tools

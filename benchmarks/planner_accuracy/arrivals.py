@@ -22,11 +22,12 @@ from benchmarks.planner_accuracy.queue_cases import FIRST_MEASURED, REQUESTS, UT
 from benchmarks.planner_accuracy.queues import QueueFigures, figures_of, read_queues
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
-from seatrial.planner.predict.open_loop import Arrivals, open_level, saturation_per_s
+from seatrial.planner.predict.open_loop import open_level, saturation_per_s
 from seatrial.planner.predict.request_simulation import simulate_open
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
+from seatrial_load.documents.arrivals import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +136,7 @@ def judge(rows: Sequence[MeasuredRate]) -> list[JudgedRate]:
 
 
 def _predict(row: MeasuredRate, outside_s: float) -> OpenLevel:
-    arrivals = Arrivals("constant")
+    arrivals = Constant()
     return open_level(_copy_of(row), arrivals, row.requests_per_second, requests=_SIMULATED, round_trip_s=outside_s)
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.planner_accuracy.chances    # print the table, which accuracy.py and scoreboard.py write
 
-The chance is the planner's (`seatrial.planner.search.chance`), of rows that the fit did not see, with bands that come
+The chance is the planner's (`seatrial.planner.search.evaluate`), of rows that the fit did not see, with bands that come
 from the errors of other models, degrees or lengths. Targets are those of `decisions`, and a few of TTFT. Picks are the
 cheapest deployments that are predicted to meet a target; cheaper ones in doubt are predicted to miss it by less than
 their band.
@@ -18,7 +18,7 @@ from benchmarks.planner_accuracy.decisions import OBJECTIVES, Objective, cost, w
 from benchmarks.planner_accuracy.earned_bands import JUDGED_FACETS, nested
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, read_judged
 from seatrial.documents.prediction import Band
-from seatrial.planner.search.chance import SLOWER_IN_DOUBT, chance_within
+from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT, chance_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
-from seatrial.planner.predict.open_loop import AT_RANDOM, saturation_per_s
+from seatrial.planner.predict.open_loop import AT_RANDOM, SEED, saturation_per_s
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
@@ -38,7 +38,8 @@ class QueueCase:
 
     def due_s(self, utilization: float) -> Sequence[float]:
         """Return when its requests arrive at a share of its saturation."""
-        return AT_RANDOM.due_s(utilization * saturation_per_s(self.copy), REQUESTS)
+        rate_per_s = utilization * saturation_per_s(self.copy)
+        return AT_RANDOM.due_s(rate_per_s, REQUESTS / rate_per_s, SEED)
 
 
 def queue_cases() -> tuple[QueueCase, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fit import ENGINE, Row, copy_of, fit, read_rows
 from seatrial.documents.calibration import Compared, MeasuredPoint
-from seatrial.planner.predict.calibration import compare_points, fit_calibration
+from seatrial.planner.calibration import compare_points, fit_calibration
 from seatrial.planner.predict.simulation import PUBLISHED
 
 if TYPE_CHECKING:

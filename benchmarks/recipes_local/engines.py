@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial_load.payload.reader import read_answer
+from seatrial_load.payload.answer import read_answer
 from seatrial_load.payload.schema import Schema
 from seatrial_load.quality.answers import evaluation_answer, evaluation_body
 

@@ -15,8 +15,9 @@ from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import PredictedLevel, Prior
-from seatrial_load.documents.result import Distribution, Interval, LevelResult
+from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.interval import percentile
 from seatrial_load.slo.evaluate import is_met
 

@@ -14,7 +14,7 @@ from scripts.renewal.rows import Denied, Table, Told
 from scripts.renewal.sources import names_in
 from seatrial_base.catalog.architecture import architecture_of
 from seatrial_base.catalog.config_json import checked_config_json
-from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
+from seatrial_base.catalog.engines import ENGINE_CANDIDATES
 from seatrial_base.catalog.images import IMAGES
 
 if TYPE_CHECKING:

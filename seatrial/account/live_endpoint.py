@@ -14,8 +14,8 @@ from seatrial.documents.live_endpoint import (
     LiveVariant,
     RaisedAlarm,
 )
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

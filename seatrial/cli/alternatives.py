@@ -25,14 +25,13 @@ def compare_instances_command(
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
     *,
     wide: Annotated[bool, typer.Option("--wide", help="Show every column and every type.")] = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Predict speed and price of each instance type, first those that keep the SLO; `--wide` shows all of them."""
-    from seatrial.planner.compare import basis_of, compare_instance_types
-    from seatrial.planner.types_at_load import types_at_load
+    from seatrial.planner.comparisons import basis_of, compare_instance_types, types_at_load
     from seatrial.report.terminal.instances import comparison_csv, comparison_rows, first_instances_view, instances_view
 
-    (loaded,) = load_specs_or_model([spec], environment, environments, asked)
+    (loaded,) = load_specs_or_model([spec], environment, environments, model_options)
     compared = compare_instance_types(loaded)
     basis = basis_of(loaded)
     if output_format == "json":
@@ -59,13 +58,13 @@ def recipes_command(
     ] = False,
     wide: Annotated[bool, typer.Option("--wide", help="Show every column and every recipe.")] = False,
     output_format: Annotated[Literal["text", "json", "csv"], typer.Option("--format", help="Output format.")] = "text",
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
-    from seatrial.planner.recipe_rows import recipe_rows
+    from seatrial.planner.comparisons import recipe_rows
     from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
 
-    (loaded,) = load_specs_or_model([spec], environment, environments, asked)
+    (loaded,) = load_specs_or_model([spec], environment, environments, model_options)
     rows = recipe_rows(loaded, every=every)
     if output_format == "json":
         show_json({"predicted": True, "objective": loaded.endpoint.objective, "recipes": recipe_documents(rows)})

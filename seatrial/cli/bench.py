@@ -32,7 +32,6 @@ from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.options import CommandOption, TrialFiles
     from seatrial_load.documents.request import TrialRequest
@@ -132,14 +131,6 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
-    plain, plan = _of_deployment(place, mistakes)
-    request = with_options(plain, written, mistakes)
-    mistakes.values(request)
-    mistakes.stop_if_any()
-    return request, plan
-
-
-def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:
     from seatrial.deployment.load import load_deployment
 
     if place.spec is None:
@@ -151,10 +142,6 @@ def _of_deployment(place: DeployedSpec, mistakes: Mistakes) -> tuple[TrialReques
     assert place.environment is not None  # noqa: S101 (likewise)
     folder = environments_folder(place.environments, place.spec)
     deployment = load_deployment(place.spec, folder, place.environment)
-    return _live_request(deployment), deployment.plan
-
-
-def _live_request(deployment: Deployment) -> TrialRequest:
     import boto3
 
     from seatrial.account.reader import aws_failures
@@ -163,7 +150,12 @@ def _live_request(deployment: Deployment) -> TrialRequest:
 
     with aws_failures(deployment.stack_name):
         cloudformation = boto3.client("cloudformation", region_name=deployment.environment.region)
-    return complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
+    plain = complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
+    plan = deployment.plan
+    request = with_options(plain, written, mistakes)
+    mistakes.values(request)
+    mistakes.stop_if_any()
+    return request, plan
 
 
 def given_options(context: typer.Context) -> frozenset[str]:
@@ -187,22 +179,20 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         return
     with scratch_folder("seatrial-prompts-") as folder:
         path = folder / "prompts.jsonl"
-        _write_exact(request, tokenizer, path)
+        from seatrial.workload.write import token_count, write_prompts
+        from seatrial_load.documents.arrivals import ARRIVALS
+        from seatrial_load.measure.lengths import lengths_of
+        from seatrial_load.metrics.level import level_size
+
+        load = request.load
+        sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
+        is_open = ARRIVALS[load.arrival].is_open
+        requests = round(math.fsum(load.rates_per_s) * load.level_s) if is_open else sum(sizes)
+        prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
+        lengths = lengths_of(request.workload)
+        prompt_lengths = (lengths.of(row) for row in range(prompts))
+        write_prompts(path, token_count(tokenizer), prompt_lengths, seed=f"{request.plan_digest}:exact")
         yield replace(files, prompts=path)
-
-
-def _write_exact(request: TrialRequest, tokenizer: Path, path: Path) -> None:
-    from seatrial.workload.write import token_count, write_prompts
-    from seatrial_load.measure.lengths import lengths_of
-    from seatrial_load.metrics.level import level_size
-
-    load = request.load
-    sizes = (level_size(request, concurrency).requests for concurrency in load.concurrency_levels)
-    requests = sum(sizes) if load.arrival == "closed" else round(math.fsum(load.rates_per_s) * load.level_s)
-    prompts = min(MOST_EXACT_PROMPTS, requests + load.warmup_requests + 1)
-    lengths = lengths_of(request.workload)
-    asked = (lengths.of(row) for row in range(prompts))
-    write_prompts(path, token_count(tokenizer), asked, seed=f"{request.plan_digest}:exact")
 
 
 @takes_trial_options

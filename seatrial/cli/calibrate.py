@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -47,8 +47,7 @@ def calibrate_command(
     """
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.planner.calibration import calibrate_endpoint as fit
-    from seatrial.planner.calibration import chosen, write_calibration
-    from seatrial.planner.calibration_outlook import outlook_of_entry
+    from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
     from seatrial.report.terminal.calibration import calibration_view
     from seatrial.specs.load import load_spec
     from seatrial.specs.spec_files import calibration_path
@@ -63,19 +62,15 @@ def calibrate_command(
     plan = read_locked_plan(loaded, stale=True)
     measured, source = _measured(result, points, benchmarks, loaded, plan)
     if write and source.engine_note:
-        _refuse_local_engine(source)
+        message = f"measured on {source.engine_note}: CPU results can't calibrate a GPU plan"
+        hint = "leave out --write to see the fit, or calibrate with a trial on AWS"
+        raise SpecError.of("SEA615", message, hint=hint, where=source.file)
     entry = fit(loaded, plan, chosen(measured, _levels(probes), source.file), source)
     show(calibration_view(outlook_of_entry(entry, measured, plan, loaded), entry))
     if write:
         typer.echo(f"calibration written to {write_calibration(entry, spec, environment).as_posix()}", err=True)
         again = f"seatrial plan {spec.as_posix()} --environment {environment} --write"
         typer.echo(f"the lock is now stale; plan again: {again}", err=True)
-
-
-def _refuse_local_engine(source: CalibrationSource) -> NoReturn:
-    message = f"measured on {source.engine_note}: CPU results can't calibrate a GPU plan"
-    hint = "leave out --write to see the fit, or calibrate with a trial on AWS"
-    raise SpecError.of("SEA615", message, hint=hint, where=source.file)
 
 
 def _levels(text: str | None) -> frozenset[int] | None:
@@ -96,25 +91,26 @@ def _measured(
     if [result is None, points is None, not benchmarks].count(False) != 1:
         raise typer.BadParameter("give one of --result, --points and --benchmark", param_hint="--result")
     if benchmarks:
-        return _of_benchmarks(benchmarks, loaded, plan)
+        from seatrial.planner.benchmark_jobs import benchmark_points
+
+        results = _files(benchmarks)
+        measured_points, text = benchmark_points(results, loaded, plan)
+        name = ", ".join(each.path.name for each in results)
+        return measured_points, CalibrationSource(file=name, digest=digest(text))
     file = result or points or Path()
     text = _text(file)
     if points is not None:
         return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
-    found, note = _of_result(text, file, loaded)
+    from seatrial.planner.calibration import check_trial, points_of_trial, usable
+    from seatrial_load.documents.result import TrialResult
+
+    trial = TrialResult.from_json(text)
+    request, workload = trial.request, trial.request.workload
+    measured = (request.endpoint, request.environment, workload.input_tokens, workload.output_tokens)
+    check_trial(measured, loaded, file.as_posix())
+    found = usable(points_of_trial(trial), file.as_posix())
+    note = trial.engine_note
     return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
-
-
-def _of_benchmarks(
-    benchmarks: list[str], loaded: LoadedSpec, plan: Plan
-) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
-    from seatrial.documents.calibration import CalibrationSource
-    from seatrial.planner.benchmark_jobs import benchmark_points
-    from seatrial_base.frozen_model import digest
-
-    files = _files(benchmarks)
-    found, text = benchmark_points(files, loaded, plan)
-    return found, CalibrationSource(file=", ".join(each.path.name for each in files), digest=digest(text))
 
 
 def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
@@ -136,15 +132,3 @@ def _text(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"the measured points can't be read: {error}"
         raise SpecError.of("SEA407", message, where=file.as_posix()) from error
-
-
-def _of_result(text: str, file: Path, loaded: LoadedSpec) -> tuple[tuple[MeasuredPoint, ...], str]:
-    from seatrial.planner.calibration import check_trial, usable
-    from seatrial.planner.calibration_outlook import points_of_trial
-    from seatrial_load.documents.result import TrialResult
-
-    trial = TrialResult.from_json(text)
-    asked, workload = trial.request, trial.request.workload
-    measured = (asked.endpoint, asked.environment, workload.input_tokens, workload.output_tokens)
-    check_trial(measured, loaded, file.as_posix())
-    return usable(points_of_trial(trial), file.as_posix()), trial.engine_note

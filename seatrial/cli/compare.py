@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.documents.plan import Plan
-    from seatrial.probe.deployments import ProbedHardware
+    from seatrial.probe.pinned import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
@@ -130,9 +130,15 @@ def compare_command(
         a, b = (read_recipe_result(Path(path)) for path in what)
     else:
         _check_output(output, {**inputs, "SPEC": Path(what[0])})
-        asked = _asked(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
-        asked = _with_files(asked, evaluation_set, results, again=again, err=output_format != "text")
-        a, b = _measured(asked, yes=yes, verbose=verbose)
+        comparison = _comparison(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
+        comparison = replace(
+            comparison,
+            evaluation_file=evaluation_set or comparison.evaluation_file,
+            results=results or comparison.results,
+            again=again,
+            err=output_format != "text",
+        )
+        a, b = _measured(comparison, yes=yes, verbose=verbose)
     compared = compare_recipes(a, b)
     _tell(compared, output_format, output)
     if not compared.is_accepted:
@@ -147,21 +153,21 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
     """
     from seatrial_base.findings import Finding, Place
 
-    found: list[Finding] = []
+    problems: list[Finding] = []
     stored = len(what) == len("AB")
     if not stored and len(what) != len("SAB"):
-        found.append(Finding(RULE, Place.at(WHERE, "[SPEC] A B"), f"{len(what)} arguments, expected 2 or 3", _USAGE))
+        problems.append(Finding(RULE, Place.at(WHERE, "[SPEC] A B"), f"{len(what)} arguments, expected 2 or 3", _USAGE))
     elif stored:
         named = {"--environment": environment, **measuring}
-        found += [
+        problems += [
             Finding(RULE, Place.at(WHERE, option), "needs a spec: two stored results are only read", _USAGE)
             for option, value in named.items()
             if value is not None
         ]
     elif environment is None:
-        found.append(Finding(RULE, Place.at(WHERE, "--environment"), "SPEC needs an environment", "add `-e ENV`"))
-    if found:
-        raise SpecError(found)
+        problems.append(Finding(RULE, Place.at(WHERE, "--environment"), "SPEC needs an environment", "add `-e ENV`"))
+    if problems:
+        raise SpecError(problems)
 
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
@@ -172,17 +178,18 @@ def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
     check_outputs(written, inputs)
 
 
-def _asked(
+def _comparison(
     what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
 ) -> _Compared:
     """Read everything that must be known before anything is asked of AWS."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.probe.deployments import read_candidate
+    from seatrial.probe.pinned import read_candidate
     from seatrial.probe.recipes import results_folder
     from seatrial.specs.load import load_spec
     from seatrial.specs.recipe import parse_recipe, recipe_name
 
     spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
+    # By the names in one order: `a+b` is `b+a`.
     if recipe_name(first) == recipe_name(second):
         raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
     folder = environments_folder(environments, spec)
@@ -203,51 +210,43 @@ def _asked(
     )
 
 
-def _with_files(
-    asked: _Compared, evaluation_set: Path | None, results: Path | None, *, again: bool, err: bool
-) -> _Compared:
-    from dataclasses import replace
-
-    return replace(
-        asked,
-        evaluation_file=evaluation_set or asked.evaluation_file,
-        results=results or asked.results,
-        again=again,
-        err=err,
-    )
-
-
-def _measured(asked: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
+def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
     from seatrial.deployment.trial import read_evaluation_set
     from seatrial.probe.recipes import compare_folder, pin_recipes
     from seatrial.probe.run import only_probe
     from seatrial.quality.recipe_result import stored_result
 
-    with only_probe(compare_folder(asked.loaded)):
-        pinned = pin_recipes(asked.loaded, asked.recipes, asked.plan, asked.environments, hardware=asked.hardware)
+    with only_probe(compare_folder(comparison.loaded)):
+        pinned = pin_recipes(
+            comparison.loaded,
+            comparison.recipes,
+            comparison.plan,
+            comparison.environments,
+            hardware=comparison.hardware,
+        )
         prompts = None
-        if asked.evaluation_file is not None:
+        if comparison.evaluation_file is not None:
             chat = all(each.takes_messages for each in pinned)
-            prompts = read_evaluation_set(asked.evaluation_file, chat=chat)
-        found = {
-            each.name: None if asked.again else stored_result(
-                asked.results, each.name, each.digest(prompts, asked.most_tokens)
+            prompts = read_evaluation_set(comparison.evaluation_file, chat=chat)
+        stored = {
+            each.name: None if comparison.again else stored_result(
+                comparison.results, each.name, each.digest(prompts, comparison.most_tokens)
             )
             for each in pinned
         }  # fmt: skip
-        missing = [each for each in pinned if found[each.name] is None]
+        missing = [each for each in pinned if stored[each.name] is None]
         for each in pinned:
             if each not in missing:
-                typer.echo(f"{each.name}: measured before, in {asked.results.as_posix()}", err=asked.err)
-        found |= _deployed(asked, missing, prompts, yes=yes, verbose=verbose)
-    a, b = (found[each.name] for each in pinned)
+                typer.echo(f"{each.name}: measured before, in {comparison.results.as_posix()}", err=comparison.err)
+        stored |= _deployed(comparison, missing, prompts, yes=yes, verbose=verbose)
+    a, b = (stored[each.name] for each in pinned)
     if a is None or b is None:
         raise TypeError("a recipe was neither stored nor measured")
     return a, b
 
 
 def _deployed(
-    asked: _Compared, missing: Sequence[PinnedRecipe], prompts: EvaluationSet | None, *, yes: bool, verbose: bool
+    comparison: _Compared, missing: Sequence[PinnedRecipe], prompts: EvaluationSet | None, *, yes: bool, verbose: bool
 ) -> dict[str, RecipeResult]:
     """Measure what was not measured before; each result is kept as soon as it is there."""
     from seatrial.cli.support.probing import aws_tools, confirm
@@ -261,19 +260,20 @@ def _deployed(
 
     if not missing:
         return {}
-    loaded = asked.loaded
+    loaded = comparison.loaded
     tools = aws_tools(loaded, check_tools(loaded.path), compare_folder(loaded))
     lines = estimate_lines(
         [each.pinned for each in missing], what="comparison", asking_s=asking_limit_s(prompts)
     )  # fmt: skip
-    confirm(lines, yes=yes or loaded.environment.is_embedded, err=asked.err)
+    confirm(lines, yes=yes or loaded.environment.is_embedded, err=comparison.err)
     end_on_signals()
-    steps = Steps(console(markup=True, stderr=asked.err), verbose=verbose)
+    steps = Steps(console(markup=True, stderr=comparison.err), verbose=verbose)
     measured: dict[str, RecipeResult] = {}
     for each in missing:
-        result = measure_recipe(each, tools, steps, prompts, asked.most_tokens)
-        path = keep_recipe_result(asked.results, result)
-        typer.echo(f"{each.name}: {path.as_posix()}", err=asked.err)
+        result = measure_recipe(each, tools, steps, prompts, comparison.most_tokens)
+        # Kept before the next is deployed: a failure of the second recipe must not cost the first, which is paid for.
+        path = keep_recipe_result(comparison.results, result)
+        typer.echo(f"{each.name}: {path.as_posix()}", err=comparison.err)
         measured[each.name] = result
     return measured
 

@@ -101,6 +101,7 @@ def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
         try:
             bucket = describe_stack(service_stack(place.name), cloudformation).output("ResultsBucket")
             return look(Bucket(s3, bucket), deployment.endpoint_name, now_s=time.time())
+        # The deployment goes on whether its trial can be watched or not: a later look may see it.
         except BenchError:
             return None
 
@@ -118,6 +119,8 @@ class _View:
     def __init__(self, title: str, status: Status | None) -> None:
         from seatrial.cli.trial import TrialLines
 
+        # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would
+        # mix.
         self._title, self._status, self._lock = title, status, Lock()
         self._began_s, self._detail = time.monotonic(), "synthesizes"
         self._told = TrialLines(self.line_of_trial)

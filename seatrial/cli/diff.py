@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.consequences import Consequences
-    from seatrial.operations.review.review import Review
     from seatrial.operations.synthesis import StackSource, Templates
     from seatrial_base.findings import Finding, Format
     from seatrial_base.printer import Judgement
@@ -83,7 +82,29 @@ def diff_command(
         hint = "give one SPEC and one -e ENV, or --base REF to compare many"
         raise typer.BadParameter(hint, param_hint="'SPEC'")
     else:
-        _review_many(given, names, environments, base, _Options(None, base, output_format, check))
+        from seatrial.operations.review.review import review_of
+        from seatrial_base.terminal import scratch_folder
+
+        options = _Options(None, base, output_format, check)
+        where = environments_folder(environments, folder_of(given[0]) / "spec.yaml")
+        with scratch_folder("seatrial-diff-") as scratch:
+            review = review_of(given, where, base, scratch, only_environments=names)
+        from seatrial.operations.review.document import review_document
+        from seatrial.operations.review.markdown import review_markdown
+        from seatrial.operations.review.text import review_text
+
+        sizes = [size for product in review.products for size in product.sizes]
+        findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
+        findings += [one for each in review.products for one in each.findings]
+        writers: dict[Format, Callable[[], str]] = {
+            "text": lambda: review_text(review, base=base),
+            "markdown": lambda: review_markdown(review, base=base),
+            "json": lambda: _json(review_document(review, base=base)),
+        }
+        show_judgement(_judgement([*findings, *review.refused]), options.output_format, writers)
+        _refuse(review.refused)
+        if options.check and not review.is_empty:
+            raise typer.Exit(CHANGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +132,13 @@ def _diff_one(spec: Path, environment: str, environments: Path | None, options: 
     with scratch_folder("seatrial-diff-") as scratch:
         old = _old(source, options.against, options.base, scratch)
         new = synthesize(source, scratch / "new", fix_forward_context() if options.fix_forward else None)
+    # A template or a revision is compared as text: no alarm of an account concerns it, and no credentials are
+    # needed.
     raised = _raised(deployment) if options.against is None and options.base is None else ()
-    found = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
-    _show(found, source.stack_name, _name(options.against, options.base), options.output_format)
-    _refuse(found.refused)
-    if options.check and not found.diff.is_empty:
+    update = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
+    _show(update, source.stack_name, _name(options.against, options.base), options.output_format)
+    _refuse(update.refused)
+    if options.check and not update.diff.is_empty:
         raise typer.Exit(CHANGES)
 
 
@@ -143,10 +166,6 @@ def _old(source: StackSource, against: Path | None, base: str | None, scratch: P
         return given_template(source, against)
     if base is not None:
         return synthesize_revision(source, base, scratch / "base")
-    return _deployed(source)
-
-
-def _deployed(source: StackSource) -> Template:
     import boto3
 
     from seatrial.account.clients import check_account
@@ -167,18 +186,18 @@ def _name(against: Path | None, base: str | None) -> str:
     return f"revision {base}" if base is not None else "the deployed stack"
 
 
-def _show(found: Consequences, stack: str, old: str, output_format: Format) -> None:
+def _show(update: Consequences, stack: str, old: str, output_format: Format) -> None:
     from seatrial.operations.review.document import consequences_document
     from seatrial.operations.review.markdown import consequences_markdown
     from seatrial.operations.review.text import consequences_text
 
     title = f"{stack}: {old} → this checkout"
     writers: dict[Format, Callable[[], str]] = {
-        "text": lambda: consequences_text(found, title=title),
-        "markdown": lambda: consequences_markdown(found, title=title),
-        "json": lambda: _json(consequences_document(found, stack=stack, old=old, new="this checkout")),
+        "text": lambda: consequences_text(update, title=title),
+        "markdown": lambda: consequences_markdown(update, title=title),
+        "json": lambda: _json(consequences_document(update, stack=stack, old=old, new="this checkout")),
     }
-    show_judgement(_judgement([*found.warned, *found.refused]), output_format, writers)
+    show_judgement(_judgement([*update.warned, *update.refused]), output_format, writers)
 
 
 def _judgement(findings: Sequence[Finding]) -> Judgement:
@@ -198,34 +217,3 @@ def _refuse(refused: Sequence[Finding]) -> None:
 
     if refused:
         raise SeatrialError(refused)
-
-
-def _review_many(
-    specs: Sequence[Path], names: Sequence[str], environments: Path | None, base: str, options: _Options
-) -> None:
-    from seatrial.operations.review.review import folder_of, review_of
-    from seatrial_base.terminal import scratch_folder
-
-    where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
-    with scratch_folder("seatrial-diff-") as scratch:
-        review = review_of(specs, where, base, scratch, environments_asked=names)
-    _show_review(review, base, options.output_format)
-    _refuse(review.refused)
-    if options.check and not review.is_empty:
-        raise typer.Exit(CHANGES)
-
-
-def _show_review(review: Review, base: str, output_format: Format) -> None:
-    from seatrial.operations.review.document import review_document
-    from seatrial.operations.review.markdown import review_markdown
-    from seatrial.operations.review.text import review_text
-
-    sizes = [size for product in review.products for size in product.sizes]
-    findings = [one for each in (*review.endpoints, *sizes) for one in each.findings]
-    findings += [one for each in review.products for one in each.findings]
-    writers: dict[Format, Callable[[], str]] = {
-        "text": lambda: review_text(review, base=base),
-        "markdown": lambda: review_markdown(review, base=base),
-        "json": lambda: _json(review_document(review, base=base)),
-    }
-    show_judgement(_judgement([*findings, *review.refused]), output_format, writers)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
     from seatrial.operations.doctor.facts import Examination
-    from seatrial.operations.doctor.gather import AskedEndpoint
+    from seatrial.operations.doctor.gather import EndpointQuery
 
 _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
 
@@ -54,47 +54,38 @@ def doctor_command(
     from seatrial.operations.doctor.steps import fix_steps
     from seatrial.operations.doctor.view import doctor_judgement, is_healthy
 
-    _check_options(fix=fix, dry_run=dry_run, yes=yes)
-    asked = _asked(endpoint, environment, environments, region)
-    found, diagnoses = _examined(asked)
-    if output_format == "text":
-        _show_text(found, diagnoses, why=why)
-    is_deleted = False
-    if fix and _fixed(found, asked.calls, dry_run=dry_run, yes=yes):
-        found, diagnoses = _examined(asked)
-        if is_deleted := found.is_empty:
-            typer.echo(f"{found.name}: nothing is left of it", err=True)
-        elif output_format == "text":
-            _show_text(found, diagnoses, why=False)
-    if output_format != "text":
-        show_judgement(doctor_judgement(found, diagnoses, fix_steps(found)), output_format)
-    if not (is_deleted or is_healthy(found, diagnoses)):
-        raise typer.Exit(WRONG)
-
-
-def _check_options(*, fix: bool, dry_run: bool, yes: bool) -> None:
-    """Refuse options that only mean something with `--fix`.
-
-    Raises:
-        SpecError: SEA108, with each of them.
-    """
     given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
     if given:
         raise SpecError(
             Finding("SEA108", Place("command line", field=name), f"{name} needs --fix", "add --fix") for name in given
         )
+    query = _query(endpoint, environment, environments, region)
+    examination, diagnoses = _examined(query)
+    if output_format == "text":
+        _show_text(examination, diagnoses, why=why)
+    is_deleted = False
+    if fix and _fixed(examination, query.calls, dry_run=dry_run, yes=yes):
+        examination, diagnoses = _examined(query)
+        if is_deleted := examination.is_empty:
+            typer.echo(f"{examination.name}: nothing is left of it", err=True)
+        elif output_format == "text":
+            _show_text(examination, diagnoses, why=False)
+    if output_format != "text":
+        show_judgement(doctor_judgement(examination, diagnoses, fix_steps(examination)), output_format)
+    if not (is_deleted or is_healthy(examination, diagnoses)):
+        raise typer.Exit(WRONG)
 
 
-def _examined(asked: AskedEndpoint) -> tuple[Examination, tuple[Finding, ...]]:
+def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:
     """Return what there is now, and what is wrong with it."""
     from seatrial.operations.doctor.diagnose import diagnose
     from seatrial.operations.doctor.gather import examine
 
-    found = examine(asked, datetime.now(UTC))
-    return found, diagnose(found)
+    examination = examine(query, datetime.now(UTC))
+    return examination, diagnose(examination)
 
 
-def _asked(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> AskedEndpoint:
+def _query(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> EndpointQuery:
     """Return the endpoint that is asked for.
 
     Raises:
@@ -102,49 +93,42 @@ def _asked(endpoint: str, environment: str | None, environments: Path | None, re
     """
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
-    from seatrial.operations.doctor.gather import AskedEndpoint
-    from seatrial_load.aws.promql import cloudwatch_promql
+    from seatrial.operations.doctor.gather import EndpointQuery
+    from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     if environment is not None:
         if region is not None:
             message = "--region contradicts --environment, which has a region"
             raise SpecError.of("SEA108", message, where="command line", field="--region", hint="leave one of them out")
-        return _of_environment(endpoint, environment, environments)
+        from seatrial.account.clients import account_clients, check_account
+        from seatrial.deployment.document import endpoint_name, stack_name
+        from seatrial.specs.load import load_environment
+
+        name, generation, region = live_name(endpoint, environment, environments)
+        file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
+        folder = environments_folder(environments, file)
+        spec = load_environment(folder, environment)
+        account = account_clients(spec)
+        check_account(spec, account.identity)
+        return EndpointQuery(
+            name=endpoint_name(environment, name, generation),
+            region=region,
+            calls=Boto3Calls(region),
+            account=account,
+            stack=stack_name(environment, name),
+            deployment=_deployment(file, folder, environment),
+            promql=cloudwatch_promql(region),
+        )
     if not re.fullmatch(_NAME, endpoint):
         hint = "with the YAML file or the name of a spec, give its environment: -e ENV"
         raise SpecError.of("SEA107", f"{endpoint} is no name of an endpoint", where="command line", hint=hint)
     place = region or own_region()
-    return AskedEndpoint(
+    return EndpointQuery(
         name=endpoint,
         region=place,
         calls=Boto3Calls(place),
         account=clients_of_region(place, where=endpoint),
         promql=cloudwatch_promql(place),
-    )
-
-
-def _of_environment(endpoint: str, environment: str, environments: Path | None) -> AskedEndpoint:
-    from seatrial.account.clients import account_clients, check_account
-    from seatrial.account.reader import Boto3Calls
-    from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.operations.doctor.gather import AskedEndpoint
-    from seatrial.specs.load import load_environment
-    from seatrial_load.aws.promql import cloudwatch_promql
-
-    name, generation, region = live_name(endpoint, environment, environments)
-    file = Path(endpoint) if endpoint.endswith(".yaml") else ENDPOINTS / f"{name}.yaml"
-    folder = environments_folder(environments, file)
-    place = load_environment(folder, environment)
-    account = account_clients(place)
-    check_account(place, account.identity)
-    return AskedEndpoint(
-        name=endpoint_name(environment, name, generation),
-        region=region,
-        calls=Boto3Calls(region),
-        account=account,
-        stack=stack_name(environment, name),
-        deployment=_deployment(file, folder, environment),
-        promql=cloudwatch_promql(region),
     )
 
 
@@ -159,15 +143,15 @@ def _deployment(file: Path, environments: Path, environment: str) -> Deployment 
         return None
 
 
-def _show_text(found: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> None:
+def _show_text(examination: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> None:
     from seatrial.operations.doctor.view import doctor_lines
     from seatrial_base.secrets import redacted
     from seatrial_base.terminal import show_text
 
-    show_text(redacted(lines_text(doctor_lines(found, diagnoses, why=why))))
+    show_text(redacted(lines_text(doctor_lines(examination, diagnoses, why=why))))
 
 
-def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:
+def _fixed(examination: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:
     """Show the steps, ask, and do them; tell whether anything was done.
 
     Raises:
@@ -177,7 +161,7 @@ def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> 
     from seatrial.operations.doctor.fix import Patience, carry_out
     from seatrial.operations.doctor.steps import fix_steps
 
-    steps = fix_steps(found)
+    steps = fix_steps(examination)
     if not steps:
         typer.echo("nothing can be unstuck: no step is safe now", err=True)
         return False
@@ -190,9 +174,11 @@ def _fixed(found: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> 
         raise SpecError.of("SEA769", "nothing was changed", where="command line", field="--yes", hint=hint)
     failed = []
     for outcome in carry_out(steps, calls, Patience(time.sleep), lambda line: typer.echo(line, err=True)):
-        typer.echo(f"  {outcome.status}{f': {outcome.told}' if outcome.told else ''}", err=True)
+        typer.echo(f"  {outcome.status}{f': {outcome.message}' if outcome.message else ''}", err=True)
         if outcome.status != "done":
-            failed.append(Finding("SEA769", Place.at(found.name, outcome.key), f"{outcome.status}: {outcome.told}"))
+            failed.append(
+                Finding("SEA769", Place.at(examination.name, outcome.key), f"{outcome.status}: {outcome.message}")
+            )
     if failed:
         raise BenchError(failed)
     return True

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seatrial.account.images import Registry
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.images import Build, Update
+    from seatrial_base.catalog.images import Update
 
 images = typer.Typer(
     name="images", help="Container images: list them, pin digests, find newer builds.", no_args_is_help=True
@@ -28,6 +28,7 @@ SpecFiles = Annotated[
     list[Path], typer.Argument(metavar="SPEC…", help="The endpoints' YAML files.", show_default=False)
 ]
 OUTDATED = 1
+_NO_ACCOUNT = ("SEA503", "SEA504")
 
 
 @images.command("list")
@@ -101,9 +102,6 @@ def lock(
     typer.echo(f"locked in {file.as_posix()}", err=True)
 
 
-_NO_ACCOUNT = ("SEA503", "SEA504")
-
-
 def _digest(plan: Plan) -> str:
     """Return the digest that the plan's registry has for its tag."""
     import boto3
@@ -133,12 +131,12 @@ def outdated(
     from seatrial.specs.load import load_spec
 
     loaded = [load_spec(spec, environment, environments=environments_folder(environments, spec)) for spec in specs]
-    found = [(each, *_update(each)) for each in loaded]
+    updates = [(each, *_update(each)) for each in loaded]
     if output_format == "json":
-        show_json({"endpoints": [outdated_row(each, plan, update) for each, plan, update in found]})
+        show_json({"endpoints": [outdated_row(each, plan, update) for each, plan, update in updates]})
     else:
-        show_text("".join(outdated_text(each, plan, update) for each, plan, update in found))
-    if check and any(update is not None and update.newer for _, _, update in found):
+        show_text("".join(outdated_text(each, plan, update) for each, plan, update in updates))
+    if check and any(update is not None and update.newer for _, _, update in updates):
         raise typer.Exit(OUTDATED)
 
 
@@ -148,11 +146,7 @@ def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     from seatrial_base.catalog.images import update_of
 
     plan = read_locked_plan(loaded, stale=True)
-    build = _build(plan)
-    return plan, None if build is None else update_of(build, loaded.environment.region)
-
-
-def _build(plan: Plan) -> Build | None:
     from seatrial_base.catalog.images import find_image
 
-    return find_image(plan.image.value.repository, plan.image.value.tag)
+    build = find_image(plan.image.value.repository, plan.image.value.tag)
+    return plan, None if build is None else update_of(build, loaded.environment.region)

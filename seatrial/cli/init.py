@@ -10,7 +10,6 @@ import typer
 
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci, TargetEnvironment
-    from seatrial.repository.write import WrittenRepository
     from seatrial_base.catalog.presets import Preset
     from seatrial_base.errors import SeatrialError
 
@@ -59,28 +58,35 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
     if update and preset is not None:
         raise typer.BadParameter("can't be combined with --update", param_hint="'--preset'")
     start = _preset(preset) if preset is not None else None
-    asked = _Asked(yes=yes)
-    chosen = _ci(ci, asked)
-    called = name or asked.text("Name of the repository", folder.absolute().name)
-    source = repository or asked.text("Repository on its host (OWNER/NAME)", f"{EXAMPLE_HOST_OWNER}/{called}")
+    answers = _Answers(yes=yes)
+    chosen = _ci(ci, answers)
+    called = name or answers.text("Name of the repository", folder.absolute().name)
+    source = repository or answers.text("Repository on its host (OWNER/NAME)", f"{EXAMPLE_HOST_OWNER}/{called}")
     written = write_repository(
         folder,
         Answers(
             name=called,
             ci=chosen,
-            targets=_targets(folder, account, region, asked),
+            targets=_targets(folder, account, region, answers),
             source=source,
-            owner=owner or asked.text("Owner of environments and workflows", f"@{source.partition('/')[0]}/platform"),
+            owner=owner or answers.text("Owner of environments and workflows", f"@{source.partition('/')[0]}/platform"),
             connection_arn=connection_arn
-            or (asked.text("ARN of the connection", "") if chosen == "codepipeline" else None),
+            or (answers.text("ARN of the connection", "") if chosen == "codepipeline" else None),
             preset=start,
         ),
         update=update,
     )
-    _tell(folder, written)
+    for path in written.written:
+        typer.echo(f"{(folder / path).as_posix()}: written")
+    for path in written.kept:
+        typer.echo(f"{(folder / path).as_posix()}: kept, though it differs")
+    if not written.written:
+        typer.echo(f"{folder.as_posix()}: nothing was absent")
+        return
+    typer.echo(f"next: cd {folder.as_posix()} && make test", err=True)
 
 
-class _Asked:
+class _Answers:
     """Asks people what the command line doesn't say; with `--yes` it takes the defaults."""
 
     def __init__(self, *, yes: bool) -> None:
@@ -110,17 +116,17 @@ def _unanswered(question: str) -> SeatrialError:
     return SpecError.of("SEA482", "there is no terminal to answer at", where=question, hint=hint)
 
 
-def _ci(given: Ci | None, asked: _Asked) -> Ci:
+def _ci(given: Ci | None, answers: _Answers) -> Ci:
     from typing import get_args
 
     if given is not None:
         return given
     choices: tuple[Ci, ...] = get_args(Pipeline)
-    answer = asked.text(f"What runs checks and deployments ({', '.join(choices)})", choices[0])
-    found = next((choice for choice in choices if choice == answer.strip().lower()), None)
-    if found is None:
+    answer = answers.text(f"What runs checks and deployments ({', '.join(choices)})", choices[0])
+    chosen = next((choice for choice in choices if choice == answer.strip().lower()), None)
+    if chosen is None:
         raise typer.BadParameter(f"{answer!r} is not one of {', '.join(choices)}", param_hint="'--ci'")
-    return found
+    return chosen
 
 
 def _preset(name: str) -> Preset:
@@ -130,7 +136,7 @@ def _preset(name: str) -> Preset:
     return preset_named(name, PRESETS.rows)
 
 
-def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) -> tuple[TargetEnvironment, ...]:
+def _targets(folder: Path, given: list[str] | None, region: str, answers: _Answers) -> tuple[TargetEnvironment, ...]:
     """Return the environments of the folder, if it has any, else the new ones."""
     from seatrial.repository.answers import EXAMPLE_ACCOUNTS, new_targets, parse_accounts, targets_of
     from seatrial.specs.pipeline import promotion_order
@@ -140,16 +146,5 @@ def _targets(folder: Path, given: list[str] | None, region: str, asked: _Asked) 
         return targets_of(promotion_order(present), present)
     if given is None:
         default = " ".join(f"{name}={account}" for name, account in EXAMPLE_ACCOUNTS.items())
-        given = asked.text("Environments and their AWS accounts, in the order of promotion", default).split()
+        given = answers.text("Environments and their AWS accounts, in the order of promotion", default).split()
     return new_targets(parse_accounts(given), region)
-
-
-def _tell(folder: Path, done: WrittenRepository) -> None:
-    for path in done.written:
-        typer.echo(f"{(folder / path).as_posix()}: written")
-    for path in done.kept:
-        typer.echo(f"{(folder / path).as_posix()}: kept, though it differs")
-    if not done.written:
-        typer.echo(f"{folder.as_posix()}: nothing was absent")
-        return
-    typer.echo(f"next: cd {folder.as_posix()} && make test", err=True)

@@ -37,16 +37,16 @@ def job_status(spec: SpecFile, environment: EnvironmentName, environments: Envir
     request = request_of(deployment)
     with aws_failures(environment):
         client = boto3.client("ssm", region_name=deployment.environment.region)
-    found = job_state(client, request)
-    typer.echo(f"{found.job}: {found.state}" + (f", created {found.created}" if found.created else ""))
+    state = job_state(client, request)
+    typer.echo(f"{state.job}: {state.state}" + (f", created {state.created}" if state.created else ""))
     for name, value in (
-        ("artifacts", found.artifact_s3_uri),
-        ("recommended image", found.recommended_image),
-        ("failure", found.failure_reason),
+        ("artifacts", state.artifact_s3_uri),
+        ("recommended image", state.recommended_image),
+        ("failure", state.failure_reason),
     ):
         if value:
             typer.echo(f"{name}: {value}")
-    if found.state != "COMPLETED":
+    if state.state != "COMPLETED":
         raise typer.Exit(NOT_COMPLETED)
 
 

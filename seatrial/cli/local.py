@@ -97,8 +97,8 @@ def control(
     changes = settings_of(settings or [])
     if reset:
         reset_control(state)
-    told = change_control(state, changes) if changes else read_control(state)
-    typer.echo(json.dumps(told, indent=2))
+    status = change_control(state, changes) if changes else read_control(state)
+    typer.echo(json.dumps(status, indent=2))
 
 
 @local.command("logs")

@@ -81,13 +81,17 @@ def _files(paths: list[Path]) -> Iterator[Path]:
     Raises:
         SpecError: SEA404 when there is none.
     """
-    found = [file for path in paths for file in (_in_folder(path) if path.is_dir() else [path])]
-    if not found:
+    # The files of a folder; locks also of the folders in it, as those of products' sizes.
+    files = [
+        file
+        for path in paths
+        for file in (
+            sorted([*path.glob("*.yaml"), *path.glob(f"*{_LOCK}"), *path.glob(f"*/*{_LOCK}")])
+            if path.is_dir()
+            else [path]
+        )
+    ]
+    if not files:
         where = ", ".join(path.as_posix() for path in paths)
         raise SpecError.of("SEA404", "no spec, environment or lock", where=where, hint="name files or folders")
-    yield from dict.fromkeys(found)
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    """Return the files of a folder; locks also of the folders in it, as those of products' sizes."""
-    return sorted([*folder.glob("*.yaml"), *folder.glob(f"*{_LOCK}"), *folder.glob(f"*/*{_LOCK}")])
+    yield from dict.fromkeys(files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def list_models(
     """List every known model with its parameters, precision and context; `--wide` shows what else is known."""
     from seatrial_base.catalog.models import MODELS
 
-    found = [model for model in MODELS.rows if name.lower() in model.id.lower()]
+    matches = [model for model in MODELS.rows if name.lower() in model.id.lower()]
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in found], indent=2))
+        typer.echo(json.dumps([_as_json(model) for model in matches], indent=2))
         return
     columns = (
         name_column("model"),
@@ -38,7 +38,7 @@ def list_models(
         *number_columns("context"),
         *(text_columns("experts", "attention", "licence", "") if wide else ()),
     )
-    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in found))):
+    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in matches))):
         typer.echo(line)
     if not wide:
         typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)
@@ -63,18 +63,20 @@ def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
 def _first(model: Architecture) -> tuple[str, ...]:
     """Return what a model is chosen by."""
     active = _billions(model.params_active) if model.experts is not None else ""
-    return model.id, _billions(model.params_total), active, _precision(model), _context(model.max_context)
+    # Model cards count contexts in units of 1,024 tokens; one that is no multiple would be rounded, so it is exact.
+    thousands, rest = divmod(model.max_context, 1024)
+    return (
+        model.id,
+        _billions(model.params_total),
+        active,
+        _precision(model),
+        (f"{model.max_context:,}" if rest else f"{thousands}k"),
+    )
 
 
 def _billions(parameters: int) -> str:
     billions = parameters / 1e9
     return f"{billions:.0f} B" if billions >= 1_000 else f"{billions:.1f} B"  # noqa: PLR2004 (a trillion)
-
-
-def _context(tokens: int) -> str:
-    """Write the longest context in units of 1,024 tokens, as model cards do; exactly where it is no multiple."""
-    thousands, rest = divmod(tokens, 1024)
-    return f"{tokens:,}" if rest else f"{thousands}k"
 
 
 def _more(model: Architecture) -> tuple[str, ...]:

@@ -34,6 +34,22 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Format
 
+_ALONE = {
+    "--check": (
+        "--why",
+        "--adopt",
+        "--write",
+        "--accept-slo-miss",
+        "--allow-unknown-price",
+        "--explain",
+        "--section",
+    ),
+    "--why": ("--adopt", "--write", "--explain", "--section"),
+    "--adopt": ("--write", "--accept-slo-miss", "--allow-unknown-price"),
+    "--explain": ("--section",),
+}
+"""Options that can't be given together."""
+
 
 @takes_model
 def plan_command(
@@ -67,7 +83,7 @@ def plan_command(
     allow_unknown_price: Annotated[
         bool, typer.Option("--allow-unknown-price", help="Choose also among instance types without a known price.")
     ] = False,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Choose instance type, tensor parallel degree, copies and limits, and say why.
 
@@ -92,11 +108,16 @@ def plan_command(
     if write or adopt or check:
         _refuse_model(specs)
     if write:
+        # Before minutes of planning, not after them: a lock that can't be replaced stops the command at once.
         of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
-    loaded = load_specs_or_model(specs, environment, environments, asked, needs_file=write or adopt or check)
+    loaded = load_specs_or_model(specs, environment, environments, model_options, needs_file=write or adopt or check)
     allowed = _Allowed(accept_slo_miss, allow_unknown_price)
     if write or adopt:
-        _refuse_unpromoted(loaded)
+        from seatrial.locks.pins import unpromoted_problem
+
+        problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
+        if problems:
+            raise SpecError(problems)
     if check:
         check_freshness(loaded, output_format, "plan --check")
     elif why is not None:
@@ -140,23 +161,6 @@ class _Made:
     loaded: LoadedSpec
 
 
-_ALONE = {
-    "--check": (
-        "--why",
-        "--adopt",
-        "--write",
-        "--accept-slo-miss",
-        "--allow-unknown-price",
-        "--explain",
-        "--section",
-    ),
-    "--why": ("--adopt", "--write", "--explain", "--section"),
-    "--adopt": ("--write", "--accept-slo-miss", "--allow-unknown-price"),
-    "--explain": ("--section",),
-}
-"""Options that can't be given together."""
-
-
 def _check_options(output_format: Format, given: dict[str, bool], *, many: bool) -> None:
     for option, others in _ALONE.items():
         clash = [other for other in others if given[other]]
@@ -177,12 +181,12 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
 
     if explain:
         return tuple(SECTIONS)
-    asked = () if names is None else tuple(name.strip() for name in names.split(","))
-    unknown = [name for name in asked if name not in SECTIONS]
+    section_names = () if names is None else tuple(name.strip() for name in names.split(","))
+    unknown = [name for name in section_names if name not in SECTIONS]
     if unknown:
         message = f"unknown: {', '.join(unknown)}; known: {', '.join(SECTIONS)}"
         raise typer.BadParameter(message, param_hint="'--section'")
-    return tuple(name for name in SECTIONS if name in asked)
+    return tuple(name for name in SECTIONS if name in section_names)
 
 
 def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
@@ -210,6 +214,8 @@ def _check_with_others(one: _Made) -> None:
     try:
         problems = whole_problems(one.loaded, one.plan)
     except SpecError as error:
+        # A new repository has to lock one spec first, and its guests may have no lock yet; synthesis checks
+        # all of them.
         typer.echo(f"{one.plan.endpoint}: guard rails not checked with its other specs yet\n{error}", err=True)
         return
     if problems:
@@ -261,16 +267,8 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
             typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
 
 
-def _refuse_unpromoted(loaded: Sequence[LoadedSpec]) -> None:
-    from seatrial.locks.pins import unpromoted_problem
-
-    problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
-    if problems:
-        raise SpecError(problems)
-
-
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
-    from seatrial.planner.why import explain
+    from seatrial.planner.comparisons import explain
 
     accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
     verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
@@ -291,6 +289,8 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
     """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
     from seatrial.locks.lock_file import locked_document
 
+    # Every lock is read before the first is written, so that one that can't be read leaves all of them as they
+    # were.
     before = of_every(made, lambda one: locked_document(one.loaded))
     for one, locked in zip(made, before, strict=True):
         file, lines = lock_plan(one.plan, one.loaded.path, locked)
@@ -305,7 +305,7 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
     from seatrial.locks.changes import change_text
     from seatrial.locks.lock_file import read_locked_plan, write_lock
-    from seatrial.planner.adopt import adopt
+    from seatrial.planner.existing import adopt
 
     adoption = adopt(loaded)
     if adoption is None:

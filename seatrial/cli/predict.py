@@ -40,22 +40,22 @@ def predict_command(
     By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
     A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
     """
-    from seatrial.planner.predict.csv_rows import read_engine, read_rows, refuse_problems
-    from seatrial.planner.predict.csv_table import answered, as_json, predictions_csv
+    from seatrial.planner.tables.predictions import answered, as_json, predictions_csv
+    from seatrial.planner.tables.rows import read_engine, read_rows, refuse_problems
 
     default = read_engine(engine)
     content, where = _read(rows)
-    columns, asked = read_rows(content, where, engine=default, load=load)
-    if strict or not any(row.asked for row in asked):
-        refuse_problems(asked)
-    table = answered(columns, asked, form, load)
+    columns, load_rows = read_rows(content, where, engine=default, load=load)
+    if strict or not any(row.asked for row in load_rows):
+        refuse_problems(load_rows)
+    table = answered(columns, load_rows, form, load)
     if output_format == "csv":
         show_text(predictions_csv(table))
     else:
         show_json_text(as_json(table))
     if table.unanswered:
-        told = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
-        console(stderr=True).print(told)
+        note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
+        console(stderr=True).print(note)
 
 
 def _read(rows: str) -> tuple[bytes, str]:

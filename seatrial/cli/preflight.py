@@ -18,8 +18,6 @@ from seatrial.cli.support.specs import of_every
 from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seatrial.deployment.document import Deployment
     from seatrial.specs.load import LoadedSpec
 
@@ -31,7 +29,7 @@ def preflight_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
     *,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
 
@@ -42,20 +40,17 @@ def preflight_command(
     from seatrial.operations.preflight.preflight import check_environment as run_checks
     from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
 
-    deployments = _deployments(load_specs_or_model(specs, environment, environments, asked))
+    loaded = load_specs_or_model(specs, environment, environments, model_options)
+    deployments = of_every(loaded, _deployment)
+    # Specs of two folders may each have a `dev` of its own: quotas are asked once, of one account and region.
+    if any(one.environment != deployments[0].environment for one in deployments):
+        message = f"the specs have different environments named {deployments[0].environment.name}; give --environments"
+        raise typer.BadParameter(message, param_hint="SPEC…")
     place = deployments[0].environment
     checks = run_checks(deployments, place, account_clients(place))
     judgement = preflight_judgement(checks, place)
     show_judgement(judgement, output_format, {"text": lambda: lines_text(preflight_lines(checks))})
     exit_judged(judgement.findings)
-
-
-def _deployments(loaded: Sequence[LoadedSpec]) -> tuple[Deployment, ...]:
-    found = of_every(loaded, _deployment)
-    if any(one.environment != found[0].environment for one in found):
-        message = f"the specs have different environments named {found[0].environment.name}; give --environments"
-        raise typer.BadParameter(message, param_hint="SPEC…")
-    return found
 
 
 def _deployment(loaded: LoadedSpec) -> Deployment:

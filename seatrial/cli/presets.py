@@ -20,6 +20,7 @@ presets = typer.Typer(
 )
 Format = Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")]
 OF_CWD = Path("environments")
+_MORE: Final = ("tokens", "in flight", "SLO", "provenance", "band")
 
 
 @presets.command("list")
@@ -39,12 +40,12 @@ def list_presets(
     from seatrial.specs.presets import known_presets
 
     wanted = instance_type.lower().removeprefix("ml.")
-    found = [
+    matches = [
         preset
         for preset in known_presets(environments or OF_CWD)
         if model.lower() in preset.model.lower() and _is_of(preset.instance_type.removeprefix("ml."), wanted)
     ]
-    ordered = sorted(found, key=lambda each: (each.model, each.usd_per_million_output_tokens or 0.0, each.name))
+    ordered = sorted(matches, key=lambda each: (each.model, each.usd_per_million_output_tokens or 0.0, each.name))
     if output_format == "json":
         typer.echo(json.dumps([each.model_dump(mode="json", exclude_defaults=True) for each in ordered], indent=2))
         return
@@ -54,9 +55,6 @@ def list_presets(
         typer.echo(line)
     if not wide:
         typer.echo("$/1M: per million output tokens. --wide shows workload, SLO and provenance.", err=True)
-
-
-_MORE: Final = ("tokens", "in flight", "SLO", "provenance", "band")
 
 
 def _is_of(instance_type: str, wanted: str) -> bool:
@@ -84,11 +82,11 @@ def show_preset(
     """Print a preset as the spec of an endpoint, to be saved in `endpoints` and changed."""
     from seatrial.specs.presets import known_presets, preset_named, spec_of_preset
 
-    found = preset_named(name, known_presets(environments or OF_CWD))
+    preset = preset_named(name, known_presets(environments or OF_CWD))
     if output_format == "json":
-        typer.echo(json.dumps(found.model_dump(mode="json", exclude_defaults=True), indent=2))
+        typer.echo(json.dumps(preset.model_dump(mode="json", exclude_defaults=True), indent=2))
     else:
-        show_text(spec_of_preset(found))
+        show_text(spec_of_preset(preset))
 
 
 @presets.command("add")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -49,7 +50,11 @@ def refresh(
     wanted = sorted(set(region or (*before.regions, *_regions(environments))))
     if not wanted:
         raise typer.BadParameter(f"no environment in {environments.as_posix()}; give --region", param_hint="--region")
-    _check_regions(wanted)
+    from seatrial.specs import shapes
+
+    wrong = [name for name in wanted if not re.match(shapes.REGION, name)]
+    if wrong:
+        raise typer.BadParameter(f"{', '.join(wrong)}: not a region such as us-east-1", param_hint="--region")
     read, failed = _read(wanted)
     if read:
         write_prices(file, read)
@@ -67,26 +72,16 @@ def _before(file: Path) -> TeamPrices:
     from seatrial_base.errors import SpecError
     from seatrial_base.files import kind_of
 
-    found, problems = read_prices(file.parent, file.name) if kind_of(file) else (None, [])
+    team_prices, problems = read_prices(file.parent, file.name) if kind_of(file) else (None, [])
     if problems:
         raise SpecError(problems)
-    return found or TeamPrices(schema_version="1")
+    return team_prices or TeamPrices(schema_version="1")
 
 
 def _regions(environments: Path) -> set[str]:
     from seatrial.specs.load import environment_names, load_environment
 
     return {load_environment(environments, name).region for name in environment_names(environments)}
-
-
-def _check_regions(names: Sequence[str]) -> None:
-    import re
-
-    from seatrial.specs import shapes
-
-    wrong = [name for name in names if not re.match(shapes.REGION, name)]
-    if wrong:
-        raise typer.BadParameter(f"{', '.join(wrong)}: not a region such as us-east-1", param_hint="--region")
 
 
 def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
@@ -99,7 +94,7 @@ def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
     failed = []
     for name in regions:
         try:
-            found = read_region(pricing, name)
+            region_prices = read_region(pricing, name)
         except SeatrialError as error:
             _tell(error)
             failed.append(name)
@@ -110,9 +105,10 @@ def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
             _tell(error)
             typer.echo(f"{name}: written without Savings Plans rates", err=True)
             rates = {}
-        listed = found.usd_per_hour
+        listed = region_prices.usd_per_hour
+        # A rate of a type without a list price is left out: there is nothing that it is a discount of.
         kept = {field: {kind: usd for kind, usd in each.items() if kind in listed} for field, each in rates.items()}
-        read[name] = found.model_copy(update=kept)
+        read[name] = region_prices.model_copy(update=kept)
     return read, failed
 
 
@@ -130,6 +126,7 @@ def _clients() -> tuple[PriceList, SavingsPlans]:
     from seatrial.account.prices import PRICING_REGION
     from seatrial.account.reader import aws_failures
 
+    # AWS throttles a reader of many pages: more attempts than botocore makes by default.
     config = Config(retries={"mode": "standard", "max_attempts": 8})
     with aws_failures("AWS Price List"):
         pricing = boto3.client("pricing", region_name=PRICING_REGION, config=config)
@@ -145,28 +142,30 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     """
     from seatrial.specs.prices import prices_text
     from seatrial_base.errors import SpecError
-    from seatrial_base.file_lock import changing
-    from seatrial_base.files import write_whole
+    from seatrial_base.files import changing, write_whole
 
     try:
         with changing(file):
             before = _before(file)
-            merged = {**before.regions, **{name: _with_blocks(found, before, name) for name, found in read.items()}}
+            merged = {
+                **before.regions,
+                **{name: _with_blocks(region_prices, before, name) for name, region_prices in read.items()},
+            }
             after = before.model_copy(update={"regions": dict(sorted(merged.items()))})
             write_whole(file, prices_text(after))
     except OSError as error:
         message = f"the prices can't be written: {error}"
         raise SpecError.of("SEA101", message, where=file.as_posix()) from error
-    for name, found in sorted(read.items()):
-        typer.echo(f"{name}: {_changes(before.regions.get(name), found)}")
+    for name, region_prices in sorted(read.items()):
+        typer.echo(f"{name}: {_changes(before.regions.get(name), region_prices)}")
     typer.echo(f"prices written to {file.as_posix()}", err=True)
 
 
-def _with_blocks(found: RegionPrices, before: TeamPrices, region: str) -> RegionPrices:
+def _with_blocks(prices: RegionPrices, before: TeamPrices, region: str) -> RegionPrices:
     """Return the prices of a region with those of capacity blocks that its team has written."""
     old = before.regions.get(region)
     kept = {} if old is None else old.capacity_block_usd_per_hour
-    return found.model_copy(update={"capacity_block_usd_per_hour": kept})
+    return prices.model_copy(update={"capacity_block_usd_per_hour": kept})
 
 
 def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
@@ -179,5 +178,5 @@ def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
     ]
     gone = [f"{name} gone" for name in old if name not in after.usd_per_hour]
     rates = len(after.savings_plan_usd_per_hour) + len(after.savings_plan_3y_usd_per_hour)
-    told = f"{len(after.usd_per_hour)} prices of {after.date}, {rates} Savings Plans rates"
-    return "; ".join([told, *changed, *gone])
+    summary = f"{len(after.usd_per_hour)} prices of {after.date}, {rates} Savings Plans rates"
+    return "; ".join([summary, *changed, *gone])

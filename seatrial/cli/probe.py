@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.probe.answer import ProbeAnswer
-    from seatrial.probe.deployments import ProbedHardware
+    from seatrial.probe.pinned import ProbedHardware
     from seatrial.specs.load import LoadedSpec
 
 _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _ProbeRequest:
     """What the command line asks for.
 
     Attributes:
@@ -84,29 +84,55 @@ def probe_command(
 
     if component is not None and endpoint is None:
         raise typer.BadParameter("needs --endpoint", param_hint="'--component'")
-    asked = _asked(spec, environment, environments_folder(environments, spec), candidate, level, write=write)
-    with only_probe(probe_folder(asked.loaded)):
+    request = _probe_request(spec, environment, environments_folder(environments, spec), candidate, level, write=write)
+    with only_probe(probe_folder(request.loaded)):
         if endpoint is not None:
-            answers = _measured_live(asked, endpoint, component)
+            import boto3
+
+            from seatrial.account.reader import aws_failures
+            from seatrial.cli.support.bench_show import watched
+            from seatrial.probe.pinned import pin, probed_as
+            from seatrial.probe.run import check_hardware, level_request, measure_probe_level, read_live
+            from seatrial_base.terminal import end_when_interrupted
+
+            end_when_interrupted()
+            with aws_failures(endpoint):
+                sagemaker = boto3.client("sagemaker", region_name=request.loaded.environment.region)
+                live = read_live(sagemaker, endpoint, component)
+            check_hardware(live, request.candidate)
+            probed = probed_as(request.plan, live.hardware, request.level)
+            (pinned,) = pin(request.loaded, [probed], probe_folder(request.loaded), request.environments)
+            answers: tuple[ProbeAnswer, ...] = (measure_probe_level(level_request(pinned, live), pinned, watched),)
         else:
-            answers = _deployed(asked, yes=yes, verbose=verbose)
+            answers = _deployed(request, yes=yes, verbose=verbose)
     if not answers:
         typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
-        _tell_sides(asked.plan)
+        _tell_sides(request.plan)
         return
-    _tell(asked.plan, answers)
+    _tell(request.plan, answers)
     if write:
-        _write(asked.loaded, answers[-1])
+        from seatrial.planner.calibration import write_calibration
+        from seatrial.probe.answer import calibration_of, replaced
+
+        loaded = request.loaded
+        answer = answers[-1]
+        entry, environment = calibration_of(loaded, answer), loaded.environment.name
+        if old := replaced(loaded, entry):
+            typer.echo(f"the calibration of {old} is replaced", err=True)
+        path = write_calibration(entry, loaded.path, environment)
+        typer.echo(f"calibration of {answer.pinned.probed.hardware} written to {path.as_posix()}", err=True)
+        again = f"seatrial plan {loaded.path.as_posix()} --environment {environment} --write"
+        typer.echo(f"the lock is now stale; plan again: {again}", err=True)
 
 
-def _asked(
+def _probe_request(
     spec: Path, environment: str, environments: Path, candidate: str | None, level: int | None, *, write: bool
-) -> _Asked:
+) -> _ProbeRequest:
     """Read everything that a probe needs to know before anything is asked of AWS."""
     from seatrial.cli.support.outputs import check_outputs, spec_inputs
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.probe.deployments import read_candidate
-    from seatrial.probe.keep import refuse_local_engine
+    from seatrial.probe.answer import refuse_local_engine
+    from seatrial.probe.pinned import read_candidate
     from seatrial.specs.load import load_spec
     from seatrial.specs.spec_files import calibration_path
 
@@ -118,7 +144,7 @@ def _asked(
     loaded = load_spec(spec, environment, environments=environments)
     if write and loaded.environment.is_embedded:
         refuse_local_engine(_LOCAL_ENGINE, environment)
-    return _Asked(
+    return _ProbeRequest(
         loaded=loaded,
         plan=read_locked_plan(loaded),
         environments=environments,
@@ -127,51 +153,29 @@ def _asked(
     )
 
 
-def _measured_live(asked: _Asked, endpoint: str, component: str | None) -> tuple[ProbeAnswer, ...]:
-    import boto3
-
-    from seatrial.account.reader import aws_failures
-    from seatrial.cli.support.bench_show import watched
-    from seatrial.probe.deployments import probed_as
-    from seatrial.probe.live import check_hardware, level_request, read_live
-    from seatrial.probe.pinned import pin
-    from seatrial.probe.run import measure_probe_level, probe_folder
-    from seatrial_base.terminal import end_when_interrupted
-
-    end_when_interrupted()
-    with aws_failures(endpoint):
-        sagemaker = boto3.client("sagemaker", region_name=asked.loaded.environment.region)
-        live = read_live(sagemaker, endpoint, component)
-    check_hardware(live, asked.candidate)
-    probed = probed_as(asked.plan, live.hardware, asked.level)
-    (pinned,) = pin(asked.loaded, [probed], probe_folder(asked.loaded), asked.environments)
-    return (measure_probe_level(level_request(pinned, live), pinned, watched),)
-
-
-def _deployed(asked: _Asked, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
+def _deployed(request: _ProbeRequest, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
     from seatrial.cli.support.probing import aws_tools, confirm
-    from seatrial.probe.deployments import deployments_to_probe
-    from seatrial.probe.pinned import pin
+    from seatrial.probe.pinned import deployments_to_probe, pin
     from seatrial.probe.run import check_tools, deploy_in_turn, probe_folder
     from seatrial.probe.view import estimate_lines
     from seatrial_base.terminal import console
     from seatrial_laptop.demo.progress import Steps
     from seatrial_laptop.demo.runner import end_on_signals
 
-    probed = deployments_to_probe(asked.plan, asked.candidate, asked.level)
+    probed = deployments_to_probe(request.plan, request.candidate, request.level)
     if not probed:
         return ()
-    root, folder = check_tools(asked.loaded.path), probe_folder(asked.loaded)
-    pinned = pin(asked.loaded, probed, folder, asked.environments)
-    tools = aws_tools(asked.loaded, root, folder)
-    _tell_sides(asked.plan)
-    confirm(estimate_lines(pinned), yes=yes or asked.loaded.environment.is_embedded)
+    root, folder = check_tools(request.loaded.path), probe_folder(request.loaded)
+    pinned = pin(request.loaded, probed, folder, request.environments)
+    tools = aws_tools(request.loaded, root, folder)
+    _tell_sides(request.plan)
+    confirm(estimate_lines(pinned), yes=yes or request.loaded.environment.is_embedded)
     end_on_signals()
     answers: list[ProbeAnswer] = []
     try:
         answers += deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
     except SeatrialError:
-        _tell(asked.plan, answers)
+        _tell(request.plan, answers)
         raise
     return tuple(answers)
 
@@ -192,16 +196,3 @@ def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
 
     if answers:
         show(probe_view(plan, answers, conclusion(plan, answers)))
-
-
-def _write(loaded: LoadedSpec, answer: ProbeAnswer) -> None:
-    from seatrial.planner.calibration import write_calibration
-    from seatrial.probe.keep import calibration_of, replaced
-
-    entry, environment = calibration_of(loaded, answer), loaded.environment.name
-    if old := replaced(loaded, entry):
-        typer.echo(f"the calibration of {old} is replaced", err=True)
-    path = write_calibration(entry, loaded.path, environment)
-    typer.echo(f"calibration of {answer.pinned.probed.hardware} written to {path.as_posix()}", err=True)
-    again = f"seatrial plan {loaded.path.as_posix()} --environment {environment} --write"
-    typer.echo(f"the lock is now stale; plan again: {again}", err=True)

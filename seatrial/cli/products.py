@@ -41,10 +41,10 @@ def validate_products(
 
     Exit 2 with an error, 1 with a warning.
     """
-    with problems_in(output_format, "products validate") as told:
+    with problems_in(output_format, "products validate") as problems:
         for loaded in _without_forbidden(_loaded(files, environments)):
             typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
-            told.extend(loaded.warnings)
+            problems.extend(loaded.warnings)
 
 
 def _without_forbidden(loaded: tuple[LoadedProduct, ...]) -> tuple[LoadedProduct, ...]:
@@ -87,20 +87,20 @@ def plan_products(
     if check and (write or accept_slo_miss):
         raise typer.BadParameter("can't be combined with --write, --accept-slo-miss", param_hint="'--check'")
     refuse_format_of_findings(output_format, is_check=check, others=("text",))
-    asked = [
+    size_specs = [
         spec
         for loaded in _loaded(files, environments)
         for (name, _), spec in loaded.sizes.items()
         if environment is None or name in environment
     ]
     if check:
-        check_freshness(asked, output_format, "products plan --check")
+        check_freshness(size_specs, output_format, "products plan --check")
         return
-    made = of_every(asked, lambda spec: (make_plan(spec, accept_slo_miss=accept_slo_miss), spec))
+    made = of_every(size_specs, lambda spec: (make_plan(spec, accept_slo_miss=accept_slo_miss), spec))
     show(plans_view(made))
     if not write:
         return
-    before = of_every(asked, locked_document)
+    before = of_every(size_specs, locked_document)
     for (each, spec), locked in zip(made, before, strict=True):
         spec.path.parent.mkdir(parents=True, exist_ok=True)
         file, lines = lock_plan(each, spec.path, locked)
@@ -149,11 +149,11 @@ def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) 
 
     offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
     versions = of_every(offered, lambda pair: published_versions(*pair))
-    for (loaded, environment), found in zip(offered, versions, strict=True):
+    for (loaded, environment), published in zip(offered, versions, strict=True):
         deprecated = loaded.product.deprecated
-        told = ", ".join(f"{each.version}{' (deprecated)' * (each.version in deprecated)}" for each in found)
+        listed = ", ".join(f"{each.version}{' (deprecated)' * (each.version in deprecated)}" for each in published)
         sizes = ", ".join(loaded.product.sizes)
-        typer.echo(f"{loaded.product.name}: {environment}: sizes {sizes}; versions {told}")
+        typer.echo(f"{loaded.product.name}: {environment}: sizes {sizes}; versions {listed}")
 
 
 @products.command("upload")

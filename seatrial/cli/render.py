@@ -40,7 +40,7 @@ def render_command(
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write to this folder.")] = None,
     *,
-    asked: ModelOptions,
+    model_options: ModelOptions,
 ) -> None:
     """Render the serving configuration of the locked plan, or of a fresh one when nothing is locked yet.
 
@@ -50,7 +50,8 @@ def render_command(
     folders = _folders(spec_files(specs), output) if many else (output,)
     render_one = _rendered_if_promoted if many else _rendered
     rendered = of_every(
-        load_specs_or_model(specs, environment, environments, asked), lambda loaded: render_one(loaded, templates)
+        load_specs_or_model(specs, environment, environments, model_options),
+        lambda loaded: render_one(loaded, templates),
     )
     for one, folder in zip(rendered, folders, strict=True):
         if one is not None:

@@ -36,14 +36,18 @@ def report_command(
     from seatrial.report.document.jumpstart import is_jumpstart
     from seatrial.report.write import write_trial_report
 
-    told = environments_folder(environments, spec) if spec is not None else None
-    given = {"--against": local_file(against), **spec_inputs(spec, told, environment)}
+    place = environments_folder(environments, spec) if spec is not None else None
+    given = {"--against": local_file(against), **spec_inputs(spec, place, environment)}
     check_outputs(report_outputs(output), given)
     pages = {name: path for name, path in report_outputs(output).items() if path and path.suffix != ".json"}
     check_outputs(pages, {"RESULT": local_file(result)})  # the JSON is the result itself
     measured = read_result(result)
     if against is not None:
-        measured = _compared(measured, against)
+        from seatrial_load.slo.baseline import compare_with_baseline
+
+        measured = replace(
+            measured, comparison=compare_with_baseline(measured, read_result(against), baseline_uri=against)
+        )
     plan, outlook = None, None
     if spec is not None:
         plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
@@ -62,18 +66,12 @@ def report_command(
         typer.echo(file.as_posix())
 
 
-def _compared(now: TrialResult, against: str) -> TrialResult:
-    from seatrial_load.slo.baseline import compare_with_baseline
-
-    return replace(now, comparison=compare_with_baseline(now, read_result(against), baseline_uri=against))
-
-
 def _planned(
     spec: Path, environment: str, environments: Path | None, result: TrialResult
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
     from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.planner.calibration_outlook import outlook_of
+    from seatrial.planner.calibration import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.specs.load import load_spec
 

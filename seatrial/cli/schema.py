@@ -26,28 +26,20 @@ def schema_command(
 
     texts = {**schema_texts(), "trial-result": result_schema_text()}
     if write:
-        _write(texts)
+        from seatrial_base.files import write_whole
+
+        try:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                write_whole(FOLDER / f"{name}.schema.json", text)
+        except OSError as error:
+            message, hint = f"the schemas can't be written: {error.strerror}", "run it in the repository root"
+            raise SpecError.of("SEA101", message, where=FOLDER.as_posix(), hint=hint) from error
     elif check:
-        _check(texts)
+        for name, text in texts.items():
+            file = FOLDER / f"{name}.schema.json"
+            if not file.is_file() or file.read_text(encoding="utf-8") != text:
+                hint = "seatrial schema --write"
+                raise SpecError.of("SEA101", "the schema is not current", where=file.as_posix(), hint=hint)
     else:
         typer.echo(texts[document], nl=False)
-
-
-def _write(texts: dict[str, str]) -> None:
-    from seatrial_base.files import write_whole
-
-    try:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_whole(FOLDER / f"{name}.schema.json", text)
-    except OSError as error:
-        message, hint = f"the schemas can't be written: {error.strerror}", "run it in the repository root"
-        raise SpecError.of("SEA101", message, where=FOLDER.as_posix(), hint=hint) from error
-
-
-def _check(texts: dict[str, str]) -> None:
-    for name, text in texts.items():
-        file = FOLDER / f"{name}.schema.json"
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:
-            hint = "seatrial schema --write"
-            raise SpecError.of("SEA101", "the schema is not current", where=file.as_posix(), hint=hint)

@@ -16,9 +16,8 @@ from seatrial_base.terminal import console, end_when_interrupted, scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.stage.destination import Destination, Manifest
+    from seatrial.stage.destination import Destination
     from seatrial.stage.source import ModelFiles
-    from seatrial.stage.survey import Survey
 
 
 def stage_command(
@@ -48,23 +47,50 @@ def stage_command(
     Run it again after an interruption: it goes on from there. The manifest is missing while a file is.
     """
     from seatrial.stage.source import select
-    from seatrial.stage.staging import copy_model
-    from seatrial.stage.survey import survey
+    from seatrial.stage.staging import copy_model, survey
 
     end_when_interrupted()
     stop = threading.Event()
     destination = _destination(to, kms_key)
     with scratch_folder("seatrial-stage-") as scratch:
         source = select(_source(model, revision, scratch), include=include or (), exclude=exclude or ())
-        _advise(source)
+        from seatrial.stage.source import held_twice
+
+        if patterns := held_twice(source):
+            options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
+            typer.echo(f"the weights are here as safetensors and in another format; exclude one: {options}", err=True)
         with _progress("looking", len(source.files), unit="files"):
-            found = survey(source, destination, stop)
+            copied_files = survey(source, destination, stop)
         if dry_run:
-            _tell_survey(found)
+            for look in copied_files.looks:
+                typer.echo(
+                    f"{'copy' if look.there is None else 'there'}  {look.file.size_bytes:>16,}  {look.file.name}"
+                )
+            size_bytes = sum(look.file.size_bytes for look in copied_files.missing)
+            typer.echo(
+                f"{len(copied_files.missing)} of {len(copied_files.looks)} files would be copied, {size_bytes:,} bytes"
+            )
             return
         with _progress("staging", source.size_bytes, unit="bytes") as on_bytes:
-            manifest = copy_model(source, destination, found, replace=replace, stop=stop, on_bytes=on_bytes)
-    _tell(model, source, found, manifest, destination)
+            manifest = copy_model(source, destination, copied_files, replace=replace, stop=stop, on_bytes=on_bytes)
+    from seatrial.stage.destination import MANIFEST
+    from seatrial_base.units import gib
+
+    copied = len(copied_files.missing)
+    there = len(source.files) - copied
+    typer.echo(
+        f"{len(source.files)} files, {gib(source.size_bytes)}: {copied} copied, {there} there already, all checked"
+    )
+    typer.echo(f"manifest: {destination.uri}{MANIFEST}")
+    listed = {file.name for file in manifest.files}
+    if others := [name for name in copied_files.others if name not in listed]:
+        shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")  # noqa: PLR2004 (five show the kind)
+        typer.echo(f"other files in this prefix, mounted with the model: {shown}", err=True)
+    typer.echo(f"in the spec:\n  model:\n    s3_uri: {destination.uri}")
+    if source.revision is not None:
+        typer.echo(f"    architecture: {model}")
+    elif (Path(model) / "config.json").is_file():
+        typer.echo(f"    config_file: {(Path(model) / 'config.json').as_posix()}  # relative to the spec")
 
 
 def _destination(to: str, kms_key: str | None) -> Destination:
@@ -72,8 +98,7 @@ def _destination(to: str, kms_key: str | None) -> Destination:
     from botocore.config import Config
 
     from seatrial.account.reader import aws_failures
-    from seatrial.stage.destination import Destination, split_uri
-    from seatrial.stage.parallel import WORKERS
+    from seatrial.stage.destination import WORKERS, Destination, split_uri
 
     bucket, prefix = split_uri(to)
     config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})
@@ -98,14 +123,6 @@ def _source(model: str, revision: str | None, scratch: Path) -> ModelFiles:
     return source
 
 
-def _advise(source: ModelFiles) -> None:
-    from seatrial.stage.source import held_twice
-
-    if patterns := held_twice(source):
-        options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
-        typer.echo(f"the weights are here as safetensors and in another format; exclude one: {options}", err=True)
-
-
 @contextmanager
 def _progress(what: str, total: int, *, unit: str) -> Iterator[Callable[[int], None]]:
     """Show a bar on a terminal, and nothing elsewhere; yield the function that moves it."""
@@ -119,31 +136,3 @@ def _progress(what: str, total: int, *, unit: str) -> Iterator[Callable[[int], N
     ) as bar:
         task = bar.add_task(what, total=total if unit == "bytes" else None)
         yield lambda count: bar.advance(task, count)
-
-
-def _tell_survey(found: Survey) -> None:
-    for look in found.looks:
-        typer.echo(f"{'copy' if look.there is None else 'there'}  {look.file.size_bytes:>16,}  {look.file.name}")
-    size_bytes = sum(look.file.size_bytes for look in found.missing)
-    typer.echo(f"{len(found.missing)} of {len(found.looks)} files would be copied, {size_bytes:,} bytes")
-
-
-def _tell(model: str, source: ModelFiles, found: Survey, manifest: Manifest, destination: Destination) -> None:
-    from seatrial.stage.destination import MANIFEST
-    from seatrial_base.units import gib
-
-    copied = len(found.missing)
-    there = len(source.files) - copied
-    typer.echo(
-        f"{len(source.files)} files, {gib(source.size_bytes)}: {copied} copied, {there} there already, all checked"
-    )
-    typer.echo(f"manifest: {destination.uri}{MANIFEST}")
-    listed = {file.name for file in manifest.files}
-    if others := [name for name in found.others if name not in listed]:
-        shown = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")  # noqa: PLR2004 (five show the kind)
-        typer.echo(f"other files in this prefix, mounted with the model: {shown}", err=True)
-    typer.echo(f"in the spec:\n  model:\n    s3_uri: {destination.uri}")
-    if source.revision is not None:
-        typer.echo(f"    architecture: {model}")
-    elif (Path(model) / "config.json").is_file():
-        typer.echo(f"    config_file: {(Path(model) / 'config.json').as_posix()}  # relative to the spec")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from seatrial.operations.teams import TaggedResources, TeamEndpoint
 
-Told = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
+Listing = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
 
 def teams_command(
@@ -46,34 +46,36 @@ def teams_command(
     from seatrial_base.terminal import show_json, show_text
 
     files = given_or_own_specs(specs)
-    found, unasked = _found(files, environment, environments, account=not no_account)
+    endpoints, unasked = _endpoints(files, environment, environments, account=not no_account)
     if output_format == "json":
-        show_json(teams_document(found, unasked))
+        show_json(teams_document(endpoints, unasked))
     elif output_format == "csv":
-        show_text(teams_csv(found))
+        show_text(teams_csv(endpoints))
         for line in unasked:
             typer.echo(f"could not be asked: {line}", err=True)
     elif output_format == "markdown":
-        show_text(teams_markdown(found, unasked))
+        show_text(teams_markdown(endpoints, unasked))
     else:
-        show_text("".join(f"{line}\n" for line in teams_lines(found, unasked)))
+        show_text("".join(f"{line}\n" for line in teams_lines(endpoints, unasked)))
 
 
-def _found(files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool) -> Told:
+def _endpoints(
+    files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool
+) -> Listing:
     from seatrial.cli.support.specs import of_every
     from seatrial.specs.load import environment_names, load_environment
 
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     places = of_every(environment or environment_names(folder), lambda name: load_environment(folder, name))
     names = [place.name for place in places if environment or not place.is_embedded]
-    found: list[TeamEndpoint] = []
+    endpoints: list[TeamEndpoint] = []
     unasked: list[str] = []
     for name in dict.fromkeys(names):
         locked = _locked(files, name, environments)
         here, missing = _with_account(locked, files, name, environments) if account else (locked, ())
-        found += here
+        endpoints += here
         unasked += [f"{name}: {line}" for line in missing]
-    return tuple(found), tuple(unasked)
+    return tuple(endpoints), tuple(unasked)
 
 
 def _locked(files: Sequence[Path], environment: str, environments: Path | None) -> tuple[TeamEndpoint, ...]:
@@ -88,17 +90,17 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
     from seatrial.specs.spec_files import hosts
 
     here = [file for file in files if environment in locked_environments(file)]
-    found = of_every(load_specs(here, environment, environments), locked_endpoint)
+    endpoints = of_every(load_specs(here, environment, environments), locked_endpoint)
     hosted = {(folder, name) for folder in {file.parent for file in here} for name in hosts(folder, environment)}
     return tuple(
         replace(each, usd_per_hour=0.0) if (file.parent, file.stem) in hosted else each  # its host has the instances
-        for file, each in zip(here, found, strict=True)
+        for file, each in zip(here, endpoints, strict=True)
     )
 
 
 def _with_account(
     locked: tuple[TeamEndpoint, ...], files: Sequence[Path], environment: str, environments: Path | None
-) -> Told:
+) -> Listing:
     """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
     import boto3
 

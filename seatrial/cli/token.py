@@ -41,36 +41,29 @@ def token_command(
     The token has the authority of your AWS credentials and ends with them. Make it where it is used:
     `eval "$(seatrial token chat -e dev --export)"`. Programs renew theirs with `seatrial.client.token_source`.
     """
-    from seatrial_load.aws.bearer_token import bearer_token
     from seatrial_load.aws.credentials import credential_source
+    from seatrial_load.aws.sigv4 import bearer_token
     from seatrial_load.client.connection import openai_path, runtime_url
 
     if environment is None:
         place, named = region or own_region(), (endpoint, component)
     else:
-        _refuse_with_environment(component, region)
+        from seatrial_base.findings import Finding, Place
+
+        given = [name for name, value in (("--component", component), ("--region", region)) if value is not None]
+        if given:
+            raise SpecError(
+                Finding(
+                    "SEA108", Place("command line", field=name), f"{name} contradicts --environment", "leave it out"
+                )
+                for name in given
+            )
         place, target = _aliased(endpoint, environment, environments)
         named = (target.endpoint_name, target.inference_component)
     base_url = f"{runtime_url(place)}/{openai_path(*named)}"
     token = bearer_token(credential_source()(), place, datetime.now(UTC), expires_s=minutes * 60)
     typer.echo(f"export OPENAI_BASE_URL={base_url}\nexport OPENAI_API_KEY={token}" if export else token)
     typer.echo(f"base URL: {base_url}\nholds {minutes} min, or as long as your AWS credentials", err=True)
-
-
-def _refuse_with_environment(component: str | None, region: str | None) -> None:
-    """Refuse what an environment has already.
-
-    Raises:
-        SpecError: SEA108, with each of them.
-    """
-    from seatrial_base.findings import Finding, Place
-
-    given = [name for name, value in (("--component", component), ("--region", region)) if value is not None]
-    if given:
-        raise SpecError(
-            Finding("SEA108", Place("command line", field=name), f"{name} contradicts --environment", "leave it out")
-            for name in given
-        )
 
 
 def _aliased(endpoint: str, environment: str, environments: Path | None) -> tuple[str, Target]:

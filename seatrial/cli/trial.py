@@ -41,14 +41,14 @@ def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: 
 
     end_when_interrupted()
     bucket, endpoint_name = _place(endpoint, environment, environments)
-    told = TrialLines(typer.echo)
+    lines = TrialLines(typer.echo)
     try:
         for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
-            told.tell(seen, endpoint_name)
+            lines.tell(seen, endpoint_name)
     except KeyboardInterrupt:
         typer.echo("stopped watching; the trial continues")
         raise
-    told.conclude(seen, endpoint_name)
+    lines.conclude(seen, endpoint_name)
 
 
 @trial.command("start")
@@ -75,8 +75,8 @@ def start_trial(
     name, generation, region = live_name(endpoint, environment, environments)
     with aws_failures(environment):
         function = boto3.client("lambda", region_name=region)
-    told = start_trial(function, environment, name, generation, trial_id or f"{uuid4()}")
-    typer.echo(f"started the trial {told}; follow it with `seatrial trial watch {endpoint} -e {environment}`")
+    identifier = start_trial(function, environment, name, generation, trial_id or f"{uuid4()}")
+    typer.echo(f"started the trial {identifier}; follow it with `seatrial trial watch {endpoint} -e {environment}`")
 
 
 def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
@@ -98,11 +98,7 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
 
 
 class TrialLines:
-    """What was told of a trial already.
-
-    Args:
-        write: Takes each line.
-    """
+    """What was told of a trial already."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write

@@ -23,11 +23,9 @@ from seatrial.client.many import Outcome, invoke_many
 from seatrial.client.tokens import token_source
 from seatrial.client.transport import InvocationError, Target, client_config
 from seatrial_load.decode.failure import Failure
-from seatrial_load.payload.answer import Completion, FinishReason, Piece, Token, Usage
-from seatrial_load.payload.error import AnswerError, RequestError
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.reader import read_answer
-from seatrial_load.payload.request import message, request_body
+from seatrial_load.payload.answer import Completion, FinishReason, Piece, Token, Usage, read_answer
+from seatrial_load.payload.json_text import AnswerError, RequestError
+from seatrial_load.payload.request import Options, message, request_body
 from seatrial_load.payload.schema import Schema
 
 __all__ = [

@@ -18,11 +18,18 @@ from seatrial.client.transport import (
     invocation_arguments,
 )
 from seatrial_load.decode.failure import Failure, shorten
-from seatrial_load.payload.answer import Completion, Usage, output_tokens, was_cut
-from seatrial_load.payload.error import REQUEST_RULE, AnswerError, RequestError
-from seatrial_load.payload.options import WHERE
-from seatrial_load.payload.reader import DONE, AnswerReader, LineReader, read_answer
-from seatrial_load.payload.request import DEFAULTS, message, request_body
+from seatrial_load.payload.answer import (
+    DONE,
+    AnswerReader,
+    Completion,
+    LineReader,
+    Usage,
+    output_tokens,
+    read_answer,
+    was_cut,
+)
+from seatrial_load.payload.json_text import REQUEST_RULE, AnswerError, RequestError
+from seatrial_load.payload.request import DEFAULTS, WHERE, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
@@ -36,8 +43,7 @@ if TYPE_CHECKING:
     from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
     from seatrial_load.payload.answer import Piece, Token
-    from seatrial_load.payload.options import Options
-    from seatrial_load.payload.request import Prompt
+    from seatrial_load.payload.request import Options, Prompt
 
 
 _EXCEPTIONS = ("ModelStreamError", "InternalStreamFailure")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.client.generation import invoke_endpoint
 from seatrial.client.transport import InvocationError
-from seatrial_load.payload.error import REQUEST_RULE, RequestError
+from seatrial_load.payload.json_text import REQUEST_RULE, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

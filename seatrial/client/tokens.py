@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from seatrial_load.aws.bearer_token import RenewedToken
 from seatrial_load.aws.credentials import credential_source
+from seatrial_load.aws.sigv4 import RenewedToken
 
 TOKEN_S = 900
 

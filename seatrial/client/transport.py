@@ -23,7 +23,7 @@ from botocore.exceptions import (
 from seatrial_base.errors import SeatrialError
 from seatrial_base.units import MIB
 from seatrial_load.decode.failure import Failure, failure_of_response, failure_of_type, shorten
-from seatrial_load.payload.error import REQUEST_RULE, RequestError
+from seatrial_load.payload.json_text import REQUEST_RULE, RequestError
 from seatrial_load.payload.request import CONTENT_TYPE
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.engines.model_source import model_source
 from seatrial.engines.render import render_plan
 from seatrial.specs.guardrails.references import job_instance
-from seatrial_base.catalog import model_names
+from seatrial_base.catalog import models
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_HOUR
@@ -207,7 +207,7 @@ def instance_types() -> frozenset[str]:
 def _is_licensed(loaded: LoadedSpec) -> bool:
     """Tell whether the model has a licence that must be accepted; a job without one is not told of acceptance."""
     model = loaded.endpoint.model
-    return model.jumpstart_id is not None or bool(model.licence or model_names.licence_of(model.architecture or ""))
+    return model.jumpstart_id is not None or bool(model.licence or models.licence_of(model.architecture or ""))
 
 
 def _text(value: object) -> str:

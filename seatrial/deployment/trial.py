@@ -13,8 +13,8 @@ from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.field_facts import made_of
 from seatrial_base.files import read_file_bytes
 from seatrial_base.findings import Finding, Place
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
+from seatrial_base.text import replaced_text
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_load.documents.request import (
     Expected,

@@ -15,9 +15,8 @@ from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.guardrails.checks import template_rail_problems
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
-from seatrial_base.catalog.engine_options import options_decided_by, reserved_names
+from seatrial_base.catalog.engine_options import model_parsers, options_decided_by, reserved_names
 from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, has_dialect, read_version
-from seatrial_base.catalog.parsers import model_parsers
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
 from seatrial_base.secrets import credentials, holds_credential, redacted

@@ -10,8 +10,8 @@ from seatrial_base.errors import RenderError
 from seatrial_base.files import write_folder
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import credentials, redacted
+from seatrial_base.text import replaced_text
 from seatrial_lint.engines.properties import write_env
 
 if TYPE_CHECKING:

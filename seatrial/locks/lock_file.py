@@ -16,13 +16,12 @@ from seatrial.locks.pins import promotion_command, provenance_problems
 from seatrial.specs.spec_files import lock_path
 from seatrial.specs.yaml_source import UPGRADE, compared, yaml_texts
 from seatrial_base.errors import SpecError
-from seatrial_base.file_lock import changing
-from seatrial_base.files import read_text, write_whole
+from seatrial_base.files import changing, read_text, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
 from seatrial_base.nesting import json_document
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import holds_credential
+from seatrial_base.text import replaced_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

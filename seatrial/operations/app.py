@@ -62,8 +62,8 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
     done = _run(command, root, given, where)
     if done.returncode:
         lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-        said = "\n".join(lines[-LAST_LINES:])
-        raise SeatrialError.of("SEA450", f"the app ended with exit code {done.returncode}:\n{said}", where=where)
+        output = "\n".join(lines[-LAST_LINES:])
+        raise SeatrialError.of("SEA450", f"the app ended with exit code {done.returncode}:\n{output}", where=where)
     return out
 
 
@@ -72,7 +72,6 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
 
     Args:
         products: The products' YAML files, at least one, of one app.
-        environments: Folder of environments.
 
     Returns:
         The paths of the templates, relative to the folder of `cdk.json`, one on each line.
@@ -86,8 +85,8 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
     files = (os.path.relpath(follow_links(path), root) for path in (environments, *products))
     done = _run([sys.executable, "-m", PUBLISHER, *files], root, app_variables(root), where)
     if done.returncode:
-        said = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
-        raise SeatrialError.of("SEA450", f"the templates can't be made:\n{said}", where=where)
+        output = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
+        raise SeatrialError.of("SEA450", f"the templates can't be made:\n{output}", where=where)
     return done.stdout
 
 
@@ -101,6 +100,7 @@ def _app(root: Path) -> tuple[list[str], dict[str, object]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"it can't be read, or names no app: {error}"
         raise SpecError.of("SEA450", message, where=where) from error
+    # `python` on PATH may lack the packages that this interpreter has.
     if command and command[0] in {"python", "python3"}:
         command[0] = sys.executable
     return command, context

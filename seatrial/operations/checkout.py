@@ -77,7 +77,6 @@ def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
 
     Args:
         top: The repository's folder.
-        commit: The commit.
 
     Raises:
         SpecError: SEA452 when git can't tell.
@@ -98,6 +97,8 @@ def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
     try:
         common = _git(folder, "merge-base", commit, "HEAD")
     except SpecError:
+        # A shallow clone may lack the common commit: then whatever differs counts as code of others, which is
+        # the safe side.
         common = "HEAD"
     return tuple(filter(None, _git(folder, *_NAMES, common, commit, "--").split("\0")))
 
@@ -119,6 +120,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
     """
     top, commit = git_repository_of(root), commit_of(root, revision)
     try:
+        # A post-checkout hook would run for a folder that is gone in a minute.
         _git(root, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", "--quiet", f"{checkout}", commit)
         yield top, follow_links(checkout)
     finally:
@@ -127,6 +129,7 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
 
 
 def _git(folder: Path, *arguments: str, what: str = "") -> str:
+    # Within a hook, git's own variables name the hook's repository and would override the folder given here.
     variables = {name: value for name, value in os.environ.items() if name not in _OF_GIT}
     try:
         done = subprocess.run(
@@ -142,7 +145,7 @@ def _git(folder: Path, *arguments: str, what: str = "") -> str:
     except OSError as error:
         raise SpecError.of("SEA452", f"git can't be started: {error.strerror}", hint="install git") from error
     if done.returncode:
-        said = done.stderr.strip() or what or f"exit code {done.returncode}"
+        message = done.stderr.strip() or what or f"exit code {done.returncode}"
         hint = "give a revision that `git rev-parse` knows; fetch it first in a shallow clone"
-        raise SpecError.of("SEA452", said, where=folder.as_posix(), hint=hint)
+        raise SpecError.of("SEA452", message, where=folder.as_posix(), hint=hint)
     return done.stdout.strip()

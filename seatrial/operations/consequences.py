@@ -31,8 +31,7 @@ from seatrial.operations.effect import (
     variant_parts,
 )
 from seatrial_base.catalog import resource_types as replacement
-from seatrial_base.catalog.handler_conditions import values_at
-from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
@@ -44,11 +43,26 @@ if TYPE_CHECKING:
     from seatrial.documents.live_endpoint import RaisedAlarm
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
-    from seatrial_lint.cloudformation.template import TemplateResource
 
 
 CDK_METADATA = "AWS::CDK::Metadata"
 """Names the CDK's version; it is no resource of the account."""
+_OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] = {
+    "AWS::SageMaker::Model": model_effects,
+    "AWS::SageMaker::EndpointConfig": model_effects,
+    "AWS::IAM::Role": role_effects,
+    "AWS::ApplicationAutoScaling::ScalableTarget": scaling_effects,
+    "AWS::ApplicationAutoScaling::ScalingPolicy": policy_effects,
+    "AWS::SSM::Parameter": alias_effects,
+}
+_OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
+"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
+(API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
+you must create a new EndpointConfig")."""
+SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
+KIND = "plan again with `seatrial plan SPEC -e ENV --write`: another kind becomes an endpoint of another name"
+VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
+ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +177,6 @@ def _effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, *, m
         yield Effect(kind="none", because="No copy depends on it.")
 
 
-_OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] = {
-    "AWS::SageMaker::Model": model_effects,
-    "AWS::SageMaker::EndpointConfig": model_effects,
-    "AWS::IAM::Role": role_effects,
-    "AWS::ApplicationAutoScaling::ScalableTarget": scaling_effects,
-    "AWS::ApplicationAutoScaling::ScalingPolicy": policy_effects,
-    "AWS::SSM::Parameter": alias_effects,
-}
-
-
 def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
     """Yield what becomes of the instances of one endpoint."""
     is_second = change.action == "replaced" or (change.action == "created" and bool(others(diff, ENDPOINT, "deleted")))
@@ -191,7 +195,12 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
         because = f"{instances} start."
         yield Effect(kind="starts", because=because, instances=size.instance_count, most_instances=size.max_instances)
     elif change.action == "deleted":
-        yield from _deleted(diff)
+        if others(diff, ENDPOINT, "created"):
+            yield Effect(
+                kind="none", because="Its instances stop in CloudFormation's clean-up, after the new ones serve."
+            )
+        else:
+            yield Effect(kind="removed", because="Its instances stop; requests to it fail from then on.")
     elif change.changes("EndpointConfigName"):
         yield from _reconfigured(change, diff, size, "Its configuration is replaced")
     elif changed := [name for name in _OF_UPDATE if change.changes(name)]:
@@ -199,19 +208,6 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
         yield from _reconfigured(change, diff, size, because)
     else:
         yield Effect(kind="none", because="The instances stay as they are.")
-
-
-_OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
-"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
-(API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
-you must create a new EndpointConfig")."""
-
-
-def _deleted(diff: TemplateDiff) -> Iterator[Effect]:
-    if others(diff, ENDPOINT, "created"):
-        yield Effect(kind="none", because="Its instances stop in CloudFormation's clean-up, after the new ones serve.")
-    else:
-        yield Effect(kind="removed", because="Its instances stop; requests to it fail from then on.")
 
 
 def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize, reason: str) -> Iterator[Effect]:
@@ -228,12 +224,6 @@ def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize,
     yield download(size)
 
 
-SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
-KIND = "plan again with `seatrial plan SPEC -e ENV --write`: another kind becomes an endpoint of another name"
-VARIANT_PROPERTIES = ("InferenceAmiVersion", "VolumeSizeInGB")
-ACCELERATORS = ("Specification", "ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
-
-
 def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
     """Yield every change that would fail, or that is dangerous while users are served."""
     for change in diff.changes:
@@ -248,6 +238,8 @@ def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
 def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
     rule = find_replacement_rule(change.resource_type)
+    # CloudFormation creates the new resource before it deletes the old one: under one fixed name the creation
+    # fails.
     if change.action != "replaced" or change.replaced_by == ("Type",) or rule is None or not rule.named_by:
         return
     properties = diff.new.resources[change.logical_id].properties
@@ -284,17 +276,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
     if before is None or after is None:
         return
     old, new = variant_parts(before), variant_parts(after)
-    yield from _kind(change, before, after)
-    for variant in sorted(old.keys() & new.keys()):
-        types = [_instance_type(each[variant]) for each in (old, new)]
-        yield from _in_place(change, "InstanceType", *types)
-        for name in VARIANT_PROPERTIES:
-            yield from _in_place(change, name, old[variant].get(name), new[variant].get(name))
-    yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
-
-
-def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResource) -> Iterator[Finding]:
-    """Yield another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in."""
+    # Another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in.
     models = [any("ModelName" in each for each in variant_parts(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
@@ -304,6 +286,13 @@ def _kind(change: ResourceChange, before: TemplateResource, after: TemplateResou
     if queues[0] != queues[1]:
         message = f"AsyncInferenceConfig can't be {'removed from' if queues[0] else 'added to'} an endpoint that serves"
         yield Finding("SEA453", Place(resource=change.logical_id, field="AsyncInferenceConfig"), message, KIND)
+    # A variant that comes or goes is another change: only what stays under its name serves meanwhile.
+    for variant in sorted(old.keys() & new.keys()):
+        types = [_instance_type(each[variant]) for each in (old, new)]
+        yield from _in_place(change, "InstanceType", *types)
+        for name in VARIANT_PROPERTIES:
+            yield from _in_place(change, name, old[variant].get(name), new[variant].get(name))
+    yield from _in_place(change, "KmsKeyId", before.properties.get("KmsKeyId"), after.properties.get("KmsKeyId"))
 
 
 def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:

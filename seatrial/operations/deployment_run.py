@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 STOP_S: Final = 5.0
 """After which a CDK CLI that was asked to end is killed."""
+APPROVAL: Final = "--require-approval"
+_OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
 
 def deploy_command_of(
@@ -37,9 +39,6 @@ def deploy_command_of(
     """Return the folder of the CDK app and the command that deploys an endpoint.
 
     Args:
-        spec: The endpoint's file.
-        environments: Folder of environments.
-        deployment: What is deployed.
         cdk_options: More options of the CDK CLI, which go before ours.
 
     Raises:
@@ -49,6 +48,7 @@ def deploy_command_of(
     if root is None:
         hint = "keep the spec below the folder of the CDK app (`seatrial init` writes one)"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
+    # The CLI beside this interpreter goes first: another on PATH may be of another project and version.
     beside = Path(sys.executable).parent / "cdk"
     cdk = beside if beside.is_file() else shutil.which("cdk")
     if cdk is None:
@@ -56,15 +56,13 @@ def deploy_command_of(
         raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
     context = {"environment": deployment.environment.name, "endpoint": spec.stem}
     for name, folder in (("endpoints", spec.parent), ("environments", environments)):
+        # The app's own default needs no context, so the command stays what the user would type.
         if follow_links(folder) != follow_links(root / name):
             context[name] = f"{follow_links(folder)}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
+    # What the user gives replaces ours: no option is given twice.
     ours = [word for option in _OURS if option[0] not in cdk_options for word in option]
     return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *ours, *cdk_options]
-
-
-APPROVAL: Final = "--require-approval"
-_OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:
@@ -73,9 +71,7 @@ def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[s
     What interrupts it ends the CLI with all that it started; CloudFormation goes on with what it was asked for.
 
     Args:
-        command: The command.
         root: Folder of the app.
-        tell: Takes each line.
         variables: All environment variables of the CLI. Default: those of the app.
     """
     with subprocess.Popen(
@@ -93,21 +89,19 @@ def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[s
             for line in process.stdout or ():
                 tell(line.rstrip("\n"))
             return process.wait()
+        # Ctrl-C too: the CLI has a session of its own, so the terminal's signal does not reach it or its
+        # children.
         except BaseException:
-            _stop(process)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             raise
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager

@@ -175,16 +175,16 @@ def of_type(template: Template, resource_type: str) -> dict[str, TemplateResourc
 def config_of(template: Template, endpoint: TemplateResource) -> TemplateResource | None:
     """Return the configuration of an endpoint; `None` when the template does not hold it."""
     for reference in references(endpoint.properties.get("EndpointConfigName")):
-        found = template.resources.get(reference.logical_id)
-        if found is not None and found.resource_type == CONFIG:
-            return found
+        resource = template.resources.get(reference.logical_id)
+        if resource is not None and resource.resource_type == CONFIG:
+            return resource
     return None
 
 
 def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
     """Return the production variants of a configuration by name."""
-    found = config.properties.get("ProductionVariants")
-    rows = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    variants = config.properties.get("ProductionVariants")
+    rows = [one for one in variants if isinstance(one, dict)] if isinstance(variants, list) else []
     return {f"{one.get('VariantName', '')}": one for one in rows}
 
 
@@ -241,6 +241,7 @@ def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]
     old, new = diff.old.resources.get(change.logical_id), diff.new.resources.get(change.logical_id)
     models = [*users_of(diff.old, change.logical_id, MODEL)]
     lost = _statements(old) - _statements(new) if old and new else frozenset()
+    # Only a lost right can hurt, and only copies that start with the old model before it is replaced.
     if not models or not (lost or change.changes("AssumeRolePolicyDocument")):
         yield Effect(kind="none", because="No model that serves loses a right.")
         return
@@ -252,12 +253,12 @@ def role_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]
 
 
 def _statements(role: TemplateResource | None) -> frozenset[str]:
-    found: set[str] = set()
+    statements: set[str] = set()
 
     def collect(value: JsonValue) -> None:
         if isinstance(value, dict):
             rows = value.get("Statement")
-            found.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
+            statements.update(json.dumps(row, sort_keys=True) for row in (rows if isinstance(rows, list) else ()))
             for one in value.values():
                 collect(one)
         elif isinstance(value, list):
@@ -266,32 +267,28 @@ def _statements(role: TemplateResource | None) -> frozenset[str]:
 
     if role is not None:
         collect(role.properties.get("Policies"))
-    return frozenset(found)
+    return frozenset(statements)
 
 
 def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
     """Yield whether other bounds of autoscaling start or stop copies at once."""
     del diff
-    told = [*_narrowed(change)]
-    if told:
-        for because in told:
-            yield Effect(kind="copies", because=because)
-    elif change.action == "replaced":
-        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
-    else:
-        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
-
-
-def _narrowed(change: ResourceChange) -> Iterator[str]:
-    """Yield each bound that may be broken by the copies that run at the moment."""
+    reasons: list[str] = []
     for each in change.properties:
         if not isinstance(each.old, int) or not isinstance(each.new, int):
             continue
         copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
         if each.path == "MinCapacity" and each.new > each.old:
-            yield f"At least {copies} from then on, instead of {each.old}."
+            reasons.append(f"At least {copies} from then on, instead of {each.old}.")
         if each.path == "MaxCapacity" and each.new < each.old:
-            yield f"At most {copies} from then on, instead of {each.old}."
+            reasons.append(f"At most {copies} from then on, instead of {each.old}.")
+    if reasons:
+        for because in reasons:
+            yield Effect(kind="copies", because=because)
+    elif change.action == "replaced":
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+    else:
+        yield Effect(kind="none", because="No copy is started or stopped by it at once.")
 
 
 def policy_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect]:
@@ -328,6 +325,7 @@ def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Ef
         return Effect(kind="none", because="Nothing serves under this name yet, so the component itself is tried.")
     if not change.changes(*_TRIED):
         return Effect(kind="none", because="Nothing that serves changes, so no candidate is tried.")
+    # The trial service decides by this property whether it makes a candidate at all.
     if (update := _update(change, diff)) != "candidate":
         return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
     what = "One copy of the new model" if moves else "One more copy"
@@ -362,9 +360,17 @@ def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
 def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
     """Yield what becomes of the copies of one component."""
     if change.action == "created":
-        yield from _started(diff, size)
+        if others(diff, COMPONENT, "deleted"):
+            yield _second(size)
+        else:
+            because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
+            yield Effect(kind="starts", because=because)
+        yield download(size)
     elif change.action == "deleted":
-        yield from _stopped(diff)
+        if others(diff, COMPONENT, "created"):
+            yield Effect(kind="none", because="Its copies stop in CloudFormation's clean-up, after the new ones serve.")
+        else:
+            yield Effect(kind="removed", because="Its copies stop; requests to it fail from then on.")
     elif change.action == "replaced":
         yield _second(size)
         yield download(size)
@@ -387,27 +393,11 @@ def _copies(size: PlannedSize) -> str:
     return planned if size.max_copies <= size.copy_count else f"{planned} (up to {size.max_copies})"
 
 
-def _started(diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
-    if others(diff, COMPONENT, "deleted"):
-        yield _second(size)
-    else:
-        because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
-        yield Effect(kind="starts", because=because)
-    yield download(size)
-
-
 def _second(size: PlannedSize) -> Effect:
     because = (
         f"{counted(size.copy_count, 'copy', 'copies')} of another component; the old ones serve until it is tried."
     )
     return Effect(kind="second_endpoint", because=because)
-
-
-def _stopped(diff: TemplateDiff) -> Iterator[Effect]:
-    if others(diff, COMPONENT, "created"):
-        yield Effect(kind="none", because="Its copies stop in CloudFormation's clean-up, after the new ones serve.")
-    else:
-        yield Effect(kind="removed", because="Its copies stop; requests to it fail from then on.")
 
 
 def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
@@ -451,9 +441,9 @@ def _reason(change: PropertyChange) -> str:
 
 
 def _recounted(change: ResourceChange) -> Iterator[Effect]:
-    found = next(each for each in change.properties if each.name == "RuntimeConfig")
-    if found.follows or not isinstance(found.new, int):
+    config = next(each for each in change.properties if each.name == "RuntimeConfig")
+    if config.follows or not isinstance(config.new, int):
         yield Effect(kind="none", because="The update carries the number of copies that run.")
         return
-    because = f"The component is set to {counted(found.new, 'copy', 'copies')}, whatever autoscaling has started."
+    because = f"The component is set to {counted(config.new, 'copy', 'copies')}, whatever autoscaling has started."
     yield Effect(kind="copies", because=because)

@@ -9,7 +9,7 @@ import json
 import shutil
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from seatrial.account.reader import aws_failures
@@ -86,7 +86,6 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
     """Run the app for one endpoint in one environment.
 
     Args:
-        source: What to synthesize.
         folder: For what the app writes; it is made.
         context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
@@ -122,7 +121,6 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
     """Synthesize the stack as it is in another revision; that of a revision without the endpoint's lock is empty.
 
     Args:
-        source: What to synthesize.
         revision: A revision of git.
         folder: An empty folder; the revision is checked out there for a while.
 
@@ -132,22 +130,18 @@ def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Tem
     """
     top, commit = git_repository_of(source.root), commit_of(source.root, revision)
     side = RepositorySide(top=top, root=source.root, endpoints=source.spec.parent, environments=source.environments)
+    # Before the checkout: to synthesize a revision runs its code, and a pull request of a fork may hold anyone's.
     refuse_code_of_others(side, commit)
     with checkout_of(source.root, commit, folder / "checkout") as (_, checkout):
-        there = StackSource(
+        there = replace(
+            source,
             root=moved(source.root, top, checkout),
             spec=moved(source.spec, top, checkout),
             environments=moved(source.environments, top, checkout),
-            environment=source.environment,
-            stack_name=source.stack_name,
         )
-        if not _is_locked(there):
+        if not (there.spec.is_file() and there.environment.name in locked_environments(there.spec)):
             return EMPTY
         return synthesize(there, folder / "app")
-
-
-def _is_locked(source: StackSource) -> bool:
-    return source.spec.is_file() and source.environment.name in locked_environments(source.spec)
 
 
 class Templates(Protocol):
@@ -170,10 +164,11 @@ def deployed_template(source: StackSource, cloudformation: Templates) -> Templat
         with aws_failures(source.stack_name):
             body = cloudformation.get_template(StackName=source.stack_name, TemplateStage="Original")["TemplateBody"]
     except ClientError as error:
-        told = error.response.get("Error", {})
-        if told.get("Code") == "ValidationError" and "does not exist" in told.get("Message", ""):
+        failure = error.response.get("Error", {})
+        # CloudFormation has no code of its own for a stack that is not there.
+        if failure.get("Code") == "ValidationError" and "does not exist" in failure.get("Message", ""):
             return EMPTY
-        message = f"the deployed template can't be read: {told.get('Code')}: {told.get('Message')}"
+        message = f"the deployed template can't be read: {failure.get('Code')}: {failure.get('Message')}"
         raise SeatrialError.of("SEA451", message, where=source.stack_name) from error
     return source.template(body if isinstance(body, str) else json.dumps(body), source.stack_name)
 
@@ -200,25 +195,21 @@ def synthesize_both(
 
     Args:
         sides: The old one and the new one.
-        wanted: What to synthesize of each.
         folder: For what the apps write; it is made.
 
     Raises:
         SeatrialError: SEA450 when an app fails or lacks a stack, SEA451 when what it writes is no template.
     """
-    accounts = _accounts(wanted)
+    # The accounts that either side names, by environment: a side that names none may mean the same one.
+    every = (deployment.environment for deployments in wanted for deployment in deployments.values())
+    accounts = {one.name: one.account for one in every if one.account is not None}
+    # Each side waits for processes of its own, so both run at the same time; they share nothing but the accounts.
     with ThreadPoolExecutor(len(sides)) as pool:
         old, new = (
             pool.submit(_synthesized, side, deployments, folder / name, accounts)
             for side, deployments, name in zip(sides, wanted, ("old", "new"), strict=True)
         )
     return old.result(), new.result()
-
-
-def _accounts(wanted: Iterable[Mapping[EndpointPlace, Deployment]]) -> Mapping[str, str]:
-    """Return the accounts that either side names, by environment: a side that names none may mean the same one."""
-    every = (deployment.environment for deployments in wanted for deployment in deployments.values())
-    return {one.name: one.account for one in every if one.account is not None}
 
 
 def _synthesized(
@@ -250,6 +241,8 @@ def _runs(
     by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
     are_right = _are_right(side)
     for place, deployment in wanted.items():
+        # One run of the app for all environments is the fastest; the app leaves out the embedded AWS unless
+        # it is named, and ends where any environment is wrong.
         is_named = deployment.environment.is_embedded or not are_right
         by_name[place.environment if is_named else None][place] = deployment
     return tuple(by_name.items())
@@ -278,24 +271,21 @@ def _only(side: RepositorySide, places: Iterable[EndpointPlace], scratch: Path) 
         environments[side.spec(place)].add(place.environment)
     for spec, names in environments.items():
         shutil.copyfile(spec, there / spec.name)
-        lock_path(there / spec.name).write_text(_lock_of(spec, names), encoding="utf-8")
+        document = json.loads(read_text(lock_path(spec)))
+        parts = {
+            part: {name: plan for name, plan in document[part].items() if name in names}
+            for part in ("environments", "digests")
+            if isinstance(document.get(part), dict)
+        }
+        # The app makes a stack of whatever is locked: without the other environments' plans it synthesizes
+        # only what is compared.
+        lock_path(there / spec.name).write_text(json.dumps(document | parts), encoding="utf-8")
     return there
 
 
 def _link(entries: Iterable[Path], there: Path) -> None:
     for entry in entries:
         (there / entry.name).symlink_to(entry)
-
-
-def _lock_of(spec: Path, environments: set[str]) -> str:
-    """Return a spec's lock without the plans of other environments."""
-    document = json.loads(read_text(lock_path(spec)))
-    parts = {
-        part: {name: plan for name, plan in document[part].items() if name in environments}
-        for part in ("environments", "digests")
-        if isinstance(document.get(part), dict)
-    }
-    return json.dumps(document | parts)
 
 
 def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
@@ -307,13 +297,13 @@ def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts:
 
 
 def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, Template]:
-    found: dict[str, Template] = {}
+    services: dict[str, Template] = {}
     for deployment in deployments:
         name = deployment.environment.name
         file = out / f"{service_stack(name)}.template.json"
-        if name not in found and file.is_file():
-            found[name] = _read(file, deployment, accounts)
-    return found
+        if name not in services and file.is_file():
+            services[name] = _read(file, deployment, accounts)
+    return services
 
 
 def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,10 +13,10 @@ from seatrial.account.reader import aws_failures, rows, text_at
 from seatrial.account.trials import describe_stack
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.operations.drift.check import check_drift
-from seatrial.operations.drift.trials import LastTrial, deployed_trial
+from seatrial.operations.drift.trials import deployed_trial
 from seatrial_base.errors import BenchError
-from seatrial_base.markdown import escaped
 from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, STACK_TAG, TEAM_TAG
+from seatrial_base.text import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -61,83 +61,6 @@ class TaggedResources(Protocol):
         PaginationToken: str,  # noqa: N803
     ) -> Mapping[str, object]:
         """Return a page of the resources that have the tags."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VendedEndpoint:
-    """An endpoint that was made from a product; what is unknown is empty or `None`."""
-
-    endpoint_name: str
-    tags: Mapping[str, str]
-    plan_digest: str = ""
-    verdict: str = ""
-    usd_per_hour: float | None = None
-    trial: LastTrial = field(default_factory=LastTrial)
-
-    @property
-    def product(self) -> str:
-        """The product."""
-        return self.tags.get(PRODUCT_TAG, "")
-
-    @property
-    def product_version(self) -> str:
-        """The version of the product."""
-        return self.tags.get(PRODUCT_VERSION_TAG, "")
-
-
-def vended_endpoints(
-    environment: str, tagged: TaggedResources, stacks: CloudFormationClient, results: S3Client
-) -> tuple[tuple[VendedEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints of products in an environment, and what could not be asked."""
-    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
-
-    try:
-        with aws_failures("products"):
-            found = sorted(_tagged(environment, tagged))
-    except BenchError as error:
-        return (), (f"products: {error.problems[0].message}",)
-    except ClientError as error:
-        return (), (f"products: {error}",)
-    unasked: list[str] = []
-    vended = tuple(_vended(name, dict(tags), stacks, results, unasked) for name, tags in found)
-    return vended, tuple(unasked)
-
-
-def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Yield the endpoints that have the tags of a product and of the environment, with all their tags."""
-    filters: list[dict[str, object]] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
-    token = ""
-    while True:
-        page = tagged.get_resources(
-            TagFilters=filters, ResourceTypeFilters=["sagemaker:endpoint"], PaginationToken=token
-        )
-        for row in rows(page, "ResourceTagMappingList"):
-            tags = tuple(sorted((text_at(tag, "Key"), text_at(tag, "Value")) for tag in rows(row, "Tags")))
-            yield text_at(row, "ResourceARN").rpartition("/")[2], tags
-        token = text_at(page, "PaginationToken")
-        if not token:
-            return
-
-
-def _vended(
-    name: str, tags: Mapping[str, str], stacks: CloudFormationClient, results: S3Client, unasked: list[str]
-) -> VendedEndpoint:
-    try:
-        stack = describe_stack(tags.get(STACK_TAG, name), stacks)
-        trial = deployed_trial(stack, results)
-    except BenchError as error:
-        unasked.append(f"{name}: {error.problems[0].message}")
-        return VendedEndpoint(endpoint_name=name, tags=tags)
-    request = None if trial.result is None else trial.result.request
-    price = None if request is None else request.usd_per_hour_per_copy
-    return VendedEndpoint(
-        endpoint_name=name,
-        tags=tags,
-        plan_digest=stack.outputs.get("PlanDigest", ""),
-        verdict=stack.outputs.get("Verdict", ""),
-        usd_per_hour=None if request is None or price is None else price * request.copy_count,
-        trial=trial,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,25 +137,72 @@ def with_account(
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
     report = check_drift(locked, clients, now=now, most_days=float("inf"))
-    found = {each.endpoint: each for each in report.endpoints}
-    ours = tuple(_compared(each, found.get(each.endpoint)) for each in endpoints)
-    vended, because = vended_endpoints(locked.environment.name, tagged, clients.stacks, clients.results)
-    theirs = tuple(
-        TeamEndpoint(
-            team=team_of(each.tags),
-            endpoint=each.endpoint_name,
-            environment=locked.environment.name,
-            plan_digest=each.plan_digest,
-            product=each.product,
-            product_version=each.product_version,
-            usd_per_hour=each.usd_per_hour,
-            trial_verdict=each.trial.verdict or each.verdict,
-            trial_date=each.trial.date,
+    drifts = {each.endpoint: each for each in report.endpoints}
+    ours = tuple(_compared(each, drifts.get(each.endpoint)) for each in endpoints)
+    vended, because = _vended_endpoints(locked.environment.name, tagged, clients.stacks, clients.results)
+    unread = [f"{each.endpoint}: {line}" for each in report.endpoints for line in each.not_asked]
+    return (*ours, *vended), (*unread, *because)
+
+
+def _vended_endpoints(
+    environment: str, tagged: TaggedResources, stacks: CloudFormationClient, results: S3Client
+) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
+    """Return the endpoints of products in an environment, which no spec knows, and what could not be asked."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
+
+    try:
+        with aws_failures("products"):
+            matches = sorted(_tagged(environment, tagged), key=lambda match: (match[0], sorted(match[1].items())))
+    except BenchError as error:
+        return (), (f"products: {error.problems[0].message}",)
+    except ClientError as error:
+        return (), (f"products: {error}",)
+    vended: list[TeamEndpoint] = []
+    unread: list[str] = []
+    for name, tags in matches:
+        endpoint = TeamEndpoint(
+            team=team_of(tags),
+            endpoint=name,
+            environment=environment,
+            product=tags.get(PRODUCT_TAG, ""),
+            product_version=tags.get(PRODUCT_VERSION_TAG, ""),
         )
-        for each in vended
-    )
-    unasked = [f"{each.endpoint}: {line}" for each in report.endpoints for line in each.not_asked]
-    return (*ours, *theirs), (*unasked, *because)
+        try:
+            stack = describe_stack(tags.get(STACK_TAG, name), stacks)
+            trial = deployed_trial(stack, results)
+        except BenchError as error:
+            unread.append(f"{name}: {error.problems[0].message}")
+            vended.append(endpoint)
+            continue
+        # No lock of this repository is at hand: the request of the trial holds the price that was planned.
+        request = None if trial.result is None else trial.result.request
+        price = None if request is None else request.usd_per_hour_per_copy
+        vended.append(
+            replace(
+                endpoint,
+                plan_digest=stack.outputs.get("PlanDigest", ""),
+                usd_per_hour=None if request is None or price is None else price * request.copy_count,
+                trial_verdict=trial.verdict or stack.outputs.get("Verdict", ""),
+                trial_date=trial.date,
+            )
+        )
+    return tuple(vended), tuple(unread)
+
+
+def _tagged(environment: str, tagged: TaggedResources) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the endpoints that have the tags of a product and of the environment, with all their tags."""
+    filters: list[dict[str, object]] = [{"Key": ENVIRONMENT_TAG, "Values": [environment]}, {"Key": PRODUCT_TAG}]
+    token = ""
+    while True:
+        page = tagged.get_resources(
+            TagFilters=filters, ResourceTypeFilters=["sagemaker:endpoint"], PaginationToken=token
+        )
+        for row in rows(page, "ResourceTagMappingList"):
+            tags = {text_at(tag, "Key"): text_at(tag, "Value") for tag in rows(row, "Tags")}
+            yield text_at(row, "ResourceARN").rpartition("/")[2], tags
+        token = text_at(page, "PaginationToken")
+        if not token:
+            return
 
 
 def _compared(endpoint: TeamEndpoint, drift: EndpointDrift | None) -> TeamEndpoint:
@@ -255,7 +225,7 @@ def by_team(endpoints: Iterable[TeamEndpoint]) -> Iterator[tuple[str, tuple[Team
         yield team, tuple(group)
 
 
-def teams_lines(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> Iterator[str]:
+def teams_lines(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> Iterator[str]:
     """Yield the endpoints of each team as a table."""
     cells = [COLUMNS, *(_cells(each) for each in endpoints)]
     widths = [max(len(row[number]) for row in cells) for number in range(len(COLUMNS))]
@@ -270,7 +240,7 @@ def teams_lines(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> 
         yield ""
     if not endpoints:
         yield "no endpoint has a lock, and no product is deployed"
-    yield from (f"could not be asked: {each}" for each in not_asked)
+    yield from (f"could not be asked: {each}" for each in unread)
 
 
 def _cells(endpoint: TeamEndpoint) -> tuple[str, ...]:
@@ -299,13 +269,13 @@ def _sum(group: Sequence[TeamEndpoint]) -> str:
     return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"
 
 
-def teams_markdown(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> str:
+def teams_markdown(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> str:
     """Return one table for each team."""
     lines = ["# Endpoints by team", ""]
     for team, group in by_team(endpoints):
         lines += [f"## {escaped(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
         lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(escaped, _cells(each)))} |" for each in group), ""]
-    lines += [f"- Could not be asked: {escaped(each)}" for each in not_asked]
+    lines += [f"- Could not be asked: {escaped(each)}" for each in unread]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -316,12 +286,13 @@ def teams_csv(endpoints: Sequence[TeamEndpoint]) -> str:
     writer.writerow(CSV_COLUMNS)
     for _, group in by_team(endpoints):
         for each in group:
-            writer.writerow([_csv_cell(value) for value in _row(each).values()])
+            writer.writerow(
+                [
+                    (f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value)
+                    for value in _row(each).values()
+                ]
+            )
     return text.getvalue()
-
-
-def _csv_cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
 
 
 def _row(endpoint: TeamEndpoint) -> dict[str, object]:
@@ -329,10 +300,10 @@ def _row(endpoint: TeamEndpoint) -> dict[str, object]:
     return {name: fields[name] for name in CSV_COLUMNS}
 
 
-def teams_document(endpoints: Sequence[TeamEndpoint], not_asked: Iterable[str]) -> dict[str, object]:
+def teams_document(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> dict[str, object]:
     """Return the endpoints of each team as a document for programs."""
     return {
         "schema_version": SCHEMA,
         "teams": [{"team": team, "endpoints": [_row(each) for each in group]} for team, group in by_team(endpoints)],
-        "not_asked": list(not_asked),
+        "not_asked": list(unread),
     }

@@ -104,6 +104,8 @@ def diff_templates(old: Template, new: Template) -> TemplateDiff:
     both = sorted(old.resources.keys() & new.resources.keys())
     direct = {name: tuple(_direct(old.resources[name], new.resources[name])) for name in both}
     changes = {name: _change(name, new.resources[name], direct[name], old.resources[name]) for name in both}
+    # A value that follows a replaced resource may itself lie in a property that replaces: one pass would miss the
+    # second step, so passes go on until one finds nothing new.
     while True:
         followed = {
             name: _change(
@@ -137,6 +139,8 @@ def _change(
     rule = find_replacement_rule(new.resource_type)
     replacing = () if rule is None else rule.replaced_by
     by = tuple(path for path in replacing if any(_touches(change.path, path) for change in properties))
+    # CloudFormation refuses another type under one logical ID; as "replaced by its type" it is refused with a
+    # hint, while as a deletion and a creation it would look possible.
     if new.resource_type != old.resource_type:
         by = ("Type",)
     action: Action = "replaced" if by else "updated" if properties else "unchanged"
@@ -146,6 +150,8 @@ def _change(
 
 def _touches(changed: str, path: str) -> bool:
     """Tell whether a change is of a path, of something within it, or of what it is within."""
+    # Replacement rules name properties without indices. The dots at the ends keep `Name` from touching
+    # `NameSuffix`.
     at = re.sub(r"\[\d+\]", "", changed)
     return f"{at}.".startswith(f"{path}.") or f"{path}.".startswith(f"{at}.")
 
@@ -175,22 +181,19 @@ def _tags(value: JsonValue) -> JsonValue:
 
 def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChange]:
     """Yield the innermost values that differ."""
-    if _same(old, new):
+    # Python holds `True == 1`, and JSON does not: equal values are compared as they are written, too.
+    if old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return
     before, after = _document(old), _document(new)
     if isinstance(before, dict) and isinstance(after, dict) and not (is_function(before) or is_function(after)):
         for name in sorted(before.keys() | after.keys()):
             yield from _within(f"{path}.{name}".removeprefix("."), before.get(name), after.get(name))
+    # Lists of other lengths are one change: without keys it is unknown which of the elements was added.
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for number, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from _within(f"{path}[{number}]", one, other)
     else:
         yield PropertyChange(path, old, new)
-
-
-def _same(old: JsonValue, new: JsonValue) -> bool:
-    """Tell whether two values are equal; unlike Python, JSON's true is not 1."""
-    return old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _document(value: JsonValue) -> JsonValue:
@@ -221,8 +224,8 @@ def _following(
 
 def _is_another(origin: ResourceChange, attribute: str) -> bool:
     """Tell whether a value taken from a resource changes with it; a custom resource answers anew."""
-    asked_again = origin.resource_type.startswith(("Custom::", replacement.CUSTOM)) and bool(attribute)
-    return origin.action == "replaced" or (origin.action == "updated" and asked_again)
+    is_custom = origin.resource_type.startswith(("Custom::", replacement.CUSTOM)) and bool(attribute)
+    return origin.action == "replaced" or (origin.action == "updated" and is_custom)
 
 
 def _functions(path: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:

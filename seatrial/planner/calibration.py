@@ -1,29 +1,36 @@
-"""Calibrates one deployment of an endpoint: the one that its lock describes, and that was measured."""
+"""Calibrates one deployment of an endpoint: the one that its lock describes, and that was measured.
+
+Measured points, the factors of the model's constants that fit them, the file, and what the factors change.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from seatrial.documents.calibration import Calibrated, EndpointCalibration, MeasuredPoint
+from pydantic import ValidationError
+
+from seatrial.documents.calibration import (
+    Calibrated,
+    Calibration,
+    CalibrationSource,
+    Compared,
+    EndpointCalibration,
+    MeasuredPoint,
+    Outlook,
+)
 from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
-from seatrial.planner.predict.calibration import (
-    BETWEEN_PROBES_LATENCY,
-    BETWEEN_PROBES_THROUGHPUT,
-    compare_points,
-    fit_calibration,
-    read_calibration,
-)
-from seatrial.planner.predict.copy_model import hardware_of, place_copy
+from seatrial.planner.predict.copy_model import hardware_of, place_copy, speculation_of
+from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
-from seatrial.planner.search.parallel_options import groups_at
-from seatrial.planner.speculation import speculation_of
+from seatrial.planner.search.demand import groups_at
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial_base.catalog import engines, neuron
@@ -34,19 +41,35 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from seatrial.documents.calibration import CalibrationSource
     from seatrial.documents.plan import Plan
     from seatrial.planner.engine import EngineChoice
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.predict.simulation import Protocol
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
-
+    from seatrial_load.documents.result import TrialResult
 
 _DIGITS = 4
-_FARTHEST = 1.0  # of an error at a probe, as a share
+_FARTHEST_PROBE = 1.0  # of an error at a probe, as a share
+MOST_IN_FLIGHT = 100_000
+_COLUMNS = ("concurrency", "output_tok_s")
+_LATENCY = "ms_per_token"
+_MEASURE_AGAIN = "measure again without other traffic, or leave the point out"
+_HALF = 0.5
+_LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
+# With constants fitted on the other configurations, and the first and the last level of each of the 8 published ones as
+# probes, 80 % of the 36 levels between them were within these (benchmarks/planner_accuracy/two_probes.py).
+BETWEEN_PROBES_THROUGHPUT = 0.06
+BETWEEN_PROBES_LATENCY = 0.10
+_LATENCY_WEIGHT = 0.5  # a p90 of few requests is the noisier of the two
+_PRIOR = 0.02  # keeps a factor that the points don't tell near the other
+_STEP = 0.02
+_ROUNDS = 40
+_FARTHEST_LOG = math.log(10_000)
+_Pair = tuple[float, float]
 
 
 def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
@@ -131,7 +154,7 @@ def _honest(entry: EndpointCalibration, copy: Copy, loaded: LoadedSpec) -> Endpo
     )
     throughputs = [one.throughput_error for one in found]
     latencies = [one.latency_error for one in found if one.latency_error is not None]
-    if max([*throughputs, *latencies]) > _FARTHEST:
+    if max([*throughputs, *latencies]) > _FARTHEST_PROBE:
         message = "no calibration fits these points: at least one is off by more than a factor of 2"
         hint = "measure one copy of this deployment again"
         raise SpecError.of("SEA408", message, hint=hint, where=entry.source.file)
@@ -222,11 +245,6 @@ def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degr
     return (f"The calibration applies to {measured} only; {instance_type} with degree {degree} is not calibrated.",)
 
 
-MOST_IN_FLIGHT = 100_000
-_COLUMNS = ("concurrency", "output_tok_s")
-_LATENCY = "ms_per_token"
-
-
 def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
     """Read a table with the columns `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90).
 
@@ -301,11 +319,6 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
     return ordered
 
 
-_MEASURE_AGAIN = "measure again without other traffic, or leave the point out"
-_HALF = 0.5
-_LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
-
-
 def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
     for low, high in pairwise(ordered):
         if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
@@ -360,3 +373,150 @@ def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, wher
         message = f"1 concurrency is not enough: {_LEAST} are needed"
         raise SpecError.of("SEA408", message, hint="measure at concurrency 1 and at the batch limit", where=where)
     return used
+
+
+def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
+    """Return what one copy did at each level that is valid and without a failure.
+
+    Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
+    """
+    if result.request.manner != "load":
+        return ()
+    copies = result.live.copy_count or result.request.copy_count
+    return tuple(
+        MeasuredPoint(
+            concurrency=level.concurrency,
+            output_tok_s=level.output_tok_s / copies,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
+        )
+        for level in result.levels
+        if level.valid and level.output_tok_s and level.succeeded == level.requests
+    )
+
+
+def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:
+    """Fit a calibration to the trial's levels, without writing it."""
+    where = "trial result"
+    try:
+        points = chosen(usable(points_of_trial(result), where), None, where)
+        source = CalibrationSource(file=where, digest="", engine_note=result.engine_note)
+        entry = calibrate_endpoint(loaded, plan, points, source)
+        return outlook_of_entry(entry, points, plan, loaded)
+    except (PlanError, SpecError) as error:
+        return Outlook(entry=None, refused="; ".join(problem.message for problem in error.problems))
+
+
+def outlook_of_entry(
+    entry: EndpointCalibration, points: Sequence[MeasuredPoint], plan: Plan, loaded: LoadedSpec
+) -> Outlook:
+    """Return what a fitted calibration changes at the measured points."""
+    copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
+    after = compare_points(replace(copy, calibration=entry.calibration), points, protocol)
+    return Outlook(entry=entry, before=compare_points(copy, points, protocol), after=after)
+
+
+def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
+    """Read an environment's entry of a calibration file; `None` when there is none.
+
+    Args:
+        document: The entry.
+        where: The file, for messages.
+
+    Raises:
+        SpecError: SEA406, with every field that is wrong.
+    """
+    if document is None:
+        return None
+    try:
+        return EndpointCalibration.model_validate_json(json.dumps(document, default=dict), strict=True)
+    except ValidationError as error:
+        hint = "run `seatrial calibrate` again, or remove the environment's entry"
+        raise SpecError(
+            Finding("SEA406", Place.at(where, ".".join(map(str, found["loc"]))), found["msg"], hint)
+            for found in error.errors(include_url=False)
+        ) from error
+
+
+def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:
+    """Predict each measured point."""
+    found = ((point, outcome(copy, point.concurrency, protocol)) for point in points)
+    return tuple(Compared(point, one.output_tok_s, one.ms_per_token.p90) for point, one in found)
+
+
+def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> Calibration:
+    """Fit both factors; points of a single concurrency give one common factor.
+
+    Args:
+        copy: The deployment that was measured; its own calibration is not looked at.
+        points: At least one.
+        protocol: How the load was applied.
+    """
+    plain = replace(copy, calibration=Calibration())
+    start = _slower(plain, min(points, key=lambda point: point.concurrency), protocol)
+    common = len({point.concurrency for point in points}) == 1
+
+    def residuals(logs: _Pair) -> list[float]:
+        calibrated = replace(plain, calibration=_factors(logs, common=common))
+        off = [_PRIOR * (logs[0] - start), _PRIOR * (logs[1] - logs[0])]
+        for one in compare_points(calibrated, points, protocol):
+            off.append(math.log(one.output_tok_s / one.measured.output_tok_s))
+            if one.measured.ms_per_token_p90 is not None:
+                off.append(_LATENCY_WEIGHT * math.log(one.ms_per_token / one.measured.ms_per_token_p90))
+        return off
+
+    return _factors(_least_squares(residuals, (start, start)), common=common)
+
+
+def _slower(copy: Copy, point: MeasuredPoint, protocol: Protocol) -> float:
+    """Return the logarithm of how much slower the deployment is than predicted."""
+    return _bounded(math.log(outcome(copy, point.concurrency, protocol).output_tok_s / point.output_tok_s))
+
+
+def _factors(logs: _Pair, *, common: bool) -> Calibration:
+    return Calibration(fixed=math.exp(logs[0]), marginal=math.exp(logs[0] if common else logs[1]))
+
+
+def _least_squares(residuals: Callable[[_Pair], list[float]], start: _Pair) -> _Pair:
+    """Minimize the sum of squares from a starting point; every accepted step lowers it."""
+    at, damping = start, 1e-3
+    off = residuals(at)
+    for _ in range(_ROUNDS):
+        first = _slope(residuals((at[0] + _STEP, at[1])), off)
+        second = _slope(residuals((at[0], at[1] + _STEP)), off)
+        tried = _moved(at, off, first, second, damping)
+        there = residuals(tried)
+        if _squares(there) < _squares(off):
+            settled = max(abs(tried[0] - at[0]), abs(tried[1] - at[1])) < 1e-4  # noqa: PLR2004 (a hundredth of a percent)
+            at, off, damping = tried, there, damping / 3
+            if settled:
+                break
+        else:
+            damping *= 10
+    return at
+
+
+def _slope(there: list[float], here: list[float]) -> list[float]:
+    return [(after - before) / _STEP for after, before in zip(there, here, strict=True)]
+
+
+def _moved(at: _Pair, off: list[float], first: list[float], second: list[float], damping: float) -> _Pair:
+    """Solve the two normal equations of a damped step by Cramer's rule."""
+    a, b, d = _dot(first, first) + damping, _dot(first, second), _dot(second, second) + damping
+    right, below = -_dot(first, off), -_dot(second, off)
+    determinant = a * d - b * b
+    return (
+        _bounded(at[0] + (right * d - b * below) / determinant),
+        _bounded(at[1] + (a * below - b * right) / determinant),
+    )
+
+
+def _bounded(log: float) -> float:
+    return max(-_FARTHEST_LOG, min(_FARTHEST_LOG, log))
+
+
+def _dot(left: list[float], right: list[float]) -> float:
+    return math.fsum(one * other for one, other in zip(left, right, strict=True))
+
+
+def _squares(values: list[float]) -> float:
+    return _dot(values, values)

@@ -1,4 +1,4 @@
-"""Which engine serves the model, in which container image, on which AMI."""
+"""Which engine serves the model, in which image, on which instance types, and what either can't serve."""
 
 from __future__ import annotations
 
@@ -7,42 +7,63 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
+from seatrial.planner.decisions.batching import asked_max_model_len
 from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
-from seatrial.planner.inputs import (
-    allowed_instances,
-    arrival_warnings,
-    batching_warnings,
-    prefix_warnings,
-    token_warnings,
-)
-from seatrial.planner.neuron_limits import refuse_on_neuron
+from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.architecture import read_architecture
-from seatrial_base.catalog import images
-from seatrial_base.catalog.engine_choice import (
+from seatrial.specs.load import priced
+from seatrial.specs.recipe import fields_of
+from seatrial_base.catalog import images, neuron
+from seatrial_base.catalog.architecture import Architecture, shards_evenly
+from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     EngineCandidate,
     EngineCase,
     Fact,
     best_candidate,
     choice_warnings,
+    find_engine,
     rule_reasons,
     why_chosen,
 )
-from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.images import resolve_image
+from seatrial_base.catalog.instances import INSTANCES, find_instance
+from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
+from seatrial_load.documents.arrivals import ARRIVALS, Poisson, replay_speed
+from seatrial_load.measure.conversations import cached_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial.specs.endpoint import EndpointSpec, ServingSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
-
+    from seatrial_base.catalog.neuron import NeuronEngine
+    from seatrial_base.findings import Finding
+    from seatrial_load.documents.arrivals import Arrivals
+    from seatrial_load.measure.conversations import Conversations
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
+_OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
+# What an image's name tells of, the first that is in it: the repository's, then the tag's.
+_REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
+_NEURON = "neuronx"
+_TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
+_NEURON_REPOSITORY = "huggingface-vllm-inference-neuronx"
+_NEURON_AMI = "al2-ami-sagemaker-inference-neuron-2"  # optimum-neuron notebooks/sagemaker/deploy-llama-3-3-70b.ipynb
+_FEATURES = (
+    ("pipeline_parallel_degree", 1),
+    ("kv_cache_dtype", "auto"),
+    ("prefix_caching", False),
+    ("chunked_prefill", False),
+    ("lora", None),
+    ("speculative_decoding", None),
+    ("rope_scaling", None),
+    ("dynamic_batching", None),
+)  # each with the value that asks for nothing
+_WIDEST_INSTANCE = 16  # accelerators
 
 
 def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
@@ -58,13 +79,6 @@ def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[
     }
     named = types[0].instance_type if len(types) == 1 else "every allowed instance type"
     return EngineCase({name: value for name, value in found.items() if value is not None}, named)
-
-
-_OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
-# What an image's name tells of, the first that is in it: the repository's, then the tag's.
-_REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
-_NEURON = "neuronx"
-_TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +282,6 @@ def _undocumented(build: images.Build) -> tuple[str, ...]:
     return (f"{build.family} {build.version} is unverified: its options may have changed.",)
 
 
-_NEURON_REPOSITORY = "huggingface-vllm-inference-neuronx"
-_NEURON_AMI = "al2-ami-sagemaker-inference-neuron-2"  # optimum-neuron notebooks/sagemaker/deploy-llama-3-3-70b.ipynb
-
-
 def _ami(build: images.Build) -> Decision[str | None]:
     if build.repository == _NEURON_REPOSITORY:
         because = "For AWS Neuron; the notebook of optimum-neuron deploys this image with it."
@@ -289,3 +299,260 @@ def _ami_of(cuda: str | None) -> Decision[str | None]:
     what = f"CUDA {cuda}" if cuda else "this image"
     because = f"SageMaker's default: no AMI is known to support {what}."
     return Decision(value=None, because=because)
+
+
+def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Sequence[Instance], option: str) -> None:
+    """Refuse what an engine for AWS Neuron can't serve, every problem at once; an engine for GPUs is not looked at.
+
+    Args:
+        loaded: The spec.
+        architecture: The model.
+        allowed: The allowed instance types, in NeuronCores.
+        option: The engine, as in `engine_choice.json`.
+
+    Raises:
+        PlanError: SEA225 for a model or a chip that the engine has no code for, SEA226 for a degree that the chips or
+            the model do not take, SEA227 for a feature that is not there.
+    """
+    engine = neuron.NEURON_ENGINES.get(option)
+    chips = [instance for instance in allowed if neuron.is_neuron(instance)]
+    if engine is None or not chips:
+        return
+    problems = [
+        *_model_problems(loaded, architecture, engine),
+        *_chip_problems(loaded, chips, engine),
+        *_core_problems(loaded, architecture, chips),
+        *_feature_problems(loaded, architecture),
+    ]
+    if problems:
+        raise PlanError(problems)
+
+
+def _model_problems(loaded: LoadedSpec, architecture: Architecture, engine: NeuronEngine) -> Iterator[Finding]:
+    family = architecture.family
+    if family == _UNKNOWN_FAMILY or family in engine.families:
+        return
+    others = [each.option for each in neuron.NEURON_ENGINES.rows if family in each.families]
+    hint = f"serve with {_setting(others[0])}" if others else f"it serves {', '.join(engine.families)}; or use GPUs"
+    message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
+    yield loaded.problem(("model",), "SEA225", message, hint)
+
+
+def _setting(option: str) -> str:
+    name = option.removesuffix("-neuronx")
+    return "serving.backend: neuronx" if name == "lmi" else f"serving.engine: {name}"
+
+
+def _chip_problems(loaded: LoadedSpec, chips: Sequence[Instance], engine: NeuronEngine) -> Iterator[Finding]:
+    supported = [instance for instance in chips if instance.accelerator in engine.accelerators]
+    if supported:
+        return
+    message = f"{engine.option} has no image for the {chips[0].accelerator} of {chips[0].instance_type}"
+    hint = f"it runs on {', '.join(engine.accelerators)}"
+    yield loaded.problem(("serving", "instance_types"), "SEA225", message, hint)
+
+
+def _core_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance]) -> Iterator[Finding]:
+    degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
+    possible = sorted({each for instance in chips for each in neuron.degrees(architecture, instance)})
+    if degree is None and possible:
+        return
+    if degree in possible:
+        return
+    valid = ", ".join(map(str, possible)) or "none"
+    asked = (
+        f"tensor_parallel_degree {degree} is" if degree is not None else "there is no tensor_parallel_degree that is"
+    )
+    message = (
+        f"{asked} {'not ' if degree is not None else ''}one that {chips[0].instance_type} takes for "
+        f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads; it counts NeuronCores"
+    )
+    field = ("serving", "overrides", "tensor_parallel_degree")
+    yield loaded.problem(field, "SEA226", message, f"valid: {valid}; or name a larger instance type")
+
+
+def _feature_problems(loaded: LoadedSpec, architecture: Architecture) -> Iterator[Finding]:
+    overrides = loaded.endpoint.serving.overrides
+    of_recipe = fields_of(loaded.endpoint.optimization)  # they are refused with the nearest recipe (SEA233)
+    for name, nothing in _FEATURES:
+        value = getattr(overrides, name)
+        if value is not None and value != nothing and name not in of_recipe:
+            yield loaded.problem(
+                ("serving", "overrides", name), "SEA227", f"{name} is not supported on AWS Neuron", "leave it out"
+            )
+    quantization = architecture.quantization(overrides.quantization)
+    if quantization is not None and "quantization" not in of_recipe:
+        written = overrides.quantization is not None
+        path: tuple[str, ...] = ("serving", "overrides", "quantization") if written else ("model",)
+        message = f"{quantization} weights are not supported on AWS Neuron"
+        yield loaded.problem(
+            path, "SEA227", message, "leave quantization out and give a repository with 16-bit weights"
+        )
+
+
+def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[str, ...]]:
+    """Return the instance types that spec and environment both allow, and a warning for each the catalog lacks.
+
+    With instance pools it is the first of them. Nothing given allows every type of the catalog that has NVIDIA GPUs.
+    Accelerators of AWS Neuron are counted in NeuronCores.
+
+    Raises:
+        PlanError: SEA110 when the catalog knows none of them.
+    """
+    endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
+    asked = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
+    if asked is None and rails is None:
+        return tuple(priced(instance, loaded) for instance in INSTANCES.rows if not neuron.is_neuron(instance)), ()
+    names = [name for name in (asked or rails or ()) if rails is None or name in rails]
+    found = {name: find_instance(name) for name in names}
+    unknown = [name for name, instance in found.items() if instance is None]
+    known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in found.values() if instance is not None)
+    if not known:
+        near = {name: None for missing in unknown for name in nearest_names(missing, _every_name())}
+        message = f"not in the catalog: {', '.join(unknown)}"
+        hint = f"similar in the catalog: {', '.join(near) or 'none'}"
+        raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
+    return known, tuple(f"SEA110: {name} is not in the catalog and was ignored." for name in unknown)
+
+
+def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a hub token is readable once it is deployed, and how to do without."""
+    model = loaded.endpoint.model
+    if model.hub_token_secret is None or model.s3_uri is not None:
+        return ()
+    warning = (
+        "The hub token is readable with sagemaker:DescribeModel. Weights staged to S3 (model.s3_uri) need no token."
+    )
+    return (warning,)
+
+
+def names_neuron(loaded: LoadedSpec) -> bool:
+    """Tell whether the spec names instance types with AWS Neuron, and no others that the catalog has."""
+    found = [find_instance(name) for name in loaded.endpoint.serving.instance_types or ()]
+    known = [instance for instance in found if instance is not None]
+    return bool(known) and all(neuron.is_neuron(instance) for instance in known)
+
+
+def _every_name() -> list[str]:
+    return [instance.instance_type for instance in INSTANCES.rows]
+
+
+def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
+    """Check what the spec asks of the model against its architecture.
+
+    Raises:
+        PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads, SEA352 for a
+            backend or a pipeline that the planner can't place.
+    """
+    problems = [
+        *_context_problems(loaded, architecture),
+        *_degree_problems(loaded, architecture),
+        *_unplanned(loaded),
+    ]
+    if problems:
+        raise PlanError(problems)
+
+
+def _unplanned(loaded: LoadedSpec) -> list[Finding]:
+    serving, problems = loaded.endpoint.serving, []
+    if serving.backend == "neuronx" and not names_neuron(loaded):
+        message = "the backend neuronx needs instance types with AWS Neuron"
+        hint = "name them in serving.instance_types, as ml.inf2.xlarge, or choose a backend for GPUs"
+        problems.append(loaded.problem(("serving", "backend"), "SEA352", message, hint))
+    if (serving.overrides.pipeline_parallel_degree or 1) > 1:
+        message = "pipeline parallelism is not supported"
+        path = ("serving", "overrides", "pipeline_parallel_degree")
+        problems.append(loaded.problem(path, "SEA352", message, "set tensor_parallel_degree instead"))
+    return problems
+
+
+def batching_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that predictions are of continuous batching where the spec asks for another kind."""
+    serving = loaded.endpoint.serving
+    if serving.backend != "python" and serving.overrides.dynamic_batching is None:
+        return ()
+    warning = "Predictions assume continuous batching; dynamic batching gives far less throughput. Rely on the trial."
+    return (warning,)
+
+
+def arrivals_of(loaded: LoadedSpec) -> Arrivals | None:
+    """Return when requests arrive at a copy, at random where the spec says a rate alone; `None` without a rate."""
+    workload = loaded.endpoint.workload
+    if workload.requests_per_second is None:
+        return None
+    kind = ARRIVALS[workload.arrivals]
+    # a closed loop would measure no queue, though the users of a rate make one
+    kind = kind if kind.is_open else Poisson
+    return kind(smoothness=workload.arrival_smoothness, times_s=loaded.dataset.times_s)
+
+
+def arrival_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn where a trial measures no queue, though users make one; say how fast recorded requests come."""
+    workload, times_s = loaded.endpoint.workload, loaded.dataset.times_s
+    rate = workload.requests_per_second
+    if rate is None:
+        return ()
+    if not ARRIVALS[workload.arrivals].is_open:
+        queue = "Latencies are predicted for requests at random times."
+        return (f"{queue} The trial waits for answers, so it measures no queue: write workload.arrivals: poisson.",)
+    if not times_s:
+        return ()
+    speed = replay_speed(times_s, rate)
+    pace = f"{speed:.3g} times as fast as they were recorded" if speed else "all at once, as they were recorded"
+    return (f"{len(times_s):,} requests of the dataset come {pace}.",)
+
+
+def prefix_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn that a shared prefix is counted as computed where nothing says that the engine caches it."""
+    shared, caches = loaded.endpoint.workload.shared_prefix_tokens, loaded.endpoint.serving.overrides.prefix_caching
+    if loaded.conversations is not None:
+        return (_repeated(loaded, loaded.conversations),)
+    if not shared or caches is True:
+        return ()
+    off = "prefix caching is off" if caches is False else "the spec does not turn prefix caching on"
+    return (
+        f"Prompts share {shared:,} tokens, but {off}: they are counted as computed. Add prefix_cache to optimization.",
+    )
+
+
+def _repeated(loaded: LoadedSpec, conversations: Conversations) -> str:
+    """Say what is assumed of the prompt tokens that were sent with earlier turns."""
+    endpoint = loaded.endpoint
+    share = cached_share(conversations, endpoint.workload.shared_prefix_tokens)
+    repeated = f"{share:.0%} of the prompt tokens are of earlier turns"
+    if endpoint.serving.overrides.prefix_caching is not True:
+        return f"{repeated} and are counted as computed. Add prefix_cache to optimization."
+    if endpoint.hosting.routing.strategy == "prefix_aware":
+        return f"{repeated} and are counted as cached: by prefix-aware routing a conversation stays on an instance."
+    return (
+        f"{repeated} and are counted as cached, as on one instance. On several, write hosting.routing.strategy: "
+        "prefix_aware, or turns come to instances that did not cache them."
+    )
+
+
+def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
+    workload, fixed = loaded.endpoint.workload, asked_max_model_len(loaded.endpoint)
+    tokens, context = loaded.lengths.longest, architecture.max_context
+    name = architecture.id
+    if tokens > context:
+        longest = "" if loaded.lengths.are_fixed else " for its longest request"
+        message = f"the workload needs {tokens:,} tokens{longest}; the context of {name} is {context:,}"
+        hint = f"shorten input_tokens or output_tokens by {tokens - context:,}, or choose a model with a longer context"
+        return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
+    if fixed is not None and fixed > context:
+        message = f"max_model_len {fixed:,} exceeds the context of {name}, {context:,} tokens"
+        in_workload = workload.max_model_len is not None
+        field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
+        return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
+    return []
+
+
+def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
+    degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
+    if degree is None or names_neuron(loaded) or shards_evenly(architecture, degree):
+        return []
+    works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
+    heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
+    message = f"tensor_parallel_degree {degree} does not divide the {heads} of {architecture.id}"
+    field = ("serving", "overrides", "tensor_parallel_degree")
+    return [loaded.problem(field, "SEA204", message, f"valid: {works}")]

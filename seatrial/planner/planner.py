@@ -14,16 +14,15 @@ from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.planner.decisions.placement import lay_out
 from seatrial.planner.decisions.proposals import propose_precisions
-from seatrial.planner.quantized_weights import stored_bytes
-from seatrial.planner.search.at_rate import settled
-from seatrial.planner.search.candidate_band import band_for
-from seatrial.planner.search.chance import chance_of
+from seatrial.planner.recipe_limits import stored_bytes
+from seatrial.planner.resolve import search_for
+from seatrial.planner.search.best_first import alternative, alternatives, rejections, unpriced_candidates, why_best
+from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.doubt import doubt, safer
+from seatrial.planner.search.evaluate import chance_of
+from seatrial.planner.search.fitting import pool_problems
 from seatrial.planner.search.no_deployment import no_deployment
-from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.pools import pool_problems
-from seatrial.planner.search.ranking import alternative, alternatives, rejections, why_best
-from seatrial.planner.search.unpriced import unpriced_candidates
+from seatrial.planner.search.sizing import settled
 from seatrial_base.catalog import neuron
 from seatrial_base.errors import PlanError
 from seatrial_base.units import GIB, counted, gib, tenths, usd

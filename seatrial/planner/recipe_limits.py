@@ -1,4 +1,4 @@
-"""What an engine, its version, an accelerator or an optimization job can't do of a recipe."""
+"""What an engine, its version, an accelerator or an optimization job can't do of a recipe and its weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.timeouts import LONGEST_S
-from seatrial.specs.recipe import compiles, quantizes
+from seatrial.planner.predict.memory import weights_bytes
+from seatrial.specs.recipe import PRECISIONS, compiles, is_quantized_at_start, quantizes
 from seatrial_base.catalog import neuron, optimizations
 from seatrial_base.catalog.compilation import build_seconds
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.optimization import OptimizationSpec, Recipe
+    from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
 
 
@@ -186,3 +188,42 @@ def _jobs(recipe: Recipe) -> Iterator[RecipeRefusal]:
             yield RecipeRefusal("SEA237", index, f"an optimization job can't make {entry.name}: {because}")
         elif entry.job.training_data_s3_uri is not None and entry.name != "eagle3":
             yield RecipeRefusal("SEA237", index, f"training_data_s3_uri is for eagle3, not for {entry.name}")
+
+
+def stored_bytes(endpoint: EndpointSpec, architecture: Architecture) -> int:
+    """Return the size of the weights as they are downloaded and read, in bytes: 16 bits where the engine quantizes."""
+    quantization = architecture.quantization(endpoint.serving.overrides.quantization)
+    at_start = is_quantized_at_start(endpoint, architecture)
+    return weights_bytes(architecture, None if at_start else quantization)
+
+
+def weights_refusals(endpoint: EndpointSpec, architecture: Architecture) -> tuple[RecipeRefusal, ...]:
+    """Return why the weights that a config.json describes are not those that a recipe names; nothing when they are."""
+    recipe = endpoint.optimization
+    entry = quantizes(recipe)
+    if entry is None or endpoint.model.config_file is None or getattr(entry, entry.name).checkpoint:
+        return ()
+    own = architecture.checkpoint_quantization
+    if own == PRECISIONS[entry.name]:
+        return ()
+    index, told = recipe.index(entry), f"the weights are {own or 'at 16 bits'} by {endpoint.model.config_file}"
+    if own is not None:
+        return (RecipeRefusal("SEA230", index, f"{told}, so {entry.name} can't be made from them"),)
+    if getattr(entry, entry.name).job or is_quantized_at_start(endpoint, architecture):
+        return ()
+    return (RecipeRefusal("SEA232", index, f"{entry.name} needs quantized weights, and {told}"),)
+
+
+def compiled_refusals(
+    endpoint: EndpointSpec, architecture: Architecture, engine: RecipeEngine
+) -> tuple[RecipeRefusal, ...]:
+    """Return why an engine can't compile the weights as they are published; nothing where a recipe quantizes them."""
+    recipe, own = endpoint.optimization, architecture.checkpoint_quantization
+    name = next((name for name, precision in PRECISIONS.items() if precision == own), None)
+    compiled = next((index for index, entry in enumerate(recipe) if entry.compile is not None), None)
+    if name is None or compiled is None or quantizes(recipe) is not None:
+        return ()
+    rows = optimizations.supports(name, engine.option)
+    if not rows or any(row.supported for row in rows):
+        return ()
+    return (RecipeRefusal("SEA233", compiled, f"{engine.title} can't compile {own} weights: {rows[0].because}"),)

@@ -1,25 +1,57 @@
-"""Resolves what is asked: the model, the engine and its image, the instance types, the demand."""
+"""Resolves what a spec asks for: model, engine, instance types, recipe, demand; and searches for it.
+
+A recipe that can't be served is refused with the nearest one that can. The search also tries the limits that are worth
+trying, and leaves out the objectives that may be missed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
+from seatrial.documents.plan import Decision
 from seatrial.planner.calibration import read_calibrated
 from seatrial.planner.decisions.batching import choose_batched_tokens, choose_max_model_len
-from seatrial.planner.engine import choose_engine
-from seatrial.planner.inputs import allowed_instances, arrivals_of, check_model_fields
-from seatrial.planner.nearest_recipe import recipe_engine, refuse_recipe
+from seatrial.planner.engine import allowed_instances, arrivals_of, check_model_fields, choose_engine
+from seatrial.planner.predict.copy_model import speculation_of
+from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.recipe_limits import (
+    RecipeEngine,
+    RecipeRefusal,
+    accelerator_refusals,
+    build_refusal,
+    compiled_refusals,
+    engine_refusals,
+    weights_refusals,
+)
+from seatrial.planner.search.best_first import Search
+from seatrial.planner.search.candidate import known
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
-from seatrial.planner.speculation import speculation_of
+from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.specs.architecture import read_architecture
+from seatrial.specs.load import with_recipe
+from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
+from seatrial.specs.recipe import parse_recipe, recipe_name
+from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.units import hourly_words, usd
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import Decision
+    from collections.abc import Iterator, Sequence
+
     from seatrial.planner.engine import EngineChoice
+    from seatrial.planner.search.best_first import SearchResult
     from seatrial.specs.load import LoadedSpec
+    from seatrial.specs.optimization import OptimizationSpec, Recipe
     from seatrial_base.catalog.instances import Instance
+    from seatrial_base.findings import Finding
+
+_NEEDS_NOTHING = {WEIGHTS: "fp8", SPECULATIONS: "ngram"}  # of each kind, what needs neither weights nor a draft
+_MORE_PROMPT_TOKENS = (2, 4)  # times the engine's default
+_BEST_TRIED = 2
+_WORTHWHILE = 0.03  # an improvement below it is within what simulations differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +108,168 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         purchase=loaded.environment.purchase,
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
+
+
+def recipe_engine(choice: EngineChoice) -> RecipeEngine:
+    """Return the engine that a recipe is held against."""
+    version = read_version(choice.option.engine, choice.version.value)
+    return RecipeEngine(choice.option.name, choice.option.title, version)
+
+
+def refuse_recipe(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> None:
+    """Refuse a recipe that the engine, or every allowed instance type, can't run; each with the nearest that runs.
+
+    Raises:
+        PlanError: SEA230 and SEA232 for weights that are others by their config.json, SEA233 for the engine, SEA234 for
+            its version, SEA235 for the accelerators, SEA236 for what excludes each other, SEA237 for an optimization
+            job, SEA239 for a build that takes too long.
+    """
+    if not loaded.endpoint.optimization:
+        return
+    found = recipe_refusals(loaded, choice, allowed)
+    if found:
+        hint = f"the nearest recipe that runs: {recipe_name(nearest_recipe(loaded))}"
+        raise PlanError([_problem(loaded, refusal, hint) for refusal in found])
+
+
+def recipe_refusals(loaded: LoadedSpec, choice: EngineChoice, allowed: Sequence[Instance]) -> tuple[RecipeRefusal, ...]:
+    """Return what the engine can't do of a recipe; when it can do all, why no allowed instance type can."""
+    engine, recipe = recipe_engine(choice), loaded.endpoint.optimization
+    found = engine_refusals(loaded.endpoint, engine)
+    if not found:
+        architecture = read_architecture(loaded)
+        found = weights_refusals(loaded.endpoint, architecture)
+        found = found or compiled_refusals(loaded.endpoint, architecture, engine)
+        found = found or build_refusal(recipe, weights_bytes(architecture, None))
+    refused = [accelerator_refusals(recipe, engine, instance) for instance in allowed]
+    if found or not all(refused):
+        return found
+    return tuple(dict.fromkeys(refusal for each in refused for refusal in each))
+
+
+def _problem(loaded: LoadedSpec, refusal: RecipeRefusal, hint: str) -> Finding:
+    return loaded.problem(("optimization", refusal.index), refusal.rule, refusal.message, hint)
+
+
+def nearest_recipe(loaded: LoadedSpec) -> Recipe:
+    """Return the recipe that runs with the fewest changes to that of the spec; the empty one at last.
+
+    A quantization is replaced by `fp8` and speculation by `ngram`, which need nothing beside, before either is dropped.
+    """
+    return next((recipe for recipe in _variants(loaded.endpoint.optimization) if runs(loaded, recipe)), ())
+
+
+def runs(loaded: LoadedSpec, recipe: Recipe) -> bool:
+    """Tell whether a spec could be served with a recipe by some allowed instance type, its size aside."""
+    try:
+        other = with_recipe(loaded, recipe)
+        return not recipe_refusals(other, choose_engine(other), allowed_instances(other)[0])
+    except (SpecError, PlanError):
+        return False
+
+
+def _variants(recipe: Recipe) -> Iterator[Recipe]:
+    """Yield what a recipe becomes by replacing and dropping optimizations, the fewest changes first."""
+    ways = [_ways(entry) for entry in recipe]
+    tried = {recipe_name(recipe)}
+    for choice in sorted(product(*(range(len(way)) for way in ways)), key=lambda each: _distance(each, ways)):
+        chosen = [way[index] for way, index in zip(ways, choice, strict=True)]
+        variant = tuple(entry for entry in chosen if entry is not None)
+        if recipe_name(variant) not in tried:
+            tried.add(recipe_name(variant))
+            yield variant
+
+
+def _distance(choice: tuple[int, ...], ways: Sequence[tuple[OptimizationSpec | None, ...]]) -> tuple[int, int]:
+    changed = sum(index > 0 for index in choice)
+    return changed, sum(way[index] is None for way, index in zip(ways, choice, strict=True))
+
+
+def _ways(entry: OptimizationSpec) -> tuple[OptimizationSpec | None, ...]:
+    simple = next((parse_recipe(name)[0] for kind, name in _NEEDS_NOTHING.items() if entry.name in kind), None)
+    return (entry, None) if simple in (None, entry) else (entry, simple, None)
+
+
+def search_for(
+    loaded: LoadedSpec,
+    *,
+    accept_slo_miss: bool = False,
+    allow_unknown_price: bool = False,
+    winner_only: bool = False,
+) -> tuple[Resolved, SearchResult]:
+    """Read a spec and search; a miss that is accepted is among the warnings.
+
+    Args:
+        loaded: What is asked for.
+        accept_slo_miss: As for the plan.
+        allow_unknown_price: As for the plan.
+        winner_only: Rank the best deployment alone.
+
+    Raises:
+        PlanError: When the spec can't be read into a demand.
+    """
+    resolved = resolve(loaded)
+    demand = replace(resolved.demand, unknown_price_accepted=allow_unknown_price)
+    resolved, found = _searched(replace(resolved, demand=demand), winner_only=winner_only)
+    if found.ranked or not accept_slo_miss:
+        return resolved, found
+    missed = no_deployment(loaded, resolved.demand, found.rejections).problems
+    accepted = tuple(f"{problem.rule}, accepted: {problem.message}" for problem in missed)
+    demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
+    accepting = replace(resolved, demand=demand, warnings=(*resolved.warnings, *accepted))
+    return _searched(accepting, winner_only=winner_only)
+
+
+def _searched(resolved: Resolved, *, winner_only: bool = False) -> tuple[Resolved, SearchResult]:
+    """Search, also with more prompt tokens an iteration where a prefill stops decoding: it then admits more prompts.
+
+    An engine that mixes chunks of prompts into its decode steps gains nothing from more of them.
+    """
+    found = Search(resolved.demand).best(resolved.allowed, winner_only=winner_only)
+    fixed = resolved.demand.overrides.max_num_batched_tokens is not None
+    if fixed or resolved.demand.engine.scheduler == "chunked":
+        return resolved, found
+    best = _widest_worthwhile(resolved, found)
+    if best is resolved:
+        return resolved, found
+    return best, Search(best.demand).best(best.allowed, winner_only=winner_only)
+
+
+def _widest_worthwhile(resolved: Resolved, found: SearchResult) -> Resolved:
+    """Return what was resolved with as many prompt tokens as improve the best deployments; itself when none do."""
+    usual, near = resolved.batched_tokens.value, _nearest_types(found) or resolved.allowed
+    best = resolved
+    for factor in _MORE_PROMPT_TOKENS:
+        demand = replace(resolved.demand, batched_tokens=factor * usual)
+        other = Search(demand).best(near)
+        because = _why_wider(demand, found, other)
+        if because:
+            value = demand.batched_tokens
+            decision = Decision[int](value=value, because=f"{value:,} instead of {usual:,}: {because}.")
+            best, found = replace(resolved, demand=demand, batched_tokens=decision), other
+    return best
+
+
+def _nearest_types(found: SearchResult) -> tuple[Instance, ...]:
+    """Return the instance types of the best deployments, on which other limits are worth trying."""
+    return tuple(dict.fromkeys(feasible.candidate.instance for feasible in found.ranked[:_BEST_TRIED]))
+
+
+def _why_wider(demand: Demand, found: SearchResult, wider: SearchResult) -> str:
+    """Return why a search with more prompt tokens came to something better; empty when it didn't."""
+    if not wider.ranked:
+        return ""
+    if not found.ranked:
+        return "with fewer, no deployment meets the requirements in simulation"
+    before, after = found.ranked[0].score, wider.ranked[0].score
+    if demand.endpoint.objective == "throughput":
+        gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
+        return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""
+    if demand.endpoint.objective == "cost_per_token":
+        price, usual = after.usd_per_million_output_tokens, before.usd_per_million_output_tokens
+        gained = price < usual * (1 - _WORTHWHILE)
+        return f"{usd(price)} per million output tokens, not {usd(usual)}" if gained else ""
+    slower = demand.endpoint.objective == "latency" and after.ms_per_token_alone > before.ms_per_token_alone
+    cheaper = not slower and after.usd_per_hour < before.usd_per_hour
+    ours, theirs = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (after, before))
+    return f"{ours}, not {theirs}" if cheaper else ""

@@ -12,8 +12,17 @@ from botocore.exceptions import ClientError
 
 from seatrial.account.trials import describe_stack
 from seatrial.deployment.trial import complete_request
-from seatrial.probe.deployments import ProbedDeployment, ProbedHardware
-from seatrial.probe.pinned import PinnedSpec, copied, on_hardware, one_copy, pin_document, pinned_name, relocate
+from seatrial.probe.pinned import (
+    PinnedSpec,
+    ProbedDeployment,
+    ProbedHardware,
+    copied,
+    on_hardware,
+    one_copy,
+    pin_document,
+    pinned_name,
+    relocate,
+)
 from seatrial.probe.run import own_folder
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
 from seatrial.specs.load import with_recipe

@@ -8,21 +8,22 @@ blocks.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.util import find_spec
 from random import Random
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
-from seatrial.quality.rouge import has_rouge, rouge_l
-from seatrial_load.documents.result import Interval
+from seatrial_base.errors import SpecError
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, percentile, share_interval
 from seatrial_load.quality.scores import FEWEST_PROMPTS, perplexity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seatrial.quality.pairs import AnswerPair
-
 
 RESAMPLES: Final = 2_000
 MOST_BLOCKS: Final = 200
@@ -30,6 +31,11 @@ PairMetric: TypeAlias = Literal["exact_match", "rouge_l", "mean_logprob", "perpl
 LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
 MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
 _LOWER_IS_BETTER: Final = ("perplexity",)
+_Values: TypeAlias = "Sequence[tuple[float, float]]"
+_Sums: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
+RULE: Final = "SEA528"
+_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""A word, or one character of a script that puts no spaces between words; the library's own knows only a-z and 0-9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +140,6 @@ def _notes(pairs: Sequence[AnswerPair], prompts: int, differences: Sequence[Metr
         yield "the engine returned no log-probabilities: perplexity and log-probability distance can't be told"
 
 
-_Values: TypeAlias = "Sequence[tuple[float, float]]"
-
-
 def _differences(pairs: Sequence[AnswerPair]) -> Iterator[MetricDifference]:
     exact = [matches for pair in pairs if (matches := pair.exact_matches()) is not None]
     if exact:
@@ -164,9 +167,6 @@ def _of_means(metric: PairMetric, values: _Values) -> MetricDifference:
         most = share_interval(0, len(values), tail=BOTH_TAILS).high or 1.0
         interval = Interval(low=-most, high=most)
     return _difference(metric, a, b, interval, len(values))
-
-
-_Sums: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
 
 
 def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], told: Callable[[float], float]) -> MetricDifference:
@@ -239,3 +239,58 @@ def _blocks(rows: Sequence[Sequence[float]]) -> Sequence[tuple[float, ...]]:
     """Return the rows, or sums of equally many of them where there are too many to draw one by one."""
     count = min(len(rows), MOST_BLOCKS)
     return [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]
+
+
+class _Score(Protocol):
+    @property
+    def fmeasure(self) -> float:
+        """The harmonic mean of precision and recall."""
+
+
+class _Scorer(Protocol):
+    def score(self, target: str, prediction: str) -> Mapping[str, _Score]:
+        """Score a prediction."""
+
+
+class _Words:
+    """Splits a text into words, in any script."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return _WORD.findall(text.casefold())
+
+
+def has_rouge() -> bool:
+    """Tell whether the library is installed."""
+    return find_spec("rouge_score") is not None
+
+
+def check_rouge(field: str) -> None:
+    """Refuse to go on without the library.
+
+    Args:
+        field: What asks for ROUGE-L.
+
+    Raises:
+        SpecError: SEA528.
+    """
+    if not has_rouge():
+        hint = "install it: pip install 'seatrial[quality]'"
+        raise SpecError.of(RULE, "ROUGE-L needs the package rouge-score", where="this Python", field=field, hint=hint)
+
+
+def rouge_l(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the F-measure of the longest common subsequence of words for each reference and answer, 0 to 1.
+
+    Source: C.-Y. Lin, ROUGE: A Package for Automatic Evaluation of Summaries, 2004; `rouge-score` without stemming.
+
+    Args:
+        pairs: The reference and the answer.
+
+    Raises:
+        SpecError: SEA528, the library is not installed.
+    """
+    check_rouge("ROUGE-L")
+    from rouge_score import rouge_scorer  # noqa: PLC0415 (an extra, which takes a second to import)
+
+    scorer = cast("_Scorer", rouge_scorer.RougeScorer(["rougeL"], tokenizer=_Words()))
+    return [float(scorer.score(reference, answer)["rougeL"].fmeasure) for reference, answer in pairs]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.quality.recipe_result import RecipeResult
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.documents.result import Interval
     from seatrial_load.knee.scaling_target import LoadPoint
     from seatrial_load.measure.crossing import Reading
 

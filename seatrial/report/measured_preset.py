@@ -21,7 +21,6 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
     """Return what a trial measured as a preset: at the knee, or at the gate where no knee was found.
 
     Args:
-        result: The trial's result.
         loaded: The spec of its endpoint in its environment.
         where: Where the result was read, for messages.
 
@@ -42,6 +41,7 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
     knee = result.knee.concurrency if result.knee else None
     price = result.request.usd_per_hour_per_copy
     tok_s = level.output_tok_s
+    # 3,600 s of an hour by a million tokens.
     usd = price * copies / tok_s / 0.0036 if price and tok_s else None
     names = tuple(sorted(entry.name for entry in recipe))
     return Preset(
@@ -66,6 +66,7 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
 
 def _level(result: TrialResult) -> LevelResult | None:
     """Return the largest valid level up to the knee, or up to the gate's; else the lowest."""
+    # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
     valid = [level for level in result.levels if level.void is None and level.output_tok_s]
     knee = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
     return next((level for level in reversed(valid) if level.concurrency <= knee), valid[0] if valid else None)

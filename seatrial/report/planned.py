@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
-    from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
+    from seatrial_load.documents.request import Metric, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 EDGES = "from value / (1 + share) to value × (1 + share)"
@@ -157,7 +157,6 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
     """Return what was predicted of the thing that was measured; None when nothing was.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     copies = result.request.copy_count
@@ -172,10 +171,21 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             latency_share=band.latency,
             ttft_share=band.latency_of("ttft_ms"),
         )
+    # Without the plan's file the request still holds what was predicted when it was made, fewer quantities and no
+    # band.
     prior = result.request.prior.levels
     if result.engine_note or not prior:
         return None
-    return Expectation(levels=tuple(_of_prior(level, copies) for level in prior))
+    return Expectation(
+        levels=tuple(
+            ExpectedLevel(
+                concurrency=level.concurrency,
+                output_tok_s=level.output_tok_s * copies,
+                latencies={("ttft_ms", "p95"): level.ttft_p95_ms, ("e2e_latency_ms", "mean"): level.e2e_mean_ms},
+            )
+            for level in prior
+        )
+    )
 
 
 def _of_plan(point: CurvePoint, copies: int) -> ExpectedLevel:
@@ -187,14 +197,6 @@ def _of_plan(point: CurvePoint, copies: int) -> ExpectedLevel:
             ("tpot_ms", "p95"): point.tpot_p95_ms,
             ("e2e_latency_ms", "p95"): point.e2e_latency_p95_ms,
         },
-    )
-
-
-def _of_prior(level: PredictedLevel, copies: int) -> ExpectedLevel:
-    return ExpectedLevel(
-        concurrency=level.concurrency,
-        output_tok_s=level.output_tok_s * copies,
-        latencies={("ttft_ms", "p95"): level.ttft_p95_ms, ("e2e_latency_ms", "mean"): level.e2e_mean_ms},
     )
 
 

@@ -36,9 +36,11 @@ def result_schema_text() -> str:
 
 def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     """Return an object's schema: every key known, those without a default required."""
-    hints, told = get_type_hints(kind), _attributes(kind)
+    hints, descriptions = get_type_hints(kind), _attributes(kind)
     fields = dataclasses.fields(kind)
-    properties = {field.name: _described(_of(hints[field.name], definitions), told.get(field.name)) for field in fields}
+    properties = {
+        field.name: _described(_of(hints[field.name], definitions), descriptions.get(field.name)) for field in fields
+    }
     required = [
         field.name
         for field in fields
@@ -46,7 +48,7 @@ def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     ]
     return {
         "type": "object",
-        "description": _summary(kind),
+        "description": " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split()),
         "additionalProperties": False,
         "required": required,
         "properties": properties,
@@ -65,30 +67,27 @@ def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {"enum": [member.value for member in hint]}
-    return _reference(hint, definitions) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else _scalar(hint)
+    return (
+        _reference(hint, definitions)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint)
+        else {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
+    )
 
 
 def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
+    # The empty entry comes first: a dataclass that holds itself would be described without end.
     if kind.__name__ not in definitions:
         definitions[kind.__name__] = {}
         definitions[kind.__name__] = _of_dataclass(kind, definitions)
     return {"$ref": f"#/$defs/{kind.__name__}"}
 
 
-def _scalar(hint: object) -> Schema:
-    return {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
-
-
 def _described(schema: Schema, description: str | None) -> Schema:
     return schema if description is None else {**schema, "description": description}
-
-
-def _summary(kind: type) -> str:
-    return " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
 
 
 def _attributes(kind: type) -> dict[str, str]:
     """Return what each field says of itself (`Facts.help`), else the docstring's section `Attributes`."""
     _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    told = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
-    return told | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}
+    descriptions = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+    return descriptions | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}

@@ -12,8 +12,9 @@ from seatrial_base.units import digits, exported, fine_percent, tenths, usd, who
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Metric, Objective
-    from seatrial_load.documents.result import Interval, LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 
 OfLevelT = TypeVar("OfLevelT")
@@ -23,6 +24,20 @@ NO_INPUT_COUNT = "the endpoint did not report input tokens"
 NOT_STREAMED = "no answer was streamed"
 NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
 NO_DURATION = "the measured window is empty"
+MOST_DRAWN = 32
+"""Levels with a curve of their own in a chart; of more, no eye tells one from the next."""
+METRICS: Mapping[Metric, str] = {
+    "ttft_ms": "TTFT",
+    "tpot_ms": "TPOT",
+    "e2e_latency_ms": "end-to-end latency",
+    "error_rate": "error rate",
+    "output_tok_s": "output throughput",
+}
+_FIELDS: Mapping[str, str] = {
+    **{str(field): name for field, name in METRICS.items()},
+    "usd_per_million_output_tokens": "cost of a million output tokens",
+}
+_FIELD = re.compile(rf"\b({'|'.join(_FIELDS)})\b")
 
 
 def missing_cell(because: str) -> Cell:
@@ -88,10 +103,6 @@ def seconds(value_s: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{value_s:.1f} s"
 
 
-MOST_DRAWN = 32
-"""Levels with a curve of their own in a chart; of more, no eye tells one from the next."""
-
-
 def drawn(levels: Sequence[OfLevelT]) -> tuple[OfLevelT, ...]:
     """Return the levels that a chart draws one by one: all, or as many as can be told apart, with first and last."""
     if len(levels) <= MOST_DRAWN:
@@ -132,29 +143,13 @@ def sentence(clause: str) -> str:
 
     Of nothing it makes nothing.
     """
-    told = plain(clause)
-    return f"{told[:1].upper()}{told[1:].rstrip('.')}." if told else ""
-
-
-METRICS: Mapping[Metric, str] = {
-    "ttft_ms": "TTFT",
-    "tpot_ms": "TPOT",
-    "e2e_latency_ms": "end-to-end latency",
-    "error_rate": "error rate",
-    "output_tok_s": "output throughput",
-}
-
-
-_FIELDS: Mapping[str, str] = {
-    **{str(field): name for field, name in METRICS.items()},
-    "usd_per_million_output_tokens": "cost of a million output tokens",
-}
-_FIELD = re.compile(rf"\b({'|'.join(_FIELDS)})\b")
+    text = plain(clause)
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def plain(text: str) -> str:
     """Write a text of a result with the names of metrics instead of those of its fields."""
-    return _FIELD.sub(lambda found: _FIELDS[found[1]], text)
+    return _FIELD.sub(lambda match: _FIELDS[match[1]], text)
 
 
 def objective_name(objective: Objective) -> str:

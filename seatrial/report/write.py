@@ -7,8 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial.quality.pairs import pairs_of
-from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html, sheet_key
+from seatrial.quality.pairs import blind_rows, pairs_of, sheet_csv, sheet_html, sheet_key
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html, render_json
 from seatrial.report.document.recipes import comparison_title, recipes_html, recipes_markdown
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.documents.result import TrialResult
+
+FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
+"""The last three are written where an evaluation set was asked."""
+SCHEMA_VERSION: Final = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,7 @@ def write_trial_report(
     `docs/schema` describes it.
 
     Args:
-        result: The trial.
         plan: A locked plan.
-        folder: Where to write.
         outlook: The calibration that the trial would give; None when the spec isn't at hand.
 
     Raises:
@@ -65,11 +66,6 @@ def write_trial_report(
     except OSError as error:
         raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return report
-
-
-FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
-"""The last three are written where an evaluation set was asked."""
-SCHEMA_VERSION: Final = "1"
 
 
 def comparison_document(compared: RecipeComparison) -> dict[str, object]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.specs.spec_files import gives_embeddings
 from seatrial_base.catalog.architecture import Architecture, from_config_json
-from seatrial_base.catalog.model_names import split_precision, unsupported_format
-from seatrial_base.catalog.models import nearest_models, resolve_model
+from seatrial_base.catalog.models import nearest_models, resolve_model, split_precision, unsupported_format
 from seatrial_base.errors import PlanError
 from seatrial_base.field_facts import made_of
 

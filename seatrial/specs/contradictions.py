@@ -24,11 +24,11 @@ from seatrial.specs.relations import (
 )
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.bounds import wrong_stddev
-from seatrial_base.candidates import is_reserved_name
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.field_facts import facts_of
+from seatrial_base.tags import is_reserved_name
 from seatrial_load.documents.request import CONVERSATIONS, Workload
 from seatrial_load.documents.request_checks import wrong_deviations
 from seatrial_load.measure.lengths import normal_lengths
@@ -69,7 +69,7 @@ def contradictions(document: Document) -> Iterator[Finding]:
 
 
 def _reserved_names(fields: Fields) -> Iterator[Finding]:
-    """Yield names that would give a component the form of a candidate's name (`seatrial_base.candidates`)."""
+    """Yield names that would give a component the form of a candidate's name (`seatrial_base.tags`)."""
     adapters = fields.written("serving.adapters")
     names: list[tuple[FieldPath, Yaml]] = [(("name",), fields.written("name"))]
     if isinstance(adapters, list):

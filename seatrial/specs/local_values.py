@@ -14,6 +14,7 @@ from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.yaml_source import OVERRIDES, dotted
 from seatrial_base.bounds import LONGEST_LATENCY_MS
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_load.documents.arrivals import ARRIVALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -227,7 +228,7 @@ def _trial(endpoint: EndpointSpec, document: Document) -> Iterator[LocalValue]:
     few = {1, max(1, load // 2), load, 2 * load} if given is None else {*(each for each in given if each <= 2 * load)}
     yield LocalValue(("trial", "concurrency_levels"), given, tuple(sorted(few or {load})))
     if document.value("trial", "budget_minutes") is None:
-        is_open = endpoint.workload.arrivals != "closed"
+        is_open = ARRIVALS[endpoint.workload.arrivals].is_open
         budget = OPEN_LOOP_BUDGET_MINUTES if is_open else BUDGET_MINUTES
         yield LocalValue(("trial", "budget_minutes"), trial.budget_minutes, budget)
     if document.value("trial", "request_timeout_s") is None:

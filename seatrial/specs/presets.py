@@ -16,8 +16,7 @@ from seatrial.specs.yaml_source import merge_environment, read_source
 from seatrial_base.catalog.presets import PRESETS, Preset
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import SpecError
-from seatrial_base.file_lock import changing
-from seatrial_base.files import kind_of, write_whole
+from seatrial_base.files import changing, kind_of, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 

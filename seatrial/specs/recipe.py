@@ -33,8 +33,7 @@ from seatrial.specs.optimization import (
 )
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog import optimizations, speculation
-from seatrial_base.catalog.model_names import licence_of, split_precision, unsupported_format
-from seatrial_base.catalog.models import resolve_model
+from seatrial_base.catalog.models import licence_of, resolve_model, split_precision, unsupported_format
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 

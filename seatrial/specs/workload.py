@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial.specs.spec_files import kind_in_repository, why_away
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.request import Workload
 from seatrial_load.measure.conversations import cached_share, conversations_of, request_lengths
 from seatrial_load.measure.lengths import lengths_of, paired_lengths, shared_share
@@ -138,6 +139,6 @@ def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> t
         shares: Of the planned rate; those up to it, unless others are asked for.
     """
     workload = endpoint.workload
-    if workload.arrivals == "closed" or workload.requests_per_second is None:
+    if not ARRIVALS[workload.arrivals].is_open or workload.requests_per_second is None:
         return ()
     return tuple(share * workload.requests_per_second for share in shares)

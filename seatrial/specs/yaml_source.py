@@ -13,9 +13,8 @@ from pydantic import BaseModel, ValidationError
 from seatrial.specs.shapes import HINTS, MOST_COPIES, SHAPE_HINTS
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
-from seatrial_base.printable import unprintable
-from seatrial_base.replaced_text import replaced_text
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
+from seatrial_base.text import replaced_text, unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,25 +1,30 @@
-"""Where a model is copied to: a prefix of an S3 bucket."""
+"""Where a model is copied to: a prefix of an S3 bucket, and what goes wrong with many files of it at a time."""
 
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial.account.reader import aws_failures
 from seatrial.specs.shapes import HINTS, S3_PREFIX
+from seatrial.stage.source import StoppedError
 from seatrial_base.errors import SpecError, StageError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_load.aws.errors import aws_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
-
 
 _REASONS = {
     "404": "there is no such bucket",
@@ -27,6 +32,13 @@ _REASONS = {
     "403": "access to the bucket is denied",
     "AccessDenied": "access is denied",
 }
+MANIFEST = "seatrial-manifest.json"
+MANIFEST_SCHEMA = "1"
+WORKERS = 8
+"""Files at once: together with parts of 32 MiB this bounds the memory that file contents take to 256 MiB."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_CHANGED = "the file changed during the copy: stage it again when nothing writes to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +127,6 @@ def reason(error: ClientError) -> str:
     return _REASONS.get(code) or f"S3 refused: {code} {found.get('Message', '')}".rstrip()
 
 
-MANIFEST = "seatrial-manifest.json"
-MANIFEST_SCHEMA = "1"
-
-
 class ManifestFile(FrozenModel):
     """One staged file.
 
@@ -160,3 +168,56 @@ class Manifest(FrozenModel):
 def manifest_text(manifest: Manifest) -> str:
     """Write a manifest as JSON for people and machines."""
     return f"{manifest.model_dump_json(indent=2)}\n"
+
+
+def for_each(
+    items: Sequence[Item], work: Callable[[Item], Result], name: Callable[[Item], str], stop: threading.Event
+) -> tuple[Result, ...]:
+    """Return what the work gives for each item, in the items' order.
+
+    Args:
+        items: What is worked on.
+        work: The work on one item, on a thread of its own.
+        name: The item's name, for its problem.
+        stop: Set when the caller is interrupted, so that running work ends at its next part.
+
+    Raises:
+        StageError: With the problem of every item that failed, sorted by name; expired credentials are told once.
+    """
+    with ThreadPoolExecutor(WORKERS) as pool:
+        futures = {pool.submit(work, item): item for item in items}
+        try:
+            for future in as_completed(futures):
+                future.exception()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    problems = dict.fromkeys(found for future, item in futures.items() for found in _problems(future, name(item)))
+    if problems:
+        raise StageError(sorted(problems, key=lambda problem: problem.where))
+    return tuple(future.result() for future in futures)
+
+
+def _problems(future: Future[Result], name: str) -> tuple[Finding, ...]:
+    error = future.exception()
+    if error is None or isinstance(error, StoppedError):
+        return ()
+    if isinstance(error, StageError):
+        return error.problems
+    if (told := _of_aws(error, name)) is not None:
+        return (told,)
+    if isinstance(error, ClientError):
+        hint = _CHANGED if error.response["Error"].get("Code") == "BadDigest" else ""
+        return (Finding("SEA362", Place.at(name), reason(error), hint),)
+    if isinstance(error, BotoCoreError | OSError):
+        return (Finding("SEA362", Place.at(name), f"{error}".replace("\n", " ")),)
+    raise error
+
+
+def _of_aws(error: BaseException, name: str) -> Finding | None:
+    """Return what is wrong with the caller, credentials or permissions; credentials are every file's, so told once."""
+    problem = aws_problem(error, where=name) if isinstance(error, BotoCoreError | ClientError) else None
+    if problem is None or problem.rule not in ("SEA503", "SEA511"):
+        return None
+    return replace(problem, place=Place(field=problem.field)) if problem.rule == "SEA503" else problem

@@ -16,8 +16,8 @@ from seatrial.deployment.product import load_product, product_deployments
 from seatrial.deployment.published import changed_version, publication_state, source_path, source_text, template_path
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text, write_whole
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_stacks.product_template import product_template
 
 if TYPE_CHECKING:

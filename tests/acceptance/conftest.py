@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from seatrial_laptop import lifecycle
-from seatrial_laptop.transcript.lines import RunLine
-from seatrial_laptop.transcript.masks import ACCOUNT
-from seatrial_laptop.transcript.recorder import Recorder
 from tests.acceptance.account.lifeline import LIFELINE, end_with
 from tests.acceptance.account.removal import RUN_TAG
 from tests.acceptance.endpoint import Endpoint
 from tests.acceptance.target import Target
+from tests.acceptance.transcript.lines import RunLine
+from tests.acceptance.transcript.masks import ACCOUNT
+from tests.acceptance.transcript.recorder import Recorder
 from tests.environment import environment
 from tests.tools import BIN, JSII_CACHE, ROOT, Ended
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import boto3
 
-    from seatrial_laptop.transcript.recorder import Recorder
+    from tests.acceptance.transcript.recorder import Recorder
     from tests.tools import Ended
 
 Client = Any  # boto3's clients have no type of their own that a service's name chooses

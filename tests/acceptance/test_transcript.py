@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_laptop.compare import EMBEDDED, differences, profile_text, read_profile
-from seatrial_laptop.transcript.lines import read_transcript
-from seatrial_laptop.transcript.profile import profile_of
+from tests.acceptance.transcript.compare import EMBEDDED, differences, profile_text, read_profile
+from tests.acceptance.transcript.lines import read_transcript
+from tests.acceptance.transcript.profile import profile_of
 
 if TYPE_CHECKING:
-    from seatrial_laptop.transcript.profile import Profile
     from tests.acceptance.target import Target
+    from tests.acceptance.transcript.profile import Profile
 
 pytestmark = pytest.mark.acceptance
 
@@ -39,7 +39,7 @@ def test_it_differs_in_nothing_from_itself(recorded: Profile) -> None:
 
 def test_what_ships_has_the_answers_of_this_embedded_aws(target: Target, recorded: Profile) -> None:
     if not target.is_embedded:
-        pytest.skip("an account is compared by python -m seatrial_laptop.compare")
+        pytest.skip("an account is compared by python -m tests.acceptance.transcript.compare")
     if "UPDATE_GOLDEN" in os.environ:
         EMBEDDED.write_text(profile_text(recorded), encoding="utf-8")
     told = differences(recorded, read_profile(EMBEDDED))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base import command
+from seatrial_base import terminal
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def test_whatever_is_raised_becomes_a_message_and_an_exit_code(
     def run() -> int:
         raise error
 
-    assert command.run_and_report(run) == code
+    assert terminal.run_and_report(run) == code
     written = capsys.readouterr().err
     assert written.startswith(told)
     assert "Traceback" not in written
@@ -119,8 +119,8 @@ def test_the_traceback_of_an_internal_error_is_shown_on_demand(
     def run() -> int:
         raise KeyError("field")
 
-    monkeypatch.setenv(command.TRACEBACK_VARIABLE, "1")
-    command.run_and_report(run)
+    monkeypatch.setenv(terminal.TRACEBACK_VARIABLE, "1")
+    terminal.run_and_report(run)
     assert "Traceback" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from seatrial.cli.app import app
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
-from seatrial_load.aws.bearer_token import PREFIX
+from seatrial_load.aws.sigv4 import PREFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_base.candidates import is_candidate_name
+from seatrial_base.tags import is_candidate_name
 from seatrial_cdk.trials.runtime.components import ComponentState, VariantCapacity
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.documents.result import Check, Distribution, Knee, LevelResult, LiveProof, TrialResult, Verdict
+from seatrial_load.documents.result import Check, Knee, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:

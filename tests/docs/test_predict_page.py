@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from seatrial.planner.predict.csv_rows import read_rows
-from seatrial.planner.predict.csv_table import ERROR, STEADY, answered
+from seatrial.planner.tables.predictions import ERROR, STEADY, answered
+from seatrial.planner.tables.rows import read_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "predict.md"
 MARKED = re.compile(r"(<!-- steady: [^>]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)

@@ -20,7 +20,7 @@ from seatrial.account.clients import clients_of_region
 from seatrial.account.reader import Boto3Calls
 from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.facts import LOST_MINUTES
-from seatrial.operations.doctor.gather import AskedEndpoint, examine
+from seatrial.operations.doctor.gather import EndpointQuery, examine
 from seatrial_base.bounds import LOST_AFTER_S
 from tests.e2e.killed_functions import DELIVERIES, killed_functions, let_pass
 
@@ -75,7 +75,7 @@ class Losing:
         with environment_of(self.living.cloud):
             region = self.living.cloud.region
             account = clients_of_region(region, where=ENDPOINT)
-            asked = AskedEndpoint(name=ENDPOINT, region=region, calls=Boto3Calls(region), account=account)
+            asked = EndpointQuery(name=ENDPOINT, region=region, calls=Boto3Calls(region), account=account)
             found = diagnose(examine(asked, datetime.now(UTC) + timedelta(minutes=minutes)))
         return [f"{each.place.resource}" for each in found if each.rule == "SEA762"]
 

@@ -555,8 +555,8 @@ def facts(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_base.catalog.architecture import from_config_json  # noqa: PLC0415 (as above)
     from seatrial_base.catalog.jumpstart import read_metadata  # noqa: PLC0415 (as above)
     from seatrial_base.catalog.symptoms import find_symptom  # noqa: PLC0415 (as above)
-    from seatrial_laptop.compare import read_profile  # noqa: PLC0415 (as above)
-    from seatrial_laptop.transcript.lines import read_transcript  # noqa: PLC0415 (as above)
+    from tests.acceptance.transcript.compare import read_profile  # noqa: PLC0415 (as above)
+    from tests.acceptance.transcript.lines import read_transcript  # noqa: PLC0415 (as above)
 
     readers: Mapping[str, Callable[[Path], object]] = {
         "config.json": from_config_json,

@@ -11,7 +11,7 @@ from seatrial_load.client.connection import address_of, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.decode.event_stream import FrameDecoder
 from seatrial_load.decode.response import record_of
-from seatrial_load.decode.tokens import TimedAnswerReader
+from seatrial_load.decode.timed_answer import TimedAnswerReader
 from tests.faults.cloud import COMPONENT, ENDPOINT
 from tests.faults.order import Order, five_percent
 from tests.faults.trials import LOAD, miss_of, verdict_of

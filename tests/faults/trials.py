@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.documents.progress import LevelEnded, unwatched
 from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.slo.verdict import verdict_at
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.events import LevelEnded, unwatched
 from seatrial_load.trial.run import run_trial
 from tests.faults.cloud import COMPONENT, ENDPOINT
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.aws.credentials import CredentialSource
+    from seatrial_load.documents.progress import TrialEvent, Watch
     from seatrial_load.documents.result import Verdict
-    from seatrial_load.trial.events import TrialEvent, Watch
     from tests.faults.cloud import Cloud
     from tests.faults.order import Order, Tally
     from tests.faults.proxy import Proxy

@@ -22,7 +22,7 @@ from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
 from seatrial.specs.spec_files import calibration_path
 from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
-from seatrial_base.file_lock import changing
+from seatrial_base.files import changing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

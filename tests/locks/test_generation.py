@@ -10,7 +10,7 @@ import pytest
 from seatrial.documents.plan import Plan
 from seatrial.locks.changes import count_generation, generation_of
 from seatrial.locks.lock_file import freshness_of, write_lock
-from seatrial.planner.adopt import adopt
+from seatrial.planner.existing import adopt
 from seatrial.planner.planner import make_plan
 from tests.locks.test_hand_edit import edit, locked
 from tests.sample_plan import decided, sample_plan

@@ -11,7 +11,7 @@ import pytest
 from seatrial.deployment.product import load_product, product_deployments
 from seatrial.deployment.published import made_from, sealed, source_path, source_text, template_path
 from seatrial.operations.review.markdown import review_markdown
-from seatrial.operations.review.review import AskedEndpoints, Review, make_review
+from seatrial.operations.review.review import Review, Selection, make_review
 from seatrial.operations.review.side import RepositorySide
 from seatrial.operations.review.text import review_text
 from tests.sample_product import PRODUCT, lock_sizes, write_product
@@ -49,9 +49,9 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     return old, new
 
 
-def review(sides: tuple[Path, Path], *, path: str = FILE, asked: AskedEndpoints | None = None) -> Review:
+def review(sides: tuple[Path, Path], *, path: str = FILE, asked: Selection | None = None) -> Review:
     old, new = (side(folder) for folder in sides)
-    return make_review(old, new, [path], sides[0].parent / "out", asked=asked or AskedEndpoints())
+    return make_review(old, new, [path], sides[0].parent / "out", selection=asked or Selection())
 
 
 def test_a_new_version_is_told_with_the_price_of_each_size(sides: tuple[Path, Path]) -> None:
@@ -122,4 +122,4 @@ def test_new_and_removed_products_are_told(sides: tuple[Path, Path]) -> None:
 def test_other_files_and_named_endpoints_leave_products_out(sides: tuple[Path, Path]) -> None:
     write_product(sides[1], description="Another.")
     assert review(sides, path="README.md").products == ()
-    assert review(sides, asked=AskedEndpoints(endpoints=("chat",))).products == ()
+    assert review(sides, asked=Selection(endpoints=("chat",))).products == ()

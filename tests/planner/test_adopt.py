@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.documents.plan import Adopted
 from seatrial.locks.lock_file import read_locked_plan, write_lock
-from seatrial.planner.adopt import Adoption, adopt
+from seatrial.planner.existing import Adoption, adopt
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import SpecError
 from tests.locks.test_hand_edit import FOREIGN, edit, locked

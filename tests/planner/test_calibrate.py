@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
-from seatrial.planner.calibration import calibrate_endpoint, measured_copy, write_calibration
+from seatrial.planner.calibration import (
+    BETWEEN_PROBES_LATENCY,
+    BETWEEN_PROBES_THROUGHPUT,
+    calibrate_endpoint,
+    measured_copy,
+    write_calibration,
+)
 from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.band import ASSUMED
-from seatrial.planner.predict.calibration import BETWEEN_PROBES_LATENCY, BETWEEN_PROBES_THROUGHPUT
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.specs.load import load_spec

@@ -13,7 +13,7 @@ from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.planner import make_plan
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.best_first import Search
-from seatrial.planner.search.candidate_band import band_for
+from seatrial.planner.search.candidate import band_for
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

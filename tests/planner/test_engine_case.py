@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.planner.engine import case_of
 from seatrial.specs.architecture import read_architecture
-from seatrial_base.catalog.engine_choice import EngineCase
+from seatrial_base.catalog.engines import EngineCase
 from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.engine_choice import (
+from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     ENGINE_RULES,
     EngineCase,

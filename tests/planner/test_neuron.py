@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.compare import compare_instance_types
+from seatrial.planner.comparisons import compare_instance_types
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import PlanError
 

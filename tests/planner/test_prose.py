@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.planner.comparisons import explain
 from seatrial.planner.planner import make_plan
-from seatrial.planner.why import explain
 from seatrial.report.terminal.plan import decision_rows
 from seatrial.specs.load import load_spec
 

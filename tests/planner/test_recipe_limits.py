@@ -10,20 +10,18 @@ import pytest
 
 from seatrial.engines.render import dialect_of
 from seatrial.planner.engine import choose_engine
-from seatrial.planner.nearest_recipe import nearest_recipe, recipe_engine, refuse_recipe, runs
 from seatrial.planner.planner import make_plan
-from seatrial.planner.quantized_weights import weights_refusals
-from seatrial.planner.recipe_limits import accelerator_limits
-from seatrial.planner.resolve import resolve
+from seatrial.planner.recipe_limits import accelerator_limits, weights_refusals
+from seatrial.planner.resolve import nearest_recipe, recipe_engine, refuse_recipe, resolve, runs
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ModelSpec
 from seatrial.specs.load import with_recipe
 from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name
 from seatrial_base.catalog import optimizations
-from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.catalog.engines import ENGINE_CANDIDATES
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import ACCELERATORS
 from seatrial_base.errors import PlanError, SpecError

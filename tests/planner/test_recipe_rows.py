@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.planner.comparisons import recipe_rows
 from seatrial.planner.planner import make_plan
-from seatrial.planner.recipe_rows import recipe_rows
 from seatrial.report.terminal.recipes import recipe_documents, recipes_csv
 from seatrial.specs.load import with_recipe
 from seatrial.specs.recipe import parse_recipe

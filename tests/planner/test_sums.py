@@ -12,7 +12,7 @@ import pytest
 from seatrial.deployment.traffic import choose_traffic
 from seatrial.locks.guard_rails import rail_problems
 from seatrial.planner.planner import make_plan
-from seatrial.planner.predict.multi_instance import product_form
+from seatrial.planner.tables.steady import product_form
 from seatrial.quality.comparison import compare_quality
 from seatrial.quality.pairs import pairs_of
 from seatrial_load.knee.detectors import best_bend

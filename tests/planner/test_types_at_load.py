@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.planner.types_at_load import types_at_load
+from seatrial.planner.comparisons import types_at_load
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.planner.comparisons import explain
 from seatrial.planner.planner import make_plan
-from seatrial.planner.why import explain
 from seatrial_base.errors import PlanError
 from tests.planner.conftest import reads
 

@@ -11,8 +11,7 @@ import yaml
 from seatrial.deployment.trial import trial_request
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
-from seatrial.probe.deployments import deployments_to_probe
-from seatrial.probe.pinned import pin
+from seatrial.probe.pinned import deployments_to_probe, pin
 from seatrial.specs.load import load_spec
 from seatrial_load.documents.request import Expected, TrialTarget
 from seatrial_load.documents.result import TrialResult, Verdict

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from seatrial.probe.answer import conclusion, probe_answer
-from seatrial.probe.deployments import ProbedHardware, probed_as
-from seatrial.probe.pinned import pin
+from seatrial.probe.pinned import ProbedHardware, pin, probed_as
 from seatrial.probe.view import estimate_lines, longest_s, probe_view
 from seatrial_load.documents.stop import Void, VoidReason
 from tests.probe.conftest import CHEAP, NOTE, locked_as, result_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.probe.deploy import ProbeRun, uninterrupted
+from seatrial.probe.run import ProbeRun, uninterrupted
 from seatrial_base.errors import BenchError, SeatrialError
 from seatrial_laptop.demo.cdk_cli import ToolOutcome
 from tests.probe.conftest import result_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import SaferDeployment
-from seatrial.probe.deployments import ProbedHardware, deployments_to_probe, probed_as, read_candidate
+from seatrial.probe.pinned import ProbedHardware, deployments_to_probe, probed_as, read_candidate
 from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL
 

@@ -10,8 +10,7 @@ import pytest
 
 from seatrial.planner.calibration import write_calibration
 from seatrial.planner.planner import make_plan
-from seatrial.probe.answer import probe_answer
-from seatrial.probe.keep import calibration_of, refuse_local_engine, replaced
+from seatrial.probe.answer import calibration_of, probe_answer, refuse_local_engine, replaced
 from seatrial.specs.load import load_spec
 from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError

@@ -8,8 +8,8 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial.probe.deployments import ProbedHardware
-from seatrial.probe.live import ProbedEndpoint, check_hardware, level_request, read_live
+from seatrial.probe.pinned import ProbedHardware
+from seatrial.probe.run import ProbedEndpoint, check_hardware, level_request, read_live
 from seatrial_base.errors import BenchError
 from tests.probe.conftest import CHEAP, LEVEL
 

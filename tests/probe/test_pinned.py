@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.probe.deployments import ProbedHardware, probed_as
-from seatrial.probe.pinned import LONGEST_NAME, pin, pinned_name
+from seatrial.probe.pinned import LONGEST_NAME, ProbedHardware, pin, pinned_name, probed_as
 from seatrial.specs.load import load_spec
 from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.probe.deploy import ProbeRun
-from seatrial.probe.deployments import ProbedHardware
+from seatrial.probe.pinned import ProbedHardware
 from seatrial.probe.recipes import asking_limit_s, compare_folder, local_weight_bytes, pin_recipes, recipe_result
+from seatrial.probe.run import ProbeRun
 from seatrial.quality.recipe_comparison import compare_recipes
 from seatrial.specs.recipe import parse_recipe
 from seatrial_base.errors import BenchError, SpecError

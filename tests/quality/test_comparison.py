@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.quality.comparison import compare_quality
-from seatrial.quality.pairs import AnswerPair, pairs_of
+from seatrial.quality.pairs import AnswerPair, blind_rows, pairs_of, sheet_csv, sheet_html
 from seatrial.quality.recipe_comparison import COST_AT_GATE, OUTPUT_AT_GATE, compare_recipes
 from seatrial.quality.recipe_result import keep_recipe_result, read_recipe_result, stored_result
-from seatrial.quality.sheet import blind_rows, sheet_csv, sheet_html
 from seatrial.report.write import FILES, write_comparison
 from seatrial_base.errors import SpecError
 from tests.quality.conftest import answer, measured, questions

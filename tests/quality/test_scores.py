@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from seatrial.quality.rouge import rouge_l
+from seatrial.quality.comparison import rouge_l
 from seatrial_load.documents.result import EvaluationAnswer
 from seatrial_load.quality.scores import is_exact_match, normalized, scores_of
 from tests.quality.conftest import answer, questions

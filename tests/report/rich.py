@@ -7,13 +7,12 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.result import (
     Change,
     ClientCalibration,
     ClientEvidence,
     Comparison,
-    Distribution,
-    Interval,
     Knee,
     LevelResult,
     SearchStep,

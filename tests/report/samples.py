@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import CurvePoint
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Expected, Load, Objective, ScaledValue, TrialRequest, TrialTarget, Workload
-from seatrial_load.documents.result import SCHEMA_VERSION, Distribution, LevelResult, LiveProof, TrialResult
+from seatrial_load.documents.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee.detectors import kneedle_knee, slo_knee
 from seatrial_load.knee.scaling_target import cost_at, scaling_target

@@ -8,7 +8,8 @@ import pytest
 
 from seatrial.report.document.page import render_csv
 from seatrial.report.write import write_trial_report
-from seatrial_load.documents.result import Interval, TrialResult
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import TrialResult
 from tests.browser.look import Look, look_at
 
 if TYPE_CHECKING:

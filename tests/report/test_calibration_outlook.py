@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.locks.lock_file import read_locked_plan
-from seatrial.planner.calibration import measured_copy
-from seatrial.planner.calibration_outlook import outlook_of, points_of_trial
+from seatrial.planner.calibration import measured_copy, outlook_of, points_of_trial
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
-from seatrial_load.documents.result import Distribution
+from seatrial_load.documents.distribution import Distribution
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from seatrial.report.document.levels import curves_section, distribution_charts
 from seatrial.report.document.over_time import time_charts
 from seatrial.report.document.page import page_of
 from seatrial.report.document.prediction import comparison_tables
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_load.documents.request import Objective, PredictedLevel, Prior
 from seatrial_load.documents.result import Knee
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from seatrial.planner.calibration_outlook import points_of_trial
+from seatrial.planner.calibration import points_of_trial
 from seatrial.report.document.levels import protocol_table
 from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import page_of
@@ -20,10 +20,10 @@ from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
 from seatrial_load.slo.baseline import compare_with_baseline
-from seatrial_load.slo.doubts import told_doubts
+from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.trial.budget import next_sparing
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
-from seatrial_load.trial.manner import next_sparing
 from tests.report.samples import sample_level, sample_request
 
 if TYPE_CHECKING:

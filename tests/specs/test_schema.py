@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.specs.schema import schema_texts
-from seatrial_base.rules import RULES
+from seatrial_base.findings import RULES
 
 REPOSITORY = Path(__file__).parents[2]
 

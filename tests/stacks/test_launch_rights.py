@@ -15,10 +15,9 @@ from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_doc
 from ministack.services.cloudformation import engine
 
 from benchmarks.living_endpoint.synthesis import synthesize
-from seatrial_base.catalog.handler_conditions import handler_actions
-from seatrial_base.catalog.resource_types import HANDLERS
+from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
-from seatrial_laptop.aws.cloudformation.dynamic_references import reference_rights
+from seatrial_laptop.aws.cloudformation.deployer import reference_rights
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
 from seatrial_stacks.publish_products import publish

@@ -12,8 +12,7 @@ from botocore.config import Config
 
 from seatrial.stage.destination import Destination
 from seatrial.stage.source import ModelFiles, read_folder
-from seatrial.stage.staging import copy_model
-from seatrial.stage.survey import survey
+from seatrial.stage.staging import copy_model, survey
 from seatrial_base.units import MIB
 from seatrial_laptop import lifecycle
 from tests.environment import environment
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from seatrial.stage.destination import Manifest
-    from seatrial.stage.survey import Survey
+    from seatrial.stage.staging import Survey
 
 LARGE_BYTES = 33 * MIB  # two parts
 

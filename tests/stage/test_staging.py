@@ -13,7 +13,7 @@ import pytest
 
 from seatrial.stage.destination import MANIFEST, Destination
 from seatrial.stage.source import ModelFiles, SourceFile, StoppedError, read_folder
-from seatrial.stage.survey import survey
+from seatrial.stage.staging import survey
 from seatrial_base.errors import StageError
 from seatrial_base.units import MIB
 from tests.stage.conftest import LARGE_BYTES, patterned

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_load.client.connection import Dial
-    from seatrial_load.client.event_loop import Exchange, WriteRequest
+    from seatrial_load.client.event_loop import WriteRequest
+    from seatrial_load.decode.exchange import Exchange
 
 SIGNER = Signer(Credentials(ACCESS_KEY_ID, SECRET_ACCESS_KEY, SESSION_TOKEN), REGION)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.node import check_node
 from seatrial_base.errors import SeatrialError, SpecError
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from seatrial_load.aws.container_metrics import (
     KV_CACHE,
     VARIANT_LABEL,
     WAITING,
+    selector,
 )
-from seatrial_load.aws.promql import selector
 from seatrial_load.knee.causes import KV_FULL_SHARE
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from seatrial_base.candidates import CANDIDATE
-from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
+from seatrial_base.tags import CANDIDATE, ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
 from seatrial_cdk.endpoint.endpoint_interface import BEARER_ACTION
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.policy import allow_unnamed

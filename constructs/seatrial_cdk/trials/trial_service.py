@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 _SHARED_MODULES = (
     "__init__.py",
     "bounds.py",
-    "candidates.py",
     "catalog/__init__.py",
     "catalog/data/rules.json",
     "catalog/data/symptoms.json",
@@ -63,13 +62,11 @@ _SHARED_MODULES = (
     "errors.py",
     "field_facts.py",
     "findings.py",
-    "markdown.py",
     "nesting.py",
-    "printable.py",
     "repeat.py",
-    "rules.py",
     "secrets.py",
     "tags.py",
+    "text.py",
     "units.py",
 )
 RESULTS_ACKNOWLEDGED = {

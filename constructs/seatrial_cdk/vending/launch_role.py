@@ -16,8 +16,7 @@ from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from seatrial_base.catalog.handler_conditions import handler_actions
-from seatrial_base.catalog.resource_types import HANDLERS
+from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork

@@ -7,48 +7,48 @@ from __future__ import annotations
 
 from math import isfinite
 
+# Of a prompt or an answer: the longest context that any model announces (Llama 4 Scout, model card of 2025-04).
 MOST_TOKENS = 10_000_000
-"""Of a prompt or an answer: the longest context that any model announces (Llama 4 Scout, model card of 2025-04)."""
+# Sequences, requests, connections at once: as many as one address has ports.
 MOST_IN_FLIGHT = 65_536
-"""Sequences, requests, connections at once: as many as one address has ports."""
+# Of a level; of requests per second likewise.
 MOST_REQUESTS = 1_000_000
-"""Of a level; of requests per second likewise."""
+# Of random arrivals: beyond it they are a constant rate.
 MOST_SMOOTHNESS = 1_000
-"""Of random arrivals: beyond it they are a constant rate."""
+# Of a conversation.
 MOST_TURNS = 1_000
-"""Of a conversation."""
+# That a user thinks between two turns: a trial is shorter.
 LONGEST_DELAY_S = 3_600
-"""That a user thinks between two turns: a trial is shorter."""
 MOST_WORKERS = 1_024
 MOST_SECONDS = 86_400
 LONGEST_LATENCY_MS = 86_400_000
 MOST_TOK_S = 1_000_000_000
 MOST_USD = 1_000_000_000
+# Of drafting a token, as a share of a decode step, where the draft's shape is not known.
 DEFAULT_DRAFT_COST = 0.05
-"""Of drafting a token, as a share of a decode step, where the draft's shape is not known."""
 
+# How long CloudFormation waits for a custom resource, at most.
 LONGEST_ANSWER_S = 3_600
-"""How long CloudFormation waits for a custom resource, at most."""
+# Five minutes after that, nothing of what a request ordered is in use.
 LONGEST_ORDER_S = LONGEST_ANSWER_S + 300
-"""Five minutes after that, nothing of what a request ordered is in use."""
+# How long SageMaker updates an endpoint or a component, at most (API reference, MaximumExecutionTimeoutInSeconds).
 LONGEST_UPDATE_S = 28_800
-"""How long SageMaker updates an endpoint or a component, at most (API reference, MaximumExecutionTimeoutInSeconds)."""
+# How long a stack may take by its own limits: candidate, endpoint, component and trial, one after the other.
 LONGEST_DEPLOYMENT_S = LONGEST_ANSWER_S + 2 * LONGEST_UPDATE_S + LONGEST_ANSWER_S
-"""How long a stack may take by its own limits: candidate, endpoint, component and trial, one after the other."""
+# Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer.
 LONGEST_TRIAL_S = 3_300
-"""Of that for the start of a candidate and its trial: five minutes are for the end of the trial and the answer."""
+# How long a new instance of an endpoint may take to start: an assumption, slow on purpose.
 INSTANCE_START_S = 600
-"""How long a new instance of an endpoint may take to start: an assumption, slow on purpose."""
+# How long it may take to pull an image of 10 GB then, which no timeout of SageMaker's counts: likewise.
 IMAGE_PULL_S = 300
-"""How long it may take to pull an image of 10 GB then, which no timeout of SageMaker's counts: likewise."""
+# How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died.
 TRIAL_MARGIN_S = 600
-"""How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died."""
+# How long a function runs at most (AWS Lambda). A deletion waits in one, for a candidate to go or users to leave.
 LONGEST_FUNCTION_S = 900
-"""How long a function runs at most (AWS Lambda). A deletion waits in one, for a candidate to go or users to leave."""
+# A request of CloudFormation without an answer by then has no function any more: the sweep takes it again.
 LOST_AFTER_S = LONGEST_FUNCTION_S + 60
-"""A request of CloudFormation without an answer by then has no function any more: the sweep takes it again."""
+# Between two sweeps.
 SWEEP_S = 300
-"""Between two sweeps."""
 
 
 def trial_timeout_s(budget_s: int) -> int:

@@ -1,8 +1,12 @@
-"""A user's files: read within a limit, written whole or not at all."""
+"""A user's files: read within a limit, written whole or not at all, locked for as long as a process lives.
+
+A free lock proves that the process that held it is gone.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import shutil
@@ -17,10 +21,13 @@ from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import TextIO
+    from contextlib import AbstractContextManager
+    from io import FileIO
+    from typing import IO, TextIO
 
+
+# Specs, locks and results have some KiB; a result of 100 levels has less than one MiB.
 MOST_BYTES: Final = 16 * MIB
-"""Specs, locks and results have some KiB; a result of 100 levels has less than one MiB."""
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -28,8 +35,8 @@ _KINDS = (
     (stat.S_ISSOCK, "a socket"),
 )
 _NOTHING_THERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+# Of a new file, before the umask.
 _PLAIN_MODE: Final = 0o666
-"""Of a new file, before the umask."""
 
 
 def read_file_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -221,3 +228,67 @@ def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
         if folder.exists():
             folder.rmdir()
         shutil.move(whole, folder)
+
+
+def hold_file_lock(path: Path) -> AbstractContextManager[FileIO] | None:
+    """Take the exclusive lock of a file, which is made when there is none.
+
+    Returns:
+        A context that yields the open, unbuffered file and holds the lock while it lasts; None when another process
+        holds it.
+
+    Raises:
+        OSError: The file can't be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+b", buffering=0)  # a write that fails is not tried again when the file is closed
+    if not try_lock(file):
+        file.close()
+        return None
+    return _held(file)
+
+
+# A file system that locks no folders, as some that lie on another machine.
+_NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.ENOTSUP)
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Keep others from changing a file of this folder while it is read, changed and replaced; wait for them.
+
+    The folder itself is locked, so that nothing is left beside the file; where its file system locks no folders,
+    nobody waits. Not to be entered twice for one folder.
+
+    Raises:
+        OSError: There is no such folder, or it can't be read.
+    """
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        except OSError as refused:
+            if refused.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(folder)
+
+
+def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
+    """Take the lock of an open file until it is closed; return whether no other process holds it.
+
+    Args:
+        file: The file.
+        shared: Take it beside others who share it, which tells whether somebody holds it alone.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _held(file: FileIO) -> Iterator[FileIO]:
+    with file:
+        yield file

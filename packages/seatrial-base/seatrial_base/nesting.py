@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Lists and objects within each other. Ours have about ten, and functions that follow them call themselves.
 MOST_DEPTH: Final = 100
-"""Lists and objects within each other. Ours have about ten, and functions that follow them call themselves."""
 _TOO_DEEP: Final = f"nested more than {MOST_DEPTH} deep"
 
 

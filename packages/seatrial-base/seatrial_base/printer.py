@@ -11,32 +11,29 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_base import __version__
-from seatrial_base.findings import Place, severity_rank
-from seatrial_base.markdown import code, escaped
-from seatrial_base.printable import printable
-from seatrial_base.rules import RULES, SEVERITIES
+from seatrial_base.findings import RULES, SEVERITIES, Place, severity_rank
 from seatrial_base.secrets import redacted
+from seatrial_base.text import code, escaped, printable
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_base.findings import Finding, Format
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Format, Severity
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
+# Of the JSON document; 1 were the documents of each command.
 SCHEMA: Final = "2"
-"""Of the JSON document; 1 were the documents of each command."""
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+# Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length.
 LONGEST_SHOWN: Final = 4_096
-"""Characters of a message, or of another part of a finding, that are printed: what it quotes may be of any length."""
 _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
 
 
+# Findings of one rule in one file that are told one by one.
 MOST_LISTED: Final = 100
-"""Findings of one rule in one file that are told one by one."""
 
 
 def listed(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -219,24 +216,20 @@ def _sarif_result(finding: Finding, used: Sequence[str]) -> Json:
     parts = (finding.place.resource, finding.field, finding.message)
     hint = f" Hint: {finding.hint}." if finding.hint else ""
     rule: dict[str, Json] = {"ruleId": finding.rule, "ruleIndex": used.index(finding.rule)} if finding.rule else {}
-    location = _sarif_location(finding.place)
+    from urllib.parse import quote  # noqa: PLC0415 (only SARIF needs it)
+
+    physical: dict[str, Json] = {"artifactLocation": {"uri": quote(finding.place.file)}} if finding.place.file else {}
+    if physical and finding.place.line:
+        physical["region"] = {"startLine": finding.place.line}
+    name = finding.place.construct_path or finding.place.resource
+    logical: dict[str, Json] = {"logicalLocations": [{"fullyQualifiedName": name}]} if name else {}
+    location = {**({"physicalLocation": physical} if physical else {}), **logical}
     return {
         **rule,
         "level": finding.severity,
         "message": {"text": f"{': '.join(part for part in parts if part)}.{hint}"},
         "locations": [location] if location else [],
     }
-
-
-def _sarif_location(place: Place) -> dict[str, Json]:
-    from urllib.parse import quote  # noqa: PLC0415 (only SARIF needs it)
-
-    physical: dict[str, Json] = {"artifactLocation": {"uri": quote(place.file)}} if place.file else {}
-    if physical and place.line:
-        physical["region"] = {"startLine": place.line}
-    name = place.construct_path or place.resource
-    logical: dict[str, Json] = {"logicalLocations": [{"fullyQualifiedName": name}]} if name else {}
-    return {**({"physicalLocation": physical} if physical else {}), **logical}
 
 
 def _as_github(judgement: Judgement) -> str:

@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+# Characters of a credential that a message may show: its kind, nothing of its value.
 SHOWN = 3
-"""Characters of a credential that a message may show: its kind, nothing of its value."""
 MASK = "…"
+# The kind of a credential that only the name beside it tells.
 BY_NAME = "a secret value"
-"""The kind of a credential that only the name beside it tells."""
+# Of a credential with fewer characters nothing is shown: three of a short password say too much.
 LEAST_SHOWN = 20
-"""Of a credential with fewer characters nothing is shown: three of a short password say too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +257,10 @@ def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """
     if not text:
         return ()
-    found = sorted(
+    spans = sorted(
         chain(_by_form(text), _by_encoded_form(text), _by_place(text), _by_name(text), _as_value(text, name))
     )
-    return tuple(_joined(found))
+    return tuple(_joined(spans))
 
 
 def holds_credential(text: str, *, name: str = "") -> bool:
@@ -297,9 +297,9 @@ def _shown(credential: str) -> str:
     return kind if len(credential) >= LEAST_SHOWN and re.fullmatch(r"[\w./+=-]*", kind) else ""
 
 
-def _joined(found: Iterable[Credential]) -> Iterator[Credential]:
+def _joined(credentials: Iterable[Credential]) -> Iterator[Credential]:
     last: Credential | None = None
-    for one in found:
+    for one in credentials:
         if last is None or one.start >= last.end:
             if last:
                 yield last
@@ -322,7 +322,7 @@ def _by_form(text: str) -> Iterator[Credential]:
         return
     for form, pattern in _PATTERNS:
         if any(map(text.__contains__, form.needles)):
-            spans = [found.span() for found in _matches(text, form, pattern) if not _is_filled(found[0], form)]
+            spans = [match.span() for match in _matches(text, form, pattern) if not _is_filled(match[0], form)]
             yield from (Credential(*span, form.kind) for span in spans)
             if form.kind == _KEY_ID:
                 yield from _beside_key_ids(text, spans)
@@ -339,15 +339,15 @@ def _beginning(text: str, needles: Iterable[str], pattern: re.Pattern[str]) -> I
     for needle in needles:
         at = text.find(needle)
         while at >= 0:
-            found = pattern.match(text, at)
-            if found:
-                yield found
-            at = text.find(needle, found.end() if found else at + 1)
+            match = pattern.match(text, at)
+            if match:
+                yield match
+            at = text.find(needle, match.end() if match else at + 1)
 
 
-def _is_filled(found: str, form: Form) -> bool:
-    prefix = next(filter(found.startswith, form.needles), "")
-    return _FILLED.fullmatch(found.removeprefix(prefix)) is not None
+def _is_filled(credential: str, form: Form) -> bool:
+    prefix = next(filter(credential.startswith, form.needles), "")
+    return _FILLED.fullmatch(credential.removeprefix(prefix)) is not None
 
 
 # Base64 of a credential, as `kubectl get secret` and `docker login` write it: what the needle becomes at its beginning.
@@ -362,11 +362,11 @@ _ENCODED = re.compile(rf"(?<![A-Za-z0-9+/=])(?:{'|'.join(_ENCODED_NEEDLES)})[A-Z
 
 
 def _by_encoded_form(text: str) -> Iterator[Credential]:
-    for found in _beginning(text, _ENCODED_NEEDLES, _ENCODED):
-        bare = found[0].rstrip("=")
+    for match in _beginning(text, _ENCODED_NEEDLES, _ENCODED):
+        bare = match[0].rstrip("=")
         whole = bare[:-1] if len(bare) % 4 == 1 else bare
         for inner in _by_form(b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")):
-            yield Credential(*found.span(), f"{inner.kind} in Base64")
+            yield Credential(*match.span(), f"{inner.kind} in Base64")
             break
 
 
@@ -382,8 +382,8 @@ _SECRET_ACCESS_KEY = re.compile(
 def _beside_key_ids(text: str, key_ids: Iterable[tuple[int, int]]) -> Iterator[Credential]:
     """Yield secret access keys near access key ids."""
     for start, end in _near(key_ids):
-        for found in _SECRET_ACCESS_KEY.finditer(text, start, end):
-            yield Credential(*found.span(), "an AWS secret access key")
+        for match in _SECRET_ACCESS_KEY.finditer(text, start, end):
+            yield Credential(*match.span(), "an AWS secret access key")
 
 
 def _near(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -435,9 +435,9 @@ def _by_place(text: str) -> Iterator[Credential]:
 def _where(
     pattern: re.Pattern[str], text: str, kind: str, is_credential: Callable[[str], bool]
 ) -> Iterator[Credential]:
-    for found in pattern.finditer(text):
-        if is_credential(found["secret"]):
-            yield Credential(*found.span("secret"), kind)
+    for match in pattern.finditer(text):
+        if is_credential(match["secret"]):
+            yield Credential(*match.span("secret"), kind)
 
 
 def _proves(value: str) -> bool:
@@ -456,16 +456,16 @@ def _is_basic(value: str) -> bool:
 
 # What a value is.
 
+# Characters of a value that are judged; all of it is hidden. Every pattern below reads each of them a few times.
 _JUDGED = 4096
-"""Characters of a value that are judged; all of it is hidden. Every pattern below reads each of them a few times."""
 _MOST_DIGITS = 5  # a number up to this length is a count or a switch, no password
 _LEAST_VALUE = 4
+# A variable, a template's hole, a tag of YAML, an ARN, a path, a name of Secrets Manager, the ID of a rule.
 _REFERENCE = r"""\$\w+|\$\(.*|%\w+%|<[^<>]*>|\[[^\[\]]*\]|\(.*|!\w+\b.*|arn:.*
     |(?:env|file|secret|secretsmanager|ssm|vault|op|keyring|ref\+\w+):.*
     |(?:os|process|self|args|config|settings)\.\w.*|SEA\d{3}:?
     |(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.-]{1,24}[/\\])*[\w.-]{1,24}[/\\]?
     |[A-Za-z]++(?:[-_.][A-Za-z]++)*+(?:/[A-Za-z]++(?:[-_.][A-Za-z]++)*+)++"""
-"""A variable, a template's hole, a tag of YAML, an ARN, a path, a name of Secrets Manager, the ID of a rule."""
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{[\w.!:\[\]]*\}|%s|%\(\w+\)|…|\[hidden\]|\(hidden\)")
 _PLACEHOLDER = r"""[x*.•\#0_-]+|(?=.*[x*.-]\Z)[a-z_]{0,10}[_-]?(?:proj-|live_)?(?:x{3}|\*{3}|\.{3})[x*.-]*
     |(?:your|insert|enter|put|paste|replace|change|fill)(?:[-_ ].*|(?:me|this|it|in|your).*)?
@@ -568,12 +568,12 @@ def _as_value(text: str, name: str) -> Iterator[Credential]:
 
 
 _QUOTE = r"\\{0,63}[\"']|&quot;|&\#0?3[49];|&\#x2[27];"
+# For a text in lower case: a search without regard to case takes five times as long.
 _NAMED = re.compile(
     rf"""(?P<noun>passw(?:or)?d|passphrase|pwd|key|signature|token|secret|credentials?|auth|pat|value|plain)\d*
     (?P<close>{_QUOTE})?[ \t]*(?:=>|:=|[:=])(?!=)(?P<gap>[ \t]*)(?:[bru]?(?P<open>{_QUOTE}))?""",
     re.VERBOSE,
 )
-"""For a text in lower case: a search without regard to case takes five times as long."""
 # An option and its value, in a command line or in a JSON list.
 _FLAG = re.compile(
     rf"(?<![\w-])--?(?P<noun>[A-Za-z][\w-]{{1,60}})(?P<close>{_QUOTE})?(?P<gap>[ \t]*,\s*|[ \t]+)(?P<open>{_QUOTE})?",
@@ -584,10 +584,10 @@ _CAPITALS = re.compile(r"[A-Z]+")
 _OF_NAMES = f"{ascii_letters}{digits}_.-"
 _LONGEST_NAME = 64
 _UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
+# Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value.
 _MOST_NAMES = 8
-"""Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value."""
+# Values behind names that are told one by one; what follows the last one is told as a whole.
 _MOST_ASSIGNED = 4_096
-"""Values behind names that are told one by one; what follows the last one is told as a whole."""
 _TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
 _LINE_HEAD = re.compile(r"[ \t+-]*+(?:(?:export|ENV|ARG|set|env)[ \t]++)?(?:option\.)?", re.IGNORECASE)
 _LONGEST_HEAD = 80  # characters before a name that tell whether it begins its line
@@ -618,27 +618,27 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
     judged_to = value_end = nested = 0
-    for found in _NAMED.finditer(_lower(text)):
-        start = found.end()
-        if start < judged_to or (text[start : start + 1].isspace() and not found["open"]):
+    for match in _NAMED.finditer(_lower(text)):
+        start = match.end()
+        if start < judged_to or (text[start : start + 1].isspace() and not match["open"]):
             continue
-        name = _name_before(text, found)
+        name = _name_before(text, match)
         says = _says_secret(name)
         if says == "no":
             continue
         nested = nested + 1 if start < value_end else 0
-        if nested == 0 and not found["open"]:
+        if nested == 0 and not match["open"]:
             value_end = _run_end(text, start)
         if nested >= _MOST_NAMES:
             judged_to = min(value_end, start + _JUDGED)
             yield (start, judged_to) if _is_text(text[start:judged_to]) else None
-        elif span := _behind(text, found, says, name, found.end("noun") - len(name)):
+        elif span := _behind(text, match, says, name, match.end("noun") - len(name)):
             judged_to = span[1]
             yield span
 
 
-def _name_before(text: str, found: re.Match[str]) -> str:
-    near = text[max(0, found.start() - _LONGEST_NAME) : found.end("noun")]
+def _name_before(text: str, match: re.Match[str]) -> str:
+    near = text[max(0, match.start() - _LONGEST_NAME) : match.end("noun")]
     return near[len(near.rstrip(_OF_NAMES)) :]
 
 
@@ -650,22 +650,22 @@ def _run_end(text: str, start: int) -> int:
 def _lower(text: str) -> str:
     """Return a text in lower case, with every character in its place: a few have two in lower case."""
     lower = text.lower()
-    return lower if len(lower) == len(text) else _CAPITALS.sub(lambda found: found[0].lower(), text)
+    return lower if len(lower) == len(text) else _CAPITALS.sub(lambda match: match[0].lower(), text)
 
 
-def _behind(text: str, found: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
+def _behind(text: str, match: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
     if says == "no":
         return None
-    return _quoted(text, found, says, name) if found["open"] else _unquoted(text, found, says, name, name_at)
+    return _quoted(text, match, says, name) if match["open"] else _unquoted(text, match, says, name, name_at)
 
 
-def _quoted(text: str, found: re.Match[str], says: Says, name: str) -> tuple[int, int] | None:
+def _quoted(text: str, match: re.Match[str], says: Says, name: str) -> tuple[int, int] | None:
     """Return the span of a value in quotes; words alone count beside the quoted name of a password only."""
-    start, end = found.end(), _closing(text, found.end(), found["open"])
+    start, end = match.end(), _closing(text, match.end(), match["open"])
     value = text[start : min(end, start + _JUDGED)]
     if says == "perhaps" or any(map(str.isspace, value)):
         return (start, end) if _is_random(value) else None
-    words_count = found["close"] and "pass" in name.lower() and not _SECRET_WORD.search(value)
+    words_count = match["close"] and "pass" in name.lower() and not _SECRET_WORD.search(value)
     return (start, end) if _is_value(value) and (words_count or not _WORDS.fullmatch(value)) else None
 
 
@@ -678,26 +678,26 @@ def _closing(text: str, start: int, quote: str) -> int:
         end = text.find(quote, start)
         return end if end >= 0 else start
     level = len(quote) - 1
-    for found in _CLOSING[quote[-1]].finditer(text, start):
-        if found[1] is None:
+    for match in _CLOSING[quote[-1]].finditer(text, start):
+        if match[1] is None:
             return start
-        if len(found[1]) % (2 * (level + 1)) == level:
-            return found.end() - len(quote)
+        if len(match[1]) % (2 * (level + 1)) == level:
+            return match.end() - len(quote)
     return start
 
 
-def _unquoted(text: str, found: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
+def _unquoted(text: str, match: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
     """Return the span of a value without quotes, which may well be code: `password=password`, `token: str`."""
-    if found["close"]:  # JSON: a number, true, null
+    if match["close"]:  # JSON: a number, true, null
         return None
     starts_line = _starts_line(text, name_at)
-    whole = (starts_line and _TO_LINE_END.match(text, found.end())) or _UNQUOTED.match(text, found.end())
+    whole = (starts_line and _TO_LINE_END.match(text, match.end())) or _UNQUOTED.match(text, match.end())
     if whole is None or text[whole.end() : whole.end() + 1] in ("(", "[", "{"):
         return None
     value = whole[0].rstrip(",;")
     if says == "perhaps":
         counts = _is_random(value)
-    elif starts_line and name.isupper() and not found["gap"]:
+    elif starts_line and name.isupper() and not match["gap"]:
         counts = _is_value(value) and not _SECRET_WORD.fullmatch(value)  # a line of an environment file
     else:
         counts = _is_text(value)

@@ -12,8 +12,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seatrial_base.markdown import code, escaped
-from seatrial_base.printable import printable
+from seatrial_base.text import code, escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ DASH = "–"
 Tone: TypeAlias = Literal["plain", "good", "bad", "unknown", "code", "strong"]
 Kind: TypeAlias = Literal["number", "text", "prose", "name"]
 Scalar: TypeAlias = str | float | bool | None
+# With these a cell begins that a spreadsheet takes for a formula (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""With these a cell begins that a spreadsheet takes for a formula (OWASP, CSV injection)."""
 
 
 @dataclass(frozen=True, slots=True)

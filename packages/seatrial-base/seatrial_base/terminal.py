@@ -1,4 +1,4 @@
-"""The border to the terminal: whatever a command writes, only what can be shown gets through.
+"""The border to the terminal: only what can be shown gets through, and errors become messages and exit codes.
 
 Texts of files, servers, AWS and specs may hold escape sequences. No view has to think of it: `guard_output` puts
 itself before standard output and error, and `console` makes rich's consoles so that only their own styles remain.
@@ -16,15 +16,18 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 from seatrial_base.errors import SeatrialError
-from seatrial_base.printable import printable
+from seatrial_base.findings import Finding, Place
+from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console, RenderableType
 
@@ -155,8 +158,8 @@ def show_json_text(text: str) -> None:
     encoding = sys.stdout.encoding or "ascii"
     unicode = encoding.lower().startswith("utf")
 
-    def shown(found: re.Match[str]) -> str:
-        character = found[0]
+    def shown(match: re.Match[str]) -> str:
+        character = match[0]
         if unicode and character.isprintable():
             return character
         return json.dumps(character)[1:-1] if character != "\x7f" else r"\u007f"
@@ -178,8 +181,8 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+# So long may an interrupted command clean up by itself.
 PATIENCE_S = 2.0
-"""So long may an interrupted command clean up by itself."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _scratch: set[Path] = set()
 
@@ -192,9 +195,9 @@ def end_when_interrupted() -> None:
     """
     for number in _SIGNALS:  # a job in the background is started with Ctrl-C ignored
         signal.signal(number, signal.default_int_handler)
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    heard, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(heard,), daemon=True).start()
 
 
@@ -227,3 +230,93 @@ def _end() -> None:
     sys.stderr.write("interrupted\n")
     sys.stderr.flush()
     os._exit(INTERRUPTED)
+
+
+FAILED = 1
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTERM, signal.SIGHUP)}
+UNREAD = 141  # 128 + SIGPIPE, likewise
+# With any text in it, an unexpected error is printed with its traceback.
+TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
+
+
+def run_command_line(run: Callable[[], int]) -> NoReturn:
+    """Run a command line and exit with its code; whatever goes wrong is a message without a traceback."""
+    guard_output()
+    code = run_and_report(run)
+    written = run_and_report(_flush_output)
+    if written:  # what is left unwritten would fail once more when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code or written)
+
+
+def _flush_output() -> int:
+    sys.stdout.flush()
+    return 0
+
+
+def run_and_report(run: Callable[[], int]) -> int:
+    """Run, write what went wrong, and return the exit code."""
+    try:
+        code = run()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except SeatrialError as error:
+        _write(redacted(str(error)))
+        code = error.exit_code
+    except Exception as error:  # noqa: BLE001 (the border: what nobody expected becomes a message that can be reported)
+        code = _unexpected(error)
+    if code == INTERRUPTED:  # also what typer makes of a KeyboardInterrupt, without a word
+        _write("interrupted")
+    elif code in SIGNALLED:
+        _write(SIGNALLED[code])
+    return code
+
+
+def _unexpected(error: Exception) -> int:
+    """Tell an error that no command made a message of: one of the system, or one of ours."""
+    if isinstance(error, OutputClosedError):
+        return UNREAD
+    if os.environ.get(TRACEBACK_VARIABLE):
+        _write(redacted("".join(traceback.format_exception(error))))
+    problem = _of_the_system(error) or _internal(error)
+    _write(redacted(str(problem)))
+    return INTERNAL if problem.rule == "SEA517" else FAILED
+
+
+def _of_the_system(error: Exception) -> Finding | None:
+    """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
+    hint = f"set {TRACEBACK_VARIABLE}=1 for a traceback"
+    match error:
+        case OSError(filename=file, strerror=str(reason)):
+            where = os.fsdecode(file) if isinstance(file, str | bytes) else ""
+            return Finding("SEA101", Place.at(where), reason, _without_folder() or hint)
+        case UnicodeEncodeError(object=text, start=at):
+            message = f"a text holds U+{ord(text[at]):04X}, which can't be written as {error.encoding}"
+            return Finding("SEA101", Place(), message, "a file's name or an argument is not UTF-8")
+        case MemoryError():
+            return Finding("SEA101", Place(), "out of memory", hint)
+    return None
+
+
+def _without_folder() -> str:
+    try:
+        os.getcwd()  # noqa: PTH109 (Path.cwd() says the same)
+    except OSError:
+        return "the working folder no longer exists: change to another"
+    return ""
+
+
+def _internal(error: Exception) -> Finding:
+    what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    hint = f"report this bug with the output of {TRACEBACK_VARIABLE}=1"
+    return Finding("SEA517", Place(), f"an internal error: {what}", hint)
+
+
+def _write(text: str) -> None:
+    """Write a message, unless nobody can read it."""
+    try:
+        sys.stderr.write(f"{text.rstrip()}\n")
+        sys.stderr.flush()
+    except (OutputClosedError, SeatrialError):
+        return

@@ -141,6 +141,7 @@ def function_environment(process: RunningProcess, *, scratch: Path, verbose: boo
     """
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
     inherited = server_environment(process.port, account=process.account, verbose=verbose)
+    # Functions get nothing of the user's: the variables of the engines lead to the user's cache.
     for name in ENGINE_VARIABLES:
         inherited.pop(name, None)
     return {**inherited, **ours, "HOME": str(scratch / "home"), "TMPDIR": str(scratch)}
@@ -160,6 +161,7 @@ def package_root() -> str:
 
 def search_path() -> str:
     """Return PATH with the folder of this Python first: the Node that comes with it is the right one."""
+    # This Python brings a Node of its own, which goes before any other.
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 

@@ -90,18 +90,24 @@ def start_embedded_aws(
         LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken;
             SEA480, one of another account runs with this folder; SEA607, one runs whose state can't be read.
     """
-    found = _found_or_started(state_dir, port, account or ACCOUNT, verbose=verbose)
-    if account not in (None, found.account):
-        message = f"the embedded AWS of this folder is account {found.account}, not {account}"
+    local = _running_or_started(state_dir, port, account or ACCOUNT, verbose=verbose)
+    if account not in (None, local.account):
+        message = f"the embedded AWS of this folder is account {local.account}, not {account}"
         hint = "stop it first (seatrial local down), or give another folder with --state"
         raise LocalError.of("SEA480", message, where=str(state_dir), hint=hint)
-    return found
+    return local
 
 
-def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbose: bool) -> LocalAws:
+def _running_or_started(state_dir: Path, port: int | None, account: str, *, verbose: bool) -> LocalAws:
     if lock_holder(state_dir) is not None:
         return _await_answer(state_dir, None)
-    _check_dependencies()
+    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise LocalError.of(
+            "SEA603",
+            f"missing packages: {', '.join(missing)}",
+            hint="pip install 'seatrial[local]'",
+        )
     try:
         return _start(state_dir, _port(port), account, verbose=verbose)
     except LocalError:
@@ -113,9 +119,15 @@ def _found_or_started(state_dir: Path, port: int | None, account: str, *, verbos
 
 
 def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalAws:
-    state_dir = state_dir.absolute()  # the server works in this folder
+    # The server works in this folder.
+    state_dir = state_dir.absolute()
     log = aws_log(state_dir)
-    _make_folders(state_dir, log.parent)
+    try:
+        make_private(state_dir)
+        make_private(log.parent)
+    except OSError as error:
+        message = f"the state folder can't be created: {error.strerror}"
+        raise LocalError.of("SEA601", message, where=log.parent.as_posix(), hint="give another with --state") from error
     where = ["--port", str(port), "--account", account, "--state-dir", str(state_dir)]
     command = [sys.executable, "-m", "seatrial_laptop.aws", *where]
     ours = {"PYTHONPATH": package_root(), "TMPDIR": str(server_scratch_folder(state_dir))}
@@ -131,10 +143,12 @@ def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalA
         )
     try:
         return _await_answer(state_dir, process)
-    except BaseException:  # Ctrl-C too: until its state is written, `stop_embedded_aws` can't find it
+    except BaseException:
+        # Ctrl-C too: until its state is written, `stop_embedded_aws` can't find it.
         process.kill()
         process.wait()
-        if left := hold_lock(state_dir):  # which removes what it left
+        # To hold the lock removes what the dead process left.
+        if left := hold_lock(state_dir):
             with left:
                 raise
         raise
@@ -149,8 +163,11 @@ def stop_embedded_aws(state_dir: Path) -> bool:
     pid = lock_holder(state_dir)
     if pid is None:
         return False
+    # SIGTERM lets it stop its engines and clean the folder; one that hangs is killed, and the next start cleans
+    # up.
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):  # it has ended meanwhile
+        # The process has ended meanwhile.
+        with suppress(ProcessLookupError):
             os.kill(pid, signal_number)
         deadline = time.monotonic() + STOP_S
         while time.monotonic() < deadline:
@@ -184,7 +201,8 @@ def read_local_status(state_dir: Path) -> LocalStatus:
     document = status_document(process) if process else None
     if process is not None and document is not None:
         return status_of_document(_local_aws(process), document)
-    if is_held(state_dir):  # asked again: it may have ended since
+    # Asked again: it may have ended since.
+    if is_held(state_dir):
         local = _local_aws(process) if process else None
         return LocalStatus(local, state="not answering" if local else "starting")
     return LocalStatus(local=None, state="killed" if was_killed(state_dir) else "not running")
@@ -221,7 +239,8 @@ def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> L
         if process and document and document["pid"] == process.pid:
             return _local_aws(process)
         if started and started.poll() is not None:
-            if lock_holder(state_dir) is not None:  # another `start_embedded_aws` was faster
+            # Another `start_embedded_aws` was faster.
+            if lock_holder(state_dir) is not None:
                 return _await_answer(state_dir, None)
             break
         time.sleep(POLL_S)
@@ -234,7 +253,8 @@ def _holds(pid: int, state_dir: Path) -> bool:
     try:
         return lock_holder(state_dir) == pid
     except LocalError:
-        return True  # its files are gone, the lock isn't
+        # The process ends: its files are gone, the lock isn't.
+        return True
 
 
 def _local_aws(process: RunningProcess) -> LocalAws:
@@ -253,12 +273,14 @@ def _process_of(local: LocalAws) -> RunningProcess:
     return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key, local.account)
 
 
-def _port(asked: int | None) -> int:
-    if _is_free(asked or USUAL_PORT):
-        return asked or USUAL_PORT
-    if asked:
+def _port(requested: int | None) -> int:
+    if _is_free(requested or USUAL_PORT):
+        return requested or USUAL_PORT
+    if requested:
         raise LocalError.of(
-            "SEA604", f"port {asked} of {HOST} is in use", hint="choose another port, or leave it out for a free one"
+            "SEA604",
+            f"port {requested} of {HOST} is in use",
+            hint="choose another port, or leave it out for a free one",
         )
     return _any_port()
 
@@ -278,25 +300,6 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _check_dependencies() -> None:
-    missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise LocalError.of(
-            "SEA603",
-            f"missing packages: {', '.join(missing)}",
-            hint="pip install 'seatrial[local]'",
-        )
-
-
-def _make_folders(state_dir: Path, logs: Path) -> None:
-    try:
-        make_private(state_dir)
-        make_private(logs)
-    except OSError as error:
-        message = f"the state folder can't be created: {error.strerror}"
-        raise LocalError.of("SEA601", message, where=logs.as_posix(), hint="give another with --state") from error
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -72,6 +72,7 @@ def foreign_request_reason(headers: Mapping[str, str], port: int) -> str | None:
 
     A web page can send requests here, but it can neither leave out its `Origin` nor choose the `Host`.
     """
+    # A page can send requests here, but it can neither leave out its Origin nor choose the Host.
     if "origin" in headers:
         return "Requests of web pages (with an Origin header) are refused."
     if headers.get("host") not in [f"{name}:{port}" for name in NAMES]:

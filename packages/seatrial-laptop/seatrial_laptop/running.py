@@ -121,7 +121,8 @@ def status_document(process: RunningProcess) -> StatusDocument | None:
         return None
     try:
         document: StatusDocument = json.loads(body)
-    except (ValueError, RecursionError):  # something else listens on the port of one that was killed
+    except (ValueError, RecursionError):
+        # Something else listens on the port of one that was killed.
         return None
     return document if isinstance(document, dict) and StatusDocument.__required_keys__ <= document.keys() else None
 

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
-from seatrial_base.file_lock import try_lock
-from seatrial_base.files import follow_links, kind_of
+from seatrial_base.files import follow_links, kind_of, try_lock
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -133,7 +132,8 @@ def lock_holder(state_dir: Path) -> int | None:
     if not is_held(state_dir):
         return None
     pid = _number_in(state_dir / LOCK_FILE)
-    if pid is None:  # an embedded AWS of an earlier version writes it into its state only
+    # An embedded AWS of an earlier version writes it into its state only.
+    if pid is None:
         state = _read_state(state_dir)
         pid = state.pid if state else None
     if pid is None:
@@ -189,7 +189,8 @@ def open_private(path: Path, mode: Literal["ab", "wb", "xb"]) -> IO[bytes]:
     Raises:
         OSError: It can't be opened.
     """
-    return open(path, mode, opener=_private)  # Path.open takes no opener
+    # Path.open takes no opener.
+    return open(path, mode, opener=_private)
 
 
 def server_scratch_folder(state_dir: Path) -> Path:
@@ -235,7 +236,8 @@ def _read_state(state_dir: Path) -> RunningProcess | None:
         document = json.loads((state_dir / STATE_FILE).read_bytes())
         pid, port = int(document["pid"]), int(document["port"])
         key_id, secret = document.get("access_key_id", ""), document.get("secret_access_key", "")
-        account = document.get("account", ACCOUNT)  # an embedded AWS of an earlier version writes none
+        # An embedded AWS of an earlier version writes none.
+        account = document.get("account", ACCOUNT)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return RunningProcess(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
@@ -258,7 +260,8 @@ def _unreadable(state_dir: Path) -> LocalError:
 def _end_processes_in(folder: Path) -> None:
     """Kill our processes that work in a folder and name it in their command line: engines and Lambda functions."""
     names = [os.fsencode(path) + b"/" for path in (folder.absolute(), follow_links(folder))]
-    for process in Path("/proc").glob("[0-9]*"):  # none on a system without /proc
+    # None on a system without /proc.
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
             if works_in.is_relative_to(follow_links(folder)) and any(name in command for name in names):

@@ -75,9 +75,16 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
     Raises:
         RenderError: SEA387 for a handler of the user's, an engine of the Java side, embeddings and compiled engines.
     """
-    options = {one.name: one.value for one in read_options(origin.engine, source.entries)}
+    options = {option.name: option.value for option in read_options(origin.engine, source.entries)}
     if origin.engine == "lmi":
-        _check_handler(source, {one: options[one] for one in ("engine", "entryPoint") if one in options})
+        written: Mapping[str, str] = {one: options[one] for one in ("engine", "entryPoint") if one in options}
+        handler = handler_of(written, has_model_py="model_py" in source.facts)
+        if handler == "user":
+            called = written.get("entryPoint") or "model.py"
+            raise _refused(f"the handler {called} reads the options, no other container runs it", "convert it by hand")
+        if handler == "java":
+            running = f"engine={written.get('engine', '')} runs in the model server, without one of these engines"
+            raise _refused(running, "for embeddings, use the container of Text Embeddings Inference (TEI)")
     task = options.get("task", options.get("HF_TASK", ""))
     if task in _EMBEDDINGS and table.dialect.engine in ("tgi", "sglang"):
         raise _refused(f"{table.called} does not serve {task}", "use the container of Text Embeddings Inference (TEI)")
@@ -90,16 +97,6 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
 def _is_compiled(model: str) -> bool:
     """Say whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
     return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
-
-
-def _check_handler(source: ConfigSource, written: Mapping[str, str]) -> None:
-    handler = handler_of(written, has_model_py="model_py" in source.facts)
-    if handler == "user":
-        called = written.get("entryPoint") or "model.py"
-        raise _refused(f"the handler {called} reads the options, no other container runs it", "convert it by hand")
-    if handler == "java":
-        message = f"engine={written.get('engine', '')} runs in the model server, without one of these engines"
-        raise _refused(message, "for embeddings, use the container of Text Embeddings Inference (TEI)")
 
 
 def chooses_dialect(key: str) -> bool:
@@ -177,8 +174,8 @@ def _on_neuron(dialect: str, config: ServingConfig) -> bool:
 
 
 def _written(parsed: Parsed, field: str) -> tuple[str, int]:
-    found = next((one for one in parsed.entries if one.field == field), None)
-    return (found.key, found.line) if found else (field, 0)
+    entry = next((one for one in parsed.entries if one.field == field), None)
+    return (entry.key, entry.line) if entry else (field, 0)
 
 
 def flag_text(text: str, origin: TargetContainer, table: SpellingTable) -> str | None:
@@ -235,11 +232,13 @@ def _not_passed_on(name: str, origin: TargetContainer, table: SpellingTable) -> 
     return "" if name.startswith(_EVERYWHERE) else None
 
 
-_DROPPABLE = ("SEA304", "SEA308", "SEA309")  # what one field causes; any other problem ends the conversion
+# What one field causes; any other problem ends the conversion.
+_DROPPABLE = ("SEA304", "SEA308", "SEA309")
 # Without these members, what is left would mean another method or kind: the whole goes.
 _WHOLE = {"speculative_decoding.method": "speculative_decoding", "rope_scaling.kind": "rope_scaling"}
 _SOURCE = frozenset(["model_id", "revision"])
-_ROUNDS = 5  # what is left out can make something else wrong; more than two were never seen
+# What is left out can make something else wrong; more than two were never seen.
+_ROUNDS = 5
 _NEVER_COPIED = "secrets are not copied; use Secrets Manager"
 
 
@@ -323,7 +322,7 @@ def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, in
     config, foreign = _portable(read.parsed, meant, read.origin, table)
     config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
     for _ in range(_ROUNDS):
-        wrong = _found_wrong(config, rendered, table, number)
+        wrong = _lint_problems(config, rendered, table, number)
         if not wrong:
             break
         config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
@@ -333,8 +332,8 @@ def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, in
     lines = {key: entry.line for key, entry in read.entries.items()}
     placed = dict.fromkeys(replace(one, line=lines.get(one.key, 0)) for one in lost)
     not_kept = {*missing, *(_field_of(one.key, read.parsed) for one in changed)}
-    said = {*_names(read.parsed.config)}
-    kept = (*(name for name in _names(config) if name in said and name not in not_kept), *read.beside)
+    names = {*_names(read.parsed.config)}
+    kept = (*(name for name in _names(config) if name in names and name not in not_kept), *read.beside)
     rendered = replace(rendered, env={**rendered.env, **read.beside})
     return Converted(
         rendered, read.origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key)))
@@ -342,7 +341,7 @@ def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, in
 
 
 def _field_of(key: str, parsed: Parsed) -> str:
-    return next((one.field for one in parsed.entries if one.key == key and one.field), key)
+    return next((entry.field for entry in parsed.entries if entry.key == key and entry.field), key)
 
 
 def _without_keys(entries: Mapping[str, SourceEntry], gone: set[str]) -> dict[str, SourceEntry]:
@@ -418,7 +417,8 @@ def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> s
     if read_by_origin:
         return f"{written} {read_by_origin.because}"
     engines = {origin.engine, table.dialect.engine}
-    shares_names = len(engines) == 1 or engines <= {"lmi", "vllm"}  # both pass on vLLM's own arguments
+    # Both pass on vLLM's own arguments.
+    shares_names = len(engines) == 1 or engines <= {"lmi", "vllm"}
     other = replace(origin, engine=table.dialect.engine, version=table.version, dialect=table.dialect.name)
     carried = shares_names and carries(other, written)
     return "" if carried else f"{table.called} has no equivalent option"
@@ -456,19 +456,19 @@ def _without(config: ServingConfig, names: Iterable[str]) -> ServingConfig:
     return unflatten(values, extra)[0]
 
 
-def _found_wrong(config: ServingConfig, rendered: Rendered, table: SpellingTable, version: str) -> dict[str, str]:
+def _lint_problems(config: ServingConfig, rendered: Rendered, table: SpellingTable, version: str) -> dict[str, str]:
     """Return the fields that the lint calls wrong in what was written, with its reasons; never the model's source."""
     text, name = "".join(rendered.files.values()), PROPERTIES_FILE
     if not text:
         text, name = write_env(rendered.env), "container.env"
-    found = lint_sources(read_content(text.encode(), name), Given(table.dialect.engine, version)).findings
-    wrong = {one.field: one.message for one in found if one.severity != "note"}
+    findings = lint_sources(read_content(text.encode(), name), Given(table.dialect.engine, version)).findings
+    wrong = {finding.field: finding.message for finding in findings if finding.severity != "note"}
     if not wrong:
         return {}
     written = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).entries
     fields = {one.field: wrong[one.key] for one in written if one.field and one.key in wrong}
-    said = {name for name in _names(config) if name not in _SOURCE}
-    return {_WHOLE.get(name, name): because for name, because in fields.items() if name in said}
+    names = {name for name in _names(config) if name not in _SOURCE}
+    return {_WHOLE.get(name, name): because for name, because in fields.items() if name in names}
 
 
 def _unsaid(config: ServingConfig, rendered: Rendered, table: SpellingTable) -> dict[str, str]:
@@ -486,13 +486,13 @@ def _unsaid(config: ServingConfig, rendered: Rendered, table: SpellingTable) -> 
 def _is_default(name: str, text: str, table: SpellingTable) -> bool:
     if any(text in row.leave for row in table.of_field(name)):
         return True
-    absent = [one for one in table.absences if one.field == name and one.how == "same"]
+    absent = [absence for absence in table.absences if absence.field == name and absence.how == "same"]
     return any(not one.values or text in one.values for one in absent)
 
 
 def _where(missing: Mapping[str, str], parsed: Parsed) -> Iterator[Lost]:
     for name, because in missing.items():
-        entries = [one for one in parsed.entries if one.field and _concerns(one.field, name)]
+        entries = [entry for entry in parsed.entries if entry.field and _concerns(entry.field, name)]
         if entries:
             yield Lost(entries[0].key, entries[0].line, because)
         else:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 """Deeper texts are refused."""
-MAX_VALUES = 200_000  # a template of 1 MiB has fewer
-_STRINGS = json.JSONDecoder(strict=False)  # control characters pass
+# A template of 1 MiB has fewer.
+MAX_VALUES = 200_000
+# Control characters pass.
+_STRINGS = json.JSONDecoder(strict=False)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _LONGEST_NUMBER = 100
@@ -51,8 +53,8 @@ class Node:
 
     def member(self, name: str) -> Node | None:
         """Return an object's member, the last one of this name as JSON readers do."""
-        found = [member.node for member in self.members() if member.name == name]
-        return found[-1] if found else None
+        nodes = [member.node for member in self.members() if member.name == name]
+        return nodes[-1] if nodes else None
 
     def members(self) -> tuple[Member, ...]:
         """Return an object's members; none for anything else."""
@@ -123,14 +125,14 @@ class _JsonReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.values = 0
-        self.starts = [0, *(found.end() for found in re.finditer(r"\n", text))]
+        self.starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
 
     def line(self, at: int) -> int:
         return bisect.bisect_right(self.starts, at)
 
     def blank(self, at: int) -> int:
-        found = _BLANK.match(self.text, at)
-        return found.end() if found else at
+        match = _BLANK.match(self.text, at)
+        return match.end() if match else at
 
     def value(self, at: int, depth: int) -> Node:
         char = self.text[at : at + 1]
@@ -146,11 +148,11 @@ class _JsonReader:
         if char == '"':
             value, end = self.string(at)
             return Node(value, quoted=True, line=self.line(at), span=(at, end))
-        found = _SCALAR.match(self.text, at)
-        if found is None:
+        match = _SCALAR.match(self.text, at)
+        if match is None:
             raise ValueError(f"line {self.line(at)}: a value is missing")
-        scalar = None if found[0] == "null" else found[0]
-        return Node(scalar, quoted=False, line=self.line(at), span=found.span())
+        scalar = None if match[0] == "null" else match[0]
+        return Node(scalar, quoted=False, line=self.line(at), span=match.span())
 
     def string(self, at: int) -> tuple[str, int]:
         try:
@@ -204,7 +206,15 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
             an alias that is not taken.
     """
     try:
-        _check_events(text, takes_aliases=takes_aliases)
+        depth = 0
+        for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise ValueError(f"nested deeper than {MAX_DEPTH}")
+            if isinstance(event, yaml.AliasEvent) and not takes_aliases:
+                raise ValueError("CloudFormation takes no YAML aliases")
+            if count > 2 * MAX_VALUES:
+                raise ValueError(f"more than {MAX_VALUES:,} values")
         documents = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -212,19 +222,7 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
     except yaml.YAMLError as error:
         raise ValueError(f"{error}".partition("\n")[0]) from error
     reader = _YamlReader()
-    return tuple(reader.node(one) for one in documents)
-
-
-def _check_events(text: str, *, takes_aliases: bool) -> None:
-    depth = 0
-    for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise ValueError(f"nested deeper than {MAX_DEPTH}")
-        if isinstance(event, yaml.AliasEvent) and not takes_aliases:
-            raise ValueError("CloudFormation takes no YAML aliases")
-        if count > 2 * MAX_VALUES:
-            raise ValueError(f"more than {MAX_VALUES:,} values")
+    return tuple(reader.node(document) for document in documents)
 
 
 class _YamlReader:
@@ -238,7 +236,11 @@ class _YamlReader:
             raise ValueError(f"more than {MAX_VALUES:,} values")
         plain = self._plain(node)
         if node.tag.startswith("!") and len(node.tag) > 1:
-            return _function(node.tag[1:], plain)
+            # `!Name value` in its long form.
+            name = node.tag[1:]
+            long = name if name in ("Ref", "Condition") else f"Fn::{name}"
+            member = Member(long, plain.line, plain.span, plain)
+            return Node((member,), quoted=False, line=plain.line, span=plain.span, is_object=True)
         return plain
 
     def _plain(self, node: yaml.Node) -> Node:
@@ -259,10 +261,3 @@ class _YamlReader:
             elif isinstance(key, yaml.ScalarNode):
                 span = (key.start_mark.index, key.end_mark.index)
                 yield Member(key.value, key.start_mark.line + 1, span, self.node(value))
-
-
-def _function(name: str, value: Node) -> Node:
-    """Return `!Name value` in its long form."""
-    long = name if name in ("Ref", "Condition") else f"Fn::{name}"
-    member = Member(long, value.line, value.span, value)
-    return Node((member,), quoted=False, line=value.line, span=value.span, is_object=True)

@@ -13,7 +13,7 @@ import pytest
 
 import seatrial_lint.lint.checks
 import seatrial_lint.template_rules.checks
-from seatrial_base.rules import lint_rules, template_rules
+from seatrial_base.findings import lint_rules, template_rules
 from seatrial_lint.lint import lint, rules
 from seatrial_lint.lint.checks import traps
 from seatrial_lint.template_rules import check, hosting

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_load.cli.files import Unwritten
+    from seatrial_load.documents.progress import TrialEvent, Watch
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
-    from seatrial_load.trial.events import TrialEvent, Watch
 
 
 FAILED = 1

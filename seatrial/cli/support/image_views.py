@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.engine_choice import status_of
+from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import image_digest
 from seatrial_base.units import counted
 
@@ -87,12 +87,10 @@ def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
         "in_catalog": update is not None,
         "newer": [build.version for build in update.newer] if update else [],
         "unread": [build.version for build in update.unread] if update else [],
-        "changes": [_change(change) for change in update.changes] if update else [],
+        "changes": [{"what": change.what, "before": change.before, "after": change.after} for change in update.changes]
+        if update
+        else [],
     }
-
-
-def _change(change: ImageChange) -> Row:
-    return {"what": change.what, "before": change.before, "after": change.after}
 
 
 def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:

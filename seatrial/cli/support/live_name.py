@@ -13,7 +13,6 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
 
     Args:
         endpoint: YAML file or name of the endpoint.
-        environment: The environment's name.
         environments: Folder of environments; by default the one beside the specs'.
 
     Raises:

@@ -23,7 +23,6 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     """Write one lock, and return its path with what changed in it.
 
     Args:
-        plan: The plan.
         spec: The file beside which the lock lies.
         before: The plan that is locked; `None` without one.
 
@@ -53,9 +52,7 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
     """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
 
     Args:
-        loaded: The specs.
         output_format: Other than `text`: with every problem.
-        command: The command that checks.
     """
     from seatrial.locks.lock_file import freshness_of
     from seatrial_base.printer import Judgement
@@ -69,14 +66,16 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
         raise typer.Exit(WRONG)
 
 
-def _state_line(found: Freshness) -> str:
-    place = f"{found.loaded.path.as_posix()}: {found.loaded.environment.name}: {found.state}"
-    if found.state == "edited":
-        fields = [problem.field.rpartition(".")[2] for problem in found.problems if problem.rule == "SEA411"]
+def _state_line(freshness: Freshness) -> str:
+    place = f"{freshness.loaded.path.as_posix()}: {freshness.loaded.environment.name}: {freshness.state}"
+    if freshness.state == "edited":
+        fields = [problem.field.rpartition(".")[2] for problem in freshness.problems if problem.rule == "SEA411"]
         return f"{place} ({', '.join(fields)})"
-    return place if not found.problems else f"{place} ({found.problems[0].rule}: {found.problems[0].message})"
+    return (
+        place if not freshness.problems else f"{place} ({freshness.problems[0].rule}: {freshness.problems[0].message})"
+    )
 
 
-def _state_row(found: Freshness) -> dict[str, Json]:
-    path, environment = found.loaded.path.as_posix(), found.loaded.environment.name
-    return {"spec": path, "environment": environment, "state": found.state}
+def _state_row(freshness: Freshness) -> dict[str, Json]:
+    path, environment = freshness.loaded.path.as_posix(), freshness.loaded.environment.name
+    return {"spec": path, "environment": environment, "state": freshness.state}

@@ -55,6 +55,20 @@ EnvironmentOrDefault = Annotated[
         show_default=False,
     ),
 ]
+_BESIDE_OUTPUT: Final = Annotated[
+    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
+]
+"""Of a command that has an option `--output` of its own."""
+_SPELLINGS: Final = {
+    "input_tokens": "--input",
+    "output_tokens": "--output",
+    "concurrency": "--concurrency",
+    "requests_per_second": "--requests-per-second",
+    "ttft_p95_ms": "--ttft-p95",
+    "tpot_p95_ms": "--tpot-p95",
+    "usd_per_hour": "--budget",
+    "save": "--save",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,37 +119,25 @@ class ModelOptions:
     texts: list[str] = field(default_factory=list)
 
 
-_BESIDE_OUTPUT: Final = Annotated[
-    int | None, typer.Option("--output-tokens", metavar="TOKENS", help="Mean answer length.", rich_help_panel=_PANEL)
-]
-"""Of a command that has an option `--output` of its own."""
 _OPTIONS: Final = tuple(each.name for each in fields(ModelOptions) if each.name != "texts")
 _OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
-_SPELLINGS: Final = {
-    "input_tokens": "--input",
-    "output_tokens": "--output",
-    "concurrency": "--concurrency",
-    "requests_per_second": "--requests-per-second",
-    "ttft_p95_ms": "--ttft-p95",
-    "tpot_p95_ms": "--tpot-p95",
-    "usd_per_hour": "--budget",
-    "save": "--save",
-}
 
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `asked` the options of a model, which it gets there together."""
+    """Give a command with a parameter `model_options` the options of a model, which it gets there together."""
 
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
         _take_answer_length(given, options)
-        asked = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
-        command(**given, asked=asked)
-        save_spec(asked)
+        model_options = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
+        command(**given, model_options=model_options)
+        save_spec(model_options)
 
+    # Typer reads signatures: the options of a model are put into each command's own, so that help and completion
+    # show them.
     signature = inspect.signature(command, eval_str=True)
-    kept = [each for each in signature.parameters.values() if each.name != "asked"]
+    kept = [each for each in signature.parameters.values() if each.name != "model_options"]
     hints = inspect.get_annotations(ModelOptions, eval_str=True)
     if "output" in signature.parameters:
         hints["output_tokens"] = _BESIDE_OUTPUT
@@ -144,7 +146,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
         for name in _OPTIONS
     ]
     run.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]  # typer reads it
-    annotations = {name: hint for name, hint in command.__annotations__.items() if name != "asked"}
+    annotations = {name: hint for name, hint in command.__annotations__.items() if name != "model_options"}
     run.__annotations__ = {**annotations, **{name: hints[name] for name in _OPTIONS}}
     return run
 
@@ -161,7 +163,7 @@ def load_specs_or_model(
     given: Sequence[Path],
     environment: str | None,
     environments: Path | None,
-    asked: ModelOptions,
+    model_options: ModelOptions,
     *,
     needs_file: bool = False,
 ) -> tuple[LoadedSpec, ...]:
@@ -171,7 +173,6 @@ def load_specs_or_model(
         given: Files, folders, or a model: its hub id, or a folder of its weights.
         environment: Its name, where one is given.
         environments: The folder of environments, where one is given.
-        asked: Options of a model.
         needs_file: Whether the environment must have a file, since something is written that is deployed there.
 
     Raises:
@@ -180,15 +181,24 @@ def load_specs_or_model(
         BadParameter: Options of a model with a spec, or a model without its load.
     """
     if not (len(given) == 1 and is_model(given[0])):
-        _refuse_short_name(given)
-        _refuse_options(given, asked)
+        # Refuse `qwen3-32b`, which is no file, with the ids that end so.
+        from seatrial_base.catalog.models import MODELS
+
+        for path in given:
+            name = path.as_posix().lower()
+            if "/" in name or path.suffix in SUFFIXES or path.exists():
+                continue
+            if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
+                message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
+                raise typer.BadParameter(message, param_hint="SPEC")
+        _refuse_options(given, model_options)
         files = spec_files(given)
-        region = None if needs_file else default_region(asked.region)
+        region = None if needs_file else default_region(model_options.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
         for one in loaded:
-            tell_defaults(one, asked.region)
+            tell_defaults(one, model_options.region)
         return loaded
-    return (_load_model(_without_address(given[0]), environment, environments, asked),)
+    return (_load_model(_without_address(given[0]), environment, environments, model_options),)
 
 
 def _without_address(path: Path) -> Path:
@@ -208,22 +218,9 @@ def names_list(paths: Sequence[Path]) -> bool:
     return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
 
 
-def _refuse_short_name(given: Sequence[Path]) -> None:
-    """Refuse `qwen3-32b`, which is no file, with the ids that end so."""
-    from seatrial_base.catalog.models import MODELS
-
-    for path in given:
-        name = path.as_posix().lower()
-        if "/" in name or path.suffix in SUFFIXES or path.exists():
-            continue
-        if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
-            message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
-            raise typer.BadParameter(message, param_hint="SPEC")
-
-
-def _refuse_options(specs: Sequence[Path], asked: ModelOptions) -> None:
+def _refuse_options(specs: Sequence[Path], model_options: ModelOptions) -> None:
     """Refuse the options of a model beside what is none; a path that was meant for one is told what it lacks."""
-    given = [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(asked, name) is not None]
+    given = [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(model_options, name) is not None]
     if not given:
         return
     if len(specs) == 1 and specs[0].suffix not in SUFFIXES and (lacking := _lacking(specs[0])):
@@ -248,42 +245,53 @@ def _load_file(file: Path, environment: str | None, environments: Path | None, r
     return load_spec(file, name, environments=folder, default_region=region)
 
 
-def _load_model(model: Path, environment: str | None, environments: Path | None, asked: ModelOptions) -> LoadedSpec:
+def _load_model(
+    model: Path, environment: str | None, environments: Path | None, model_options: ModelOptions
+) -> LoadedSpec:
     from seatrial.specs.load import COMMAND_LINE, load_source
     from seatrial.specs.presets import endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
-    _check_load(asked)
-    file = asked.save or Path(f"{endpoint_name(model.as_posix())}.yaml")
+    missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(model_options, name) is None]
+    if model_options.concurrency is None and model_options.requests_per_second is None:
+        missing.append("--concurrency (or --requests-per-second)")
+    if missing:
+        message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
+        raise typer.BadParameter(message, param_hint=", ".join(missing))
+    file = model_options.save or Path(f"{endpoint_name(model.as_posix())}.yaml")
     folder = environments_folder(environments, file)
     name = environment or _first_environment(folder)
     most_copies = _most_copies(folder, name)
-    _refuse_overwriting(asked.save)
+    if model_options.save is not None and model_options.save.exists():
+        hint = "choose another file, or plan this one"
+        raise SpecError.of(
+            "SEA514", "the file is there already", where=model_options.save.as_posix(), field="--save", hint=hint
+        )
     beside = model if is_weights_folder(model) else Path()  # where the file lies that an unsaved spec names
     path = beside / file.name if is_weights_folder(model) else file
-    text = spec_text(_model_load(model, path, asked), file.stem, most_copies=most_copies)
+    text = spec_text(_model_load(model, path, model_options), file.stem, most_copies=most_copies)
     source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
-    loaded = load_source(source, path, name, environments=folder, default_region=default_region(asked.region))
-    tell_defaults(loaded, asked.region)
-    if asked.save is not None:
-        asked.texts.append(spec_text(_model_load(model, file, asked), file.stem, most_copies=most_copies))
+    loaded = load_source(source, path, name, environments=folder, default_region=default_region(model_options.region))
+    tell_defaults(loaded, model_options.region)
+    if model_options.save is not None:
+        model_options.texts.append(
+            spec_text(_model_load(model, file, model_options), file.stem, most_copies=most_copies)
+        )
     return loaded
 
 
-def _model_load(model: Path, spec: Path, asked: ModelOptions) -> ModelLoad:
+def _model_load(model: Path, spec: Path, model_options: ModelOptions) -> ModelLoad:
     from seatrial.specs.presets import ModelLoad
+    from seatrial_base.field_facts import made_of
 
     is_folder = is_weights_folder(model)
-    return ModelLoad(
+    return made_of(
+        ModelLoad,
+        model_options,
         hub_id=None if is_folder else model.as_posix(),
         config_file=_beside(spec, model / CONFIG) if is_folder else None,
-        input_tokens=asked.input_tokens or 0,
-        output_tokens=asked.output_tokens or 0,
-        concurrency=asked.concurrency,
-        requests_per_second=asked.requests_per_second,
-        ttft_p95_ms=asked.ttft_p95_ms,
-        tpot_p95_ms=asked.tpot_p95_ms,
-        usd_per_hour=asked.usd_per_hour,
+        input_tokens=model_options.input_tokens or 0,
+        output_tokens=model_options.output_tokens or 0,
     )
 
 
@@ -302,22 +310,7 @@ def _beside(spec: Path, file: Path) -> str:
     return name
 
 
-def _check_load(asked: ModelOptions) -> None:
-    missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(asked, name) is None]
-    if asked.concurrency is None and asked.requests_per_second is None:
-        missing.append("--concurrency (or --requests-per-second)")
-    if missing:
-        message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
-        raise typer.BadParameter(message, param_hint=", ".join(missing))
-
-
-def _refuse_overwriting(save: Path | None) -> None:
-    if save is not None and save.exists():
-        hint = "choose another file, or plan this one"
-        raise SpecError.of("SEA514", "the file is there already", where=save.as_posix(), field="--save", hint=hint)
-
-
-def save_spec(asked: ModelOptions) -> None:
+def save_spec(model_options: ModelOptions) -> None:
     """Write the spec of a model whose command has ended well: one that is refused leaves no file.
 
     Raises:
@@ -325,16 +318,16 @@ def save_spec(asked: ModelOptions) -> None:
     """
     from seatrial.locks.lock_file import replace_file
 
-    file = asked.save
-    if file is None or not asked.texts:
+    file = model_options.save
+    if file is None or not model_options.texts:
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         message = f"can't be made: {error.strerror}"
         raise SpecError.of("SEA514", message, where=file.parent.as_posix(), field="--save") from error
-    replace_file(file, asked.texts[-1], "SEA514")
-    place = "" if asked.region is None else f" --region {asked.region}"
+    replace_file(file, model_options.texts[-1], "SEA514")
+    place = "" if model_options.region is None else f" --region {model_options.region}"
     typer.echo(f"spec written to {file.as_posix()}; `seatrial plan {file.as_posix()}{place}` plans it again", err=True)
 
 
@@ -362,6 +355,7 @@ def _first_environment(folder: Path) -> str:
     names = environment_names(folder)
     if len(names) < 2:  # noqa: PLR2004 (the only one needs no word)
         return chosen_environment(None, folder)
+    # A plan for the laptop's engine would be the wrong answer to what a model needs.
     of_accounts = [name for name in names if not load_environment(folder, name).is_embedded]
     name = DEFAULT_ENVIRONMENT if DEFAULT_ENVIRONMENT in of_accounts else (of_accounts or names)[0]
     typer.echo(f"environment {name} ({(folder / name).as_posix()}.yaml); -e names another", err=True)

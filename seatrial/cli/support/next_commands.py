@@ -92,19 +92,17 @@ def _is_embedded(environments: Path, name: str) -> bool:
 def next_commands(seen: Situation) -> tuple[NextCommand, ...]:
     """Return the five commands that matter now."""
     if not seen.specs:
-        return _without_specs()
+        load = "--input 2000 --output 300 --concurrency 16"
+        return (
+            NextCommand(
+                f"seatrial plan Qwen/Qwen3-32B {load}", "what to buy for a model and its load, and what it costs"
+            ),
+            NextCommand("seatrial init FOLDER", "write a repository of endpoints, with checks and deployments"),
+            NextCommand("seatrial models list", "the models that can be planned by their hub id"),
+            NextCommand("seatrial doctor ENDPOINT --region REGION", "why an endpoint of yours is stuck or failed"),
+            NextCommand("seatrial lint FOLDER", "what a container does with your serving options"),
+        )
     return _without_locks(seen) if not seen.locked else _with_locks(seen)
-
-
-def _without_specs() -> tuple[NextCommand, ...]:
-    load = "--input 2000 --output 300 --concurrency 16"
-    return (
-        NextCommand(f"seatrial plan Qwen/Qwen3-32B {load}", "what to buy for a model and its load, and what it costs"),
-        NextCommand("seatrial init FOLDER", "write a repository of endpoints, with checks and deployments"),
-        NextCommand("seatrial models list", "the models that can be planned by their hub id"),
-        NextCommand("seatrial doctor ENDPOINT --region REGION", "why an endpoint of yours is stuck or failed"),
-        NextCommand("seatrial lint FOLDER", "what a container does with your serving options"),
-    )
 
 
 def _without_locks(seen: Situation) -> tuple[NextCommand, ...]:

@@ -33,8 +33,7 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
 
     from seatrial.account.clients import check_account
     from seatrial.account.reader import aws_failures
-    from seatrial.probe.deploy import AwsStacks
-    from seatrial.probe.run import ProbeTools
+    from seatrial.probe.run import AwsStacks, ProbeTools
 
     environment = loaded.environment
     with aws_failures(environment.name):

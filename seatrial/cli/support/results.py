@@ -18,7 +18,7 @@ def read_result(where: str) -> TrialResult:
     """
     from seatrial.account.reader import aws_failures
     from seatrial.account.trials import fetch_result
-    from seatrial_load.cli.results import read_result_file
+    from seatrial_load.cli.files import read_result_file
 
     if where.startswith("s3://"):
         import boto3

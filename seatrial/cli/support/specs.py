@@ -28,7 +28,7 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     Raises:
         SpecError: SEA420, with every folder that holds no spec.
     """
-    found: dict[Path, Path] = {}
+    by_target: dict[Path, Path] = {}
     problems: list[Finding] = []
     for path in paths:
         files = _of_folder(path) if path.is_dir() else [path]
@@ -36,10 +36,10 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             hint = "give a spec or a folder of specs"
             problems.append(Finding("SEA420", Place.at(path.as_posix()), "no spec (*.yaml) in the folder", hint))
         for file in files:
-            found.setdefault(follow_links(file), file)
+            by_target.setdefault(follow_links(file), file)
     if problems:
         raise SpecError(problems)
-    return tuple(found.values())
+    return tuple(by_target.values())
 
 
 def given_or_own_specs(paths: Sequence[Path] | None) -> tuple[Path, ...]:

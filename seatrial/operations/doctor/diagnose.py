@@ -54,8 +54,6 @@ def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", so
     """Return one thing that is wrong.
 
     Args:
-        rule: Its rule.
-        part: The part of the endpoint.
         cause: What is wrong, as a sentence.
         mend: How to mend it, as an imperative.
         seen: What it was seen by: a status, a reason, a line of a log.
@@ -68,86 +66,91 @@ def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the cause that lines tell, if they tell one that the catalog knows."""
     if (match := find_symptom(lines)) is not None:
         known = match.symptom
-        yield diagnosis(
-            rule=known.rule, part=part, cause=known.cause, mend=known.mend, seen=match.line, source=known.source
-        )
+        place = Place(resource=part)
+        yield Finding(known.rule, place, known.cause, known.mend, source=known.source, evidence=match.line)
 
 
-def diagnose(found: Examination) -> tuple[Finding, ...]:
+def diagnose(examination: Examination) -> tuple[Finding, ...]:
     """Return what is wrong, the most telling first; empty when nothing is."""
     every = chain(
-        *(_component(each, found) for each in found.components if not each.is_candidate),
-        _endpoint(found),
-        _account(found),
-        stack_diagnoses(found),
-        _missing(found),
-        _existence(found),
-        scaling_diagnoses(found),
-        *(_candidate(each, found) for each in found.components if each.is_candidate),
-        _alarms(found),
-        container_diagnoses(found),
+        *(_component(each, examination) for each in examination.components if not each.is_candidate),
+        _endpoint(examination),
+        _account(examination),
+        stack_diagnoses(examination),
+        _missing(examination),
+        _existence(examination),
+        scaling_diagnoses(examination),
+        *(_candidate(each, examination) for each in examination.components if each.is_candidate),
+        _alarms(examination),
+        container_diagnoses(examination),
     )
     return tuple(dict.fromkeys(every))
 
 
-def _existence(found: Examination) -> Iterator[Finding]:
-    if found.endpoint.existence != "absent" or found.stack.is_at_work:
+def _existence(examination: Examination) -> Iterator[Finding]:
+    if examination.endpoint.existence != "absent" or examination.stack.is_at_work:
         return
-    left = [f"inference component {each.name}" for each in found.components]
-    left += [f"scalable target {each.resource_id}" for each in found.targets]
+    left = [f"inference component {each.name}" for each in examination.components]
+    left += [f"scalable target {each.resource_id}" for each in examination.targets]
     mend = "Check the name and the region; deploy its stack"
-    if found.missing:
-        mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {found.stack.name}"
+    if examination.missing:
+        mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {examination.stack.name}"
     elif left:
         mend = "Delete what is left over: seatrial doctor --fix"
     seen = f"left over: {', '.join(left)}" if left else ""
     yield diagnosis(
-        rule="SEA750", part=f"endpoint {found.name}", cause="The endpoint does not exist.", mend=f"{mend}.", seen=seen
+        rule="SEA750",
+        part=f"endpoint {examination.name}",
+        cause="The endpoint does not exist.",
+        mend=f"{mend}.",
+        seen=seen,
     )
 
 
-def _missing(found: Examination) -> Iterator[Finding]:
+def _missing(examination: Examination) -> Iterator[Finding]:
     """Yield what the stack has and the account has not; an endpoint that is gone is told with what it leaves."""
-    for resource in found.missing:
+    for resource in examination.missing:
         yield diagnosis(
             rule="SEA775",
-            part=f"stack {found.stack.name}, {resource.logical_id}",
+            part=f"stack {examination.stack.name}, {resource.logical_id}",
             cause=f"The stack has it ({resource.resource_type}), and it does not exist: somebody deleted it by hand. A "
             "deployment that changes nothing of it does not make it again.",
-            mend=f"Delete the stack and deploy it again: cdk destroy {found.stack.name}.",
+            mend=f"Delete the stack and deploy it again: cdk destroy {examination.stack.name}.",
             seen=resource.physical_id,
         )
 
 
-def _component(component: LiveComponent, found: Examination) -> Iterator[Finding]:
+def _component(component: LiveComponent, examination: Examination) -> Iterator[Finding]:
     part = f"inference component {component.name}"
-    minutes = found.minutes_since(component.changed)
+    minutes = examination.minutes_since(component.changed)
     has_failed = component.status == "Failed" or bool(component.reason)
     if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
         reasons = tuple(component.reason.splitlines())
-        yield from _causes(part, component.status, reasons, _log_of(found, component.name), found)
+        yield from _causes(part, component.status, reasons, _log_of(examination, component.name), examination)
     if component.is_in_transit and minutes > STUCK_MINUTES:
         mend = "let the change end, which the service does at its time limits; then `seatrial doctor --fix`"
         yield _stuck(part, component.status, minutes, mend)
 
 
-def _endpoint(found: Examination) -> Iterator[Finding]:
-    endpoint, part = found.endpoint, f"endpoint {found.name}"
+def _endpoint(examination: Examination) -> Iterator[Finding]:
+    endpoint, part = examination.endpoint, f"endpoint {examination.name}"
     if endpoint.existence != "found":
         return
-    minutes = found.minutes_since(endpoint.changed)
+    minutes = examination.minutes_since(endpoint.changed)
     at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
-    told = tuple(line for each in endpoint.variants for line in each.statuses)
+    statuses = tuple(line for each in endpoint.variants for line in each.statuses)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
-        yield from _causes(part, endpoint.status, (*endpoint.reason.splitlines(), *told), _log_of(found, ""), found)
+        yield from _causes(
+            part, endpoint.status, (*endpoint.reason.splitlines(), *statuses), _log_of(examination, ""), examination
+        )
     elif at_work and minutes > SILENT_MINUTES and any(each.model for each in endpoint.variants):
-        yield from _causes(part, endpoint.status, told, _log_of(found, ""), found)
+        yield from _causes(part, endpoint.status, statuses, _log_of(examination, ""), examination)
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure, then `seatrial doctor --fix`")
 
 
 def _causes(
-    part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, found: Examination
+    part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, examination: Examination
 ) -> Iterator[Finding]:
     """Yield why a part failed: what its log and reason say, else the driver, else the reason itself.
 
@@ -157,7 +160,7 @@ def _causes(
     seen = reasons[0] if reasons else status
     if known is not None and known.rule not in {"SEA757", "SEA761"}:
         yield known
-    elif (gap := _gap(found)) is not None:
+    elif (gap := _gap(examination)) is not None:
         yield diagnosis(
             rule="SEA754",
             part=part,
@@ -195,10 +198,10 @@ def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterato
     )
 
 
-def _gap(found: Examination) -> tuple[str, str] | None:
+def _gap(examination: Examination) -> tuple[str, str] | None:
     """Return why an instance has no driver for an image, and the AMI that has; None when all have one."""
-    for variant in found.endpoint.variants:
-        for model in found.models:
+    for variant in examination.endpoint.variants:
+        for model in examination.models:
             if (gap := _gap_of(variant, model.image)) is not None:
                 return gap
     return None
@@ -208,10 +211,10 @@ def _gap_of(variant: LiveVariant, image: str) -> tuple[str, str] | None:
     return driver_gap(image, variant.ami or None) if image and "neuron" not in image else None
 
 
-def _log_of(found: Examination, component: str) -> tuple[str, ...] | None:
+def _log_of(examination: Examination, component: str) -> tuple[str, ...] | None:
     """Return the last lines of a component, of the endpoint with an empty name; None when there is no log group."""
-    end = f"/InferenceComponents/{component}" if component else f"/Endpoints/{found.name}"
-    log = next((each for each in found.logs if each.group.endswith(end)), None)
+    end = f"/InferenceComponents/{component}" if component else f"/Endpoints/{examination.name}"
+    log = next((each for each in examination.logs if each.group.endswith(end)), None)
     return None if log is not None and log.existence == "absent" else log.lines if log is not None else ()
 
 
@@ -226,20 +229,20 @@ def _stuck(part: str, status: str, minutes: float, mend: str) -> Finding:
     )
 
 
-def _account(found: Examination) -> Iterator[Finding]:
-    for check in found.checks:
+def _account(examination: Examination) -> Iterator[Finding]:
+    for check in examination.checks:
         if check.finding is not None and check.is_wrong:
             rule, hint = check.finding.rule, check.finding.hint
             mend = f"{hint[0].upper()}{hint[1:]}."
             yield diagnosis(rule=rule, part=check.subject, cause=f"{check.answer}.", mend=mend)
 
 
-def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding]:
-    minutes = found.minutes_since(component.created)
+def _candidate(component: LiveComponent, examination: Examination) -> Iterator[Finding]:
+    minutes = examination.minutes_since(component.created)
     if component.status == "Creating" and minutes > LONGEST_WAIT_MINUTES:
         deletion = (
             "the deletion of the stack ends then: delete it again"
-            if found.stack.status in {"DELETE_FAILED", "DELETE_IN_PROGRESS"}
+            if examination.stack.status in {"DELETE_FAILED", "DELETE_IN_PROGRESS"}
             else "updates are tried in place until then"
         )
         yield diagnosis(
@@ -252,7 +255,7 @@ def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding
             seen=component.status,
             source=_CREATING_SOURCE,
         )
-    elif is_left_over(component, found):
+    elif is_left_over(component, examination):
         yield diagnosis(
             rule="SEA766",
             part=f"inference component {component.name}",
@@ -262,14 +265,16 @@ def _candidate(component: LiveComponent, found: Examination) -> Iterator[Finding
         )
 
 
-def is_left_over(component: LiveComponent, found: Examination) -> bool:
+def is_left_over(component: LiveComponent, examination: Examination) -> bool:
     """Tell whether a candidate belongs to no trial that could still be at work, and can be deleted."""
     can_be_deleted = component.status != "Creating"
-    return component.is_candidate and can_be_deleted and found.minutes_since(component.created) > LEFT_OVER_MINUTES
+    return (
+        component.is_candidate and can_be_deleted and examination.minutes_since(component.created) > LEFT_OVER_MINUTES
+    )
 
 
-def _alarms(found: Examination) -> Iterator[Finding]:
-    for alarm in found.alarms:
+def _alarms(examination: Examination) -> Iterator[Finding]:
+    for alarm in examination.alarms:
         yield diagnosis(
             rule="SEA767",
             part=f"alarm {alarm.name}",
@@ -283,24 +288,24 @@ def _alarms(found: Examination) -> Iterator[Finding]:
         )
 
 
-def stack_diagnoses(found: Examination) -> Iterator[Finding]:
+def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the stack: the cause of its failure where an event tells it, and what waits."""
-    stack, part = found.stack, f"stack {found.stack.name}"
+    stack, part = examination.stack, f"stack {examination.stack.name}"
     if (
         stack.is_gone
-        and found.endpoint.existence == "found"
-        and {ENVIRONMENT_TAG, STACK_TAG} & found.endpoint.tags.keys()
+        and examination.endpoint.existence == "found"
+        and {ENVIRONMENT_TAG, STACK_TAG} & examination.endpoint.tags.keys()
     ):
         kept = "Deploy its stack again under another name of the endpoint, or delete it with the AWS CLI; it serves."
         left = "Delete what is left: seatrial doctor --fix."
-        if ENVIRONMENT_TAG not in found.endpoint.tags:
+        if ENVIRONMENT_TAG not in examination.endpoint.tags:
             left = f"Delete it with the AWS CLI: `--fix` deletes only what carries the tag {ENVIRONMENT_TAG}."
         cause = "Its stack does not exist any more, and the endpoint costs money."
         yield diagnosis(
             rule="SEA762",
-            part=f"endpoint {found.name}",
+            part=f"endpoint {examination.name}",
             cause=cause,
-            mend=kept if found.serves else left,
+            mend=kept if examination.serves else left,
             seen=f"no {part}",
         )
     if (mend := _mend(stack)) is not None:
@@ -309,9 +314,9 @@ def stack_diagnoses(found: Examination) -> Iterator[Finding]:
         ]
         yield from causes[:1]
         yield diagnosis(rule="SEA762", part=part, cause=_cause(stack), mend=mend, seen=stack.status)
-    for resource, minutes in waiting_for(stack, found.at):
+    for resource, minutes in waiting_for(stack, examination.at):
         if minutes <= LONGEST_WAIT_MINUTES:
-            yield from _lost(resource, minutes, found)
+            yield from _lost(resource, minutes, examination)
             continue
         yield diagnosis(
             rule="SEA762",
@@ -341,49 +346,50 @@ def _cause(stack: StackFacts) -> str:
     return f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
 
 
-def _lost(resource: ResourceState, minutes: float, found: Examination) -> Iterator[Finding]:
+def _lost(resource: ResourceState, minutes: float, examination: Examination) -> Iterator[Finding]:
     """Yield that nobody works on a request: no workflow began since, and no function lives that long."""
     since = resource.changed
-    if found.workflows is None or since is None or minutes < LOST_MINUTES:
+    if examination.workflows is None or since is None or minutes < LOST_MINUTES:
         return
-    if any(began >= since for began in found.workflows):
+    if any(began >= since for began in examination.workflows):
         return
     yield diagnosis(
         rule="SEA762",
-        part=f"stack {found.stack.name}, {resource.logical_id}",
+        part=f"stack {examination.stack.name}, {resource.logical_id}",
         cause=f"CloudFormation has waited {minutes:.0f} minutes for the custom resource, and no workflow of the trial "
         "service works on it: its function died.",
         mend="Wait: the trial service takes the request again within 5 minutes. If it doesn't, read the log of its "
-        f"function, or cancel the update: aws cloudformation cancel-update-stack --stack-name {found.stack.name}.",
+        "function, or cancel the update: aws cloudformation cancel-update-stack --stack-name "
+        f"{examination.stack.name}.",
         seen=resource.status,
     )
 
 
-def scaling_diagnoses(found: Examination) -> Iterator[Finding]:
+def scaling_diagnoses(examination: Examination) -> Iterator[Finding]:
     """Yield what is wrong with the scaling of an endpoint's components."""
-    for target in found.targets:
-        yield from _target(target, found)
-    for component in found.components:
+    for target in examination.targets:
+        yield from _target(target, examination)
+    for component in examination.components:
         if not component.is_candidate and component.status == "InService" and component.copies == 0:
-            yield from _at_zero(component, found)
+            yield from _at_zero(component, examination)
 
 
-def is_orphan(target: TargetFacts, found: Examination) -> bool:
+def is_orphan(target: TargetFacts, examination: Examination) -> bool:
     """Tell whether a target scales a component that is known to be gone."""
-    listed = not any(line.startswith("inference component") for line in found.not_asked)
-    return bool(target.component) and listed and target.component not in {each.name for each in found.components}
+    listed = not any(line.startswith("inference component") for line in examination.not_asked)
+    return bool(target.component) and listed and target.component not in {each.name for each in examination.components}
 
 
-def is_left_suspended(target: TargetFacts, found: Examination) -> bool:
+def is_left_suspended(target: TargetFacts, examination: Examination) -> bool:
     """Tell whether scaling is suspended while nothing that would resume it is at work."""
-    stack = found.stack
+    stack = examination.stack
     settled = stack.existence == "found" and not stack.is_at_work
-    return bool(target.suspended) and settled and not is_orphan(target, found)
+    return bool(target.suspended) and settled and not is_orphan(target, examination)
 
 
-def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
+def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
     part = f"scalable target {target.resource_id}"
-    if is_orphan(target, found):
+    if is_orphan(target, examination):
         yield diagnosis(
             rule="SEA764",
             part=part,
@@ -392,7 +398,7 @@ def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
             source="public issue trackers: stable-diffusion-aws-extension #161, PR #180",
         )
         return
-    if is_left_suspended(target, found):
+    if is_left_suspended(target, examination):
         yield diagnosis(
             rule="SEA763",
             part=part,
@@ -408,9 +414,9 @@ def _target(target: TargetFacts, found: Examination) -> Iterator[Finding]:
             yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
 
 
-def _at_zero(component: LiveComponent, found: Examination) -> Iterator[Finding]:
+def _at_zero(component: LiveComponent, examination: Examination) -> Iterator[Finding]:
     """Yield why nothing adds a copy to none: target tracking never does, because there are no requests to count."""
-    target = next((each for each in found.targets if each.component == component.name), None)
+    target = next((each for each in examination.targets if each.component == component.name), None)
     if target is not None and (target.least > 0 or target.wakes) and _OUT not in target.suspended:
         return
     if target is None:
@@ -430,9 +436,9 @@ def _at_zero(component: LiveComponent, found: Examination) -> Iterator[Finding]:
     )
 
 
-def container_diagnoses(found: Examination) -> Iterator[Finding]:
+def container_diagnoses(examination: Examination) -> Iterator[Finding]:
     """Yield what holds containers back."""
-    for each in found.containers:
+    for each in examination.containers:
         for cause in causes_of(each.load):
             if (rule := RULES.get(cause.kind)) is not None:
                 yield diagnosis(
@@ -458,7 +464,7 @@ def container_status(each: ContainerFacts) -> str:
         ("waiting", load.waiting_max),
         ("preemptions", load.preemptions),
     )
-    told = [f"{name} {value:.0f}" for name, value in counts if value is not None]
-    told += [f"{name} {value:.0%}" for name, value in shares if value is not None]
+    parts = [f"{name} {value:.0f}" for name, value in counts if value is not None]
+    parts += [f"{name} {value:.0%}" for name, value in shares if value is not None]
     simulated = f" (measured by {each.simulated_by})" if each.simulated_by else ""
-    return ", ".join(told) + simulated
+    return ", ".join(parts) + simulated

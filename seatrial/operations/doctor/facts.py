@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
+CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
+LOST_MINUTES: Final = 16
+"""No function of Lambda lives longer than 15 minutes: without a workflow, nobody works on a request by then."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFacts:
@@ -92,11 +96,6 @@ class StackFacts:
     def is_gone(self) -> bool:
         """Whether nothing manages its resources any more."""
         return self.existence == "absent" or self.status == "DELETE_COMPLETE"
-
-
-CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
-LOST_MINUTES: Final = 16
-"""No function of Lambda lives longer than 15 minutes: without a workflow, nobody works on a request by then."""
 
 
 def waiting_for(stack: StackFacts, at: datetime) -> Iterator[tuple[ResourceState, float]]:

@@ -27,12 +27,12 @@ class StepOutcome:
     Attributes:
         key: The step.
         status: `done`, `failed`, or `left out` because a step before it failed.
-        told: What AWS answered, or why it was left out; empty when it is done.
+        message: What AWS answered, or why it was left out; empty when it is done.
     """
 
     key: str
     status: Literal["done", "failed", "left out"]
-    told: str = ""
+    message: str = ""
 
 
 class _NotYetError(Exception):
@@ -62,7 +62,6 @@ def carry_out(
     A step whose object is gone already is done. One that meets a change at work is tried again.
 
     Args:
-        steps: The steps.
         calls: Operations of the account.
         patience: How long a step is waited for.
         tell: Is told of each step before it is done.
@@ -114,15 +113,20 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a fix needs it here)
 
     try:
+        # Minutes lie between the examination and this step, in which somebody may have made another part of
+        # the same name: the tags are read again right before a deletion.
         if step.arn and not step.tags.items() <= _tags(step, calls).items():
             proof = ", ".join(f"{key}={value}" for key, value in step.tags.items())
             raise BenchError.of("SEA769", f"it is not deleted: it does not carry {proof} any more", where=step.key)
         with aws_failures(step.key):
             calls(step.service, step.operation, **step.arguments)
     except ClientError as error:
+        # What is gone already is what the step wanted: two runs of doctor must not fail each other.
         if is_absent(error):
             return
         message = error_sentence(error)
+        # SageMaker refuses a deletion while a part of it is still going; it gives no code of its own for
+        # that, so the message decides.
         if any(word in message.lower() for word in _TRANSIENT):
             raise _NotYetError(message) from error
         raise BenchError.of("SEA769", message, where=step.key) from error
@@ -148,6 +152,8 @@ def _look(step: FixStep, calls: AwsCalls) -> None:
     status = text_at(next(rows(answer, "Stacks"), answer), "StackStatus")
     if status == "DELETE_COMPLETE" and step.until == "gone":
         return
+    # An operation that ended in another state than the wanted one never gets there by itself: to wait longer
+    # would only hide the cause.
     if status and not status.endswith("IN_PROGRESS"):
         if step.until == "settled" and not status.endswith("FAILED"):
             return

@@ -33,10 +33,9 @@ from seatrial.operations.doctor.facts import (
 from seatrial.operations.preflight.check import ok, problem, unread
 from seatrial.operations.preflight.preflight import secret_check, weights_check
 from seatrial.operations.preflight.quotas import Need, quota_checks
-from seatrial_base.candidates import is_candidate_name_of, maker_of
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
-from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
+from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
+from seatrial_base.text import printable
 from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
     from seatrial.operations.preflight.check import AccountCheck
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 LAST_LINES = 40
 LONGEST_LINE = 400
@@ -91,7 +90,7 @@ LOOKED_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedEndpoint:
+class EndpointQuery:
     """Which endpoint is asked about, and whom.
 
     Attributes:
@@ -113,26 +112,29 @@ class AskedEndpoint:
     promql: PromQl | None = None
 
 
-def examine(asked: AskedEndpoint, at: datetime) -> Examination:
+def examine(query: EndpointQuery, at: datetime) -> Examination:
     """Ask for everything about an endpoint.
 
     Args:
-        asked: The endpoint.
         at: The time.
 
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
-    name, reader = asked.name, AwsReader(asked.calls)
+    name, reader = query.name, AwsReader(query.calls)
+    # Every other call keeps what it was refused and goes on, so without this one a session without credentials
+    # would look like an account without an endpoint.
     with aws_failures(name):
-        asked.account.identity.get_caller_identity()
+        query.account.identity.get_caller_identity()
     endpoint = read_endpoint(name, reader)
     components = tuple(_components(name, reader))
     models = tuple(_models(endpoint, components, reader))
     there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
-    stack = find_stack(name, asked.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
+    stack = find_stack(name, query.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
     is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(each.tags for each in components)))
-    stack = replace(stack, is_ours=is_tagged or stack.name in (asked.stack, f"seatrial-{name}"))
+    # A stack of any name may hold the endpoint, another team's too: what the user, the usual name or a tag does
+    # not claim is explained, and never changed.
+    stack = replace(stack, is_ours=is_tagged or stack.name in (query.stack, f"seatrial-{name}"))
     return Examination(
         name=name,
         at=at,
@@ -143,22 +145,24 @@ def examine(asked: AskedEndpoint, at: datetime) -> Examination:
         alarms=raised_alarms(name, [each.name for each in components], reader),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, reader)),
-        checks=tuple(account_checks(asked, endpoint, models, components, reader)),
-        workflows=_workflows(asked, endpoint, stack, at, reader),
-        containers=tuple(container_facts(endpoint, components, asked.promql, name=name, at=at, reader=reader)),
+        checks=tuple(account_checks(query, endpoint, models, components, reader)),
+        workflows=_workflows(query, endpoint, stack, at, reader),
+        containers=tuple(container_facts(endpoint, components, query.promql, name=name, at=at, reader=reader)),
         missing=tuple(missing_resources(stack, reader)),
         not_asked=tuple(reader.not_asked),
     )
 
 
 def _workflows(
-    asked: AskedEndpoint, endpoint: LiveEndpoint, stack: StackFacts, at: datetime, reader: AwsReader
+    query: EndpointQuery, endpoint: LiveEndpoint, stack: StackFacts, at: datetime, reader: AwsReader
 ) -> tuple[datetime, ...] | None:
     """Ask the trial service what it works on, where a custom resource has waited for longer than a function lives."""
+    # Before that time the function that works on the request may still be running: an empty list of workflows
+    # would prove nothing.
     if all(minutes < LOST_MINUTES for _, minutes in waiting_for(stack, at)):
         return None
     named = endpoint.tags.get(ENVIRONMENT_TAG, "")
-    environment = named if asked.deployment is None else asked.deployment.environment.name
+    environment = named if query.deployment is None else query.deployment.environment.name
     service = service_stack(environment)
     listed = reader.rows(
         f"resources of {service}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=service
@@ -184,6 +188,8 @@ def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent
             continue
         tags = read_tags(f"inference component {name}", component.arn, reader)
         maker = maker_of(name, endpoint_name, tags)
+        # Candidates of older releases carry no tag of their maker, and a component of a stack may have a like
+        # name: only one without a stack can be a candidate.
         of_trial = maker == "trial service" or (maker == "older release" and _has_no_stack(component.arn, reader))
         yield replace(component, tags=tags, is_candidate=of_trial)
 
@@ -204,6 +210,7 @@ def _logs(
     name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader
 ) -> Iterator[LogFacts]:
     every = [*components]
+    # A candidate's log is told only where nothing else is there: what serves explains what users see.
     live = [each for each in every if not each.is_candidate] or every
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in live]
     if any(each.model for each in endpoint.variants) or not groups:
@@ -234,6 +241,8 @@ def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
     answer = reader.read(
         f"log {group}", "logs", "get_log_events", logGroupName=group, logStreamName=stream, limit=LAST_LINES
     )
+    # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer
+    # look like one.
     whole = "\n".join(text_at(row, "message").rstrip() for row in rows(answer.document, "events"))
     for line in safe_text(whole).splitlines():
         yield line[:LONGEST_LINE]
@@ -248,19 +257,19 @@ def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsR
         resources: Physical IDs of what is there: a stack of any name may manage it.
         reader: Asks CloudFormation.
     """
-    found = read_stack(named or f"seatrial-{endpoint}", reader)
-    if found.existence != "absent":
-        return found
+    stack = read_stack(named or f"seatrial-{endpoint}", reader)
+    if stack.existence != "absent":
+        return stack
     for resource in resources:
         answer = reader.read(
             f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
         )
         if answer.state == "not asked":
-            return StackFacts(name=found.name, existence="not asked")
+            return StackFacts(name=stack.name, existence="not asked")
         owner = next((text_at(row, "StackName") for row in rows(answer.document, "StackResources")), "")
         if owner:
             return read_stack(owner, reader)
-    return found
+    return stack
 
 
 def read_stack(name: str, reader: AwsReader) -> StackFacts:
@@ -286,6 +295,8 @@ def read_stack(name: str, reader: AwsReader) -> StackFacts:
 def _failures(events: Iterable[Mapping[str, object]]) -> Iterator[ResourceState]:
     """Yield the failed events of the last operation, newest first; what was only cancelled is a consequence."""
     for event in events:
+        # Events come newest first: the beginning of the last operation ends the search, else a failure of
+        # last week would explain today.
         if text_at(event, "ResourceType") == STACK_TYPE and text_at(event, "ResourceStatus") in _BEGINNINGS:
             return
         failed = _resource(event)
@@ -309,6 +320,7 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
 
     Resources whose type is in no table are not looked for; one that could not be asked is not missing.
     """
+    # While an operation runs, resources come and go by its own doing.
     if stack.existence != "found" or stack.is_at_work:
         return
     made = [each for each in stack.resources if each.physical_id and not each.status.startswith("DELETE_")]
@@ -341,7 +353,7 @@ def _name_of(resource: ResourceState) -> str:
 
 
 def account_checks(
-    asked: AskedEndpoint,
+    query: EndpointQuery,
     endpoint: LiveEndpoint,
     models: Iterable[LiveModel],
     components: Iterable[LiveComponent],
@@ -350,13 +362,12 @@ def account_checks(
     """Yield the checks of what a new copy or instance would need, each thing once, in order.
 
     Args:
-        asked: Which endpoint, and whom to ask.
+        query: Which endpoint, and whom to ask.
         endpoint: What was found of it.
-        models: Its models.
         components: Its components; adapters have files of their own.
         reader: Asks IAM.
     """
-    account, deployment = asked.account, asked.deployment
+    account, deployment = query.account, query.deployment
     models = tuple(models)
     for arn in sorted({each.role_arn for each in models} - {""}):
         yield _role(arn, reader)
@@ -365,24 +376,23 @@ def account_checks(
         yield weights_check(uri, account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
         yield secret_check(secret, account.secrets)
-    yield from _quotas(asked, endpoint)
-
-
-def _quotas(asked: AskedEndpoint, endpoint: LiveEndpoint) -> Iterator[AccountCheck]:
     most: Counter[str] = Counter()
     for each in endpoint.variants:
         if each.instance_type:
+            # Scaling may go to the most at any time, and more than that may run where somebody raised the
+            # count by hand.
             most[each.instance_type] += max(each.most, each.desired, each.current)
-    needs = tuple(Need(asked.name, instance_type, number) for instance_type, number in sorted(most.items()))
-    if asked.deployment is not None and asked.deployment.environment.is_embedded:
+    needs = tuple(Need(query.name, instance_type, number) for instance_type, number in sorted(most.items()))
+    if query.deployment is not None and query.deployment.environment.is_embedded:
         yield from (unread(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
     elif needs:
-        yield from quota_checks(needs, asked.region, asked.account)
+        yield from quota_checks(needs, query.region, query.account)
 
 
 def _role(arn: str, reader: AwsReader) -> AccountCheck:
     """Check that a role exists and that SageMaker may assume it."""
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
+    # The reader notes every refusal by itself; here it becomes a check of its own, and must not be told twice.
     before = len(reader.not_asked)
     answer = reader.read(subject, "iam", "get_role", RoleName=name)
     if answer.state == "not asked":
@@ -391,21 +401,17 @@ def _role(arn: str, reader: AwsReader) -> AccountCheck:
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
     policy = mapping(answer.document, "Role").get("AssumeRolePolicyDocument")
-    if ASSUMED_BY not in _services(policy):
+    # boto3 decodes a trust policy, other clients leave it as text.
+    document = json.loads(policy) if isinstance(policy, str) else policy
+    statements = document.get("Statement") if isinstance(document, dict) else None
+    services: set[str] = set()
+    for statement in statements if isinstance(statements, list) else [statements]:
+        if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
+            services |= {*_listed(mapping(statement, "Principal"))}
+    if ASSUMED_BY not in services:
         hint = f"let {ASSUMED_BY} assume it in its trust policy"
         return problem(subject, "SEA758", f"its trust policy does not name {ASSUMED_BY}", hint)
     return ok(subject, f"it exists, and {ASSUMED_BY} may assume it")
-
-
-def _services(policy: object) -> set[str]:
-    """Return the services that a trust policy allows; boto3 decodes it, other clients leave it as text."""
-    document = json.loads(policy) if isinstance(policy, str) else policy
-    statements = document.get("Statement") if isinstance(document, dict) else None
-    found: set[str] = set()
-    for statement in statements if isinstance(statements, list) else [statements]:
-        if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
-            found |= {*_listed(mapping(statement, "Principal"))}
-    return found
 
 
 def _listed(principal: Mapping[str, object]) -> Iterator[str]:
@@ -441,10 +447,10 @@ def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
 
 def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
     resource_id, dimension = text_at(row, "ResourceId"), text_at(row, "ScalableDimension")
-    asked = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
+    target = {"ServiceNamespace": NAMESPACE, "ResourceId": resource_id, "ScalableDimension": dimension}
     what = f"scaling of {resource_id}"
-    policies = reader.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **asked)
-    activities = reader.read(what, SERVICE, "describe_scaling_activities", **asked, MaxResults=1).document
+    policies = reader.rows(what, SERVICE, "describe_scaling_policies", "ScalingPolicies", **target)
+    activities = reader.read(what, SERVICE, "describe_scaling_activities", **target, MaxResults=1).document
     last = next(rows(activities, "ScalingActivities"), {})
     return TargetFacts(
         resource_id=resource_id,
@@ -469,10 +475,8 @@ def container_facts(
     """Yield what the containers of each component and of each variant with a model told; nothing of those that did not.
 
     Args:
-        endpoint: The endpoint.
         components: Its components; candidates of trials are left out.
         ask: Answers queries; None where nobody is asked.
-        name: The endpoint's name.
         at: The time.
         reader: Keeps what could not be asked.
     """
@@ -484,14 +488,11 @@ def container_facts(
                if each.model and each.current]  # fmt: skip
     for part, labels in places:
         try:
-            found = _facts(ask, part, labels, at.timestamp())
+            now_s = at.timestamp()
+            series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
+            facts = ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)
         except (OSError, ValueError) as refused:
             reader.not_asked.append(f"metrics of the containers: {refused}")
             return
-        if not found.load.is_empty:
-            yield found
-
-
-def _facts(ask: PromQl, part: str, labels: Mapping[str, str], now_s: float) -> ContainerFacts:
-    series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
-    return ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)
+        if not facts.load.is_empty:
+            yield facts

@@ -73,42 +73,50 @@ def _shell(value: object) -> str:
     return f"'{json.dumps(value)}'" if isinstance(value, dict) else f"{value}"
 
 
-def fix_steps(found: Examination) -> tuple[FixStep, ...]:
+def fix_steps(examination: Examination) -> tuple[FixStep, ...]:
     """Return what unsticks an endpoint; empty when there is nothing that can be done safely.
 
     Nothing that serves is deleted, nothing while the stack is at work, and nothing that the stack manages while it is
     in order: a deployment mends that. What could not be asked is left alone, and so is what does not carry the tag of
     the environment: a name decides nothing.
     """
-    if found.stack.is_at_work or found.stack.existence == "not asked" or found.endpoint.existence == "not asked":
+    if (
+        # CloudFormation would undo or trip over a change that is made beside its own operation; what could
+        # not be read may be in order.
+        examination.stack.is_at_work
+        or examination.stack.existence == "not asked"
+        or examination.endpoint.existence == "not asked"
+    ):
         return ()
     return tuple(
         chain(
-            _continued(found),
-            _targets(found),
-            _components(found),
-            _resumed(found),
-            _stack(found) if found.stack.status in _BLOCKED else _endpoint(found),
+            _continued(examination),
+            _targets(examination),
+            _components(examination),
+            _resumed(examination),
+            _stack(examination) if examination.stack.status in _BLOCKED else _endpoint(examination),
         )
     )
 
 
-def is_abandoned(found: Examination) -> bool:
+def is_abandoned(examination: Examination) -> bool:
     """Tell whether no stack manages what is left, and it does not serve."""
-    return found.stack.is_gone and not found.serves
+    return examination.stack.is_gone and not examination.serves
 
 
-def _proof(tags: Mapping[str, str], found: Examination) -> Mapping[str, str]:
+def _proof(tags: Mapping[str, str], examination: Examination) -> Mapping[str, str]:
     """Return the tags that prove that a part is of the endpoint's environment; none where they don't."""
     environment = tags.get(ENVIRONMENT_TAG, "")
-    if not environment or found.endpoint.tags.get(ENVIRONMENT_TAG, environment) != environment:
+    # A name proves nothing: another team's endpoint may begin with the same letters. Only the tag does, and it
+    # must not contradict that of the endpoint.
+    if not environment or examination.endpoint.tags.get(ENVIRONMENT_TAG, environment) != environment:
         return {}
     return {key: value for key, value in tags.items() if key in (ENVIRONMENT_TAG, OWNER_TAG)}
 
 
-def _continued(found: Examination) -> Iterator[FixStep]:
+def _continued(examination: Examination) -> Iterator[FixStep]:
     """Continue a rollback that failed; resources that failed again are skipped, as CloudFormation demands."""
-    stack = found.stack
+    stack = examination.stack
     if stack.status != "UPDATE_ROLLBACK_FAILED" or not stack.is_ours:
         return
     failed = [*stack.left_behind]
@@ -125,11 +133,11 @@ def _continued(found: Examination) -> Iterator[FixStep]:
     )
 
 
-def _targets(found: Examination) -> Iterator[FixStep]:
-    for target in found.targets:
-        if is_orphan(target, found):
+def _targets(examination: Examination) -> Iterator[FixStep]:
+    for target in examination.targets:
+        if is_orphan(target, examination):
             yield _deregistered(target, "The component that it scales does not exist.")
-        elif _is_doomed(target.component, found):
+        elif _is_doomed(target.component, examination):
             yield _deregistered(target, "Its component is about to be deleted.")
 
 
@@ -148,25 +156,29 @@ def _identity(target: TargetFacts) -> dict[str, object]:
     return dict(zip(names, (NAMESPACE, target.resource_id, target.dimension), strict=True))
 
 
-def _is_doomed(component: str, found: Examination) -> bool:
-    return any(each.name == component for each in _doomed(found))
+def _is_doomed(component: str, examination: Examination) -> bool:
+    return any(each.name == component for each in _doomed(examination))
 
 
-def _doomed(found: Examination) -> tuple[LiveComponent, ...]:
+def _doomed(examination: Examination) -> tuple[LiveComponent, ...]:
     """Return the components to delete: left-over candidates, and all that no stack in order manages."""
-    blocked = found.stack.status in _BLOCKED and found.stack.is_ours and not found.serves
-    unmanaged = is_abandoned(found) or blocked
+    # A stack in order manages its components, and a deployment mends them: to delete one would be a change behind
+    # its back.
+    blocked = examination.stack.status in _BLOCKED and examination.stack.is_ours and not examination.serves
+    unmanaged = is_abandoned(examination) or blocked
     return tuple(
-        each for each in found.components if _proof(each.tags, found) and (unmanaged or is_left_over(each, found))
+        each
+        for each in examination.components
+        if _proof(each.tags, examination) and (unmanaged or is_left_over(each, examination))
     )
 
 
-def _components(found: Examination) -> Iterator[FixStep]:
-    for component in _doomed(found):
+def _components(examination: Examination) -> Iterator[FixStep]:
+    for component in _doomed(examination):
         left = (
             "It was left over by a trial." if component.is_candidate else "No stack manages it, and it does not serve."
         )
-        keys = [f"target {each.resource_id}" for each in found.targets if each.component == component.name]
+        keys = [f"target {each.resource_id}" for each in examination.targets if each.component == component.name]
         named = {"InferenceComponentName": component.name}
         yield FixStep(
             key=f"component {component.name}",
@@ -179,13 +191,13 @@ def _components(found: Examination) -> Iterator[FixStep]:
             look="describe_inference_component",
             look_at=named,
             arn=component.arn,
-            tags=_proof(component.tags, found),
+            tags=_proof(component.tags, examination),
         )
 
 
-def _resumed(found: Examination) -> Iterator[FixStep]:
-    for target in found.targets:
-        if is_left_suspended(target, found) and not _is_doomed(target.component, found):
+def _resumed(examination: Examination) -> Iterator[FixStep]:
+    for target in examination.targets:
+        if is_left_suspended(target, examination) and not _is_doomed(target.component, examination):
             yield FixStep(
                 key=f"resume {target.resource_id}",
                 why=f"Suspended: {', '.join(target.suspended)}; no update is at work that would resume it.",
@@ -195,46 +207,48 @@ def _resumed(found: Examination) -> Iterator[FixStep]:
             )
 
 
-def _stack(found: Examination) -> Iterator[FixStep]:
+def _stack(examination: Examination) -> Iterator[FixStep]:
     """Delete a stack that could not be deleted or created, once nothing blocks it."""
-    if found.serves or not found.stack.is_ours:
+    if examination.serves or not examination.stack.is_ours:
         return
-    named = {"StackName": found.stack.name}
+    named = {"StackName": examination.stack.name}
     yield FixStep(
         key="stack",
-        why=f"It is {found.stack.status}: CloudFormation deletes it with what it still has.",
+        why=f"It is {examination.stack.status}: CloudFormation deletes it with what it still has.",
         service="cloudformation",
         operation="delete_stack",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(found)),
+        after=tuple(f"component {each.name}" for each in _doomed(examination)),
         until="gone",
         look="describe_stacks",
         look_at=named,
     )
 
 
-def _endpoint(found: Examination) -> Iterator[FixStep]:
+def _endpoint(examination: Examination) -> Iterator[FixStep]:
     """Delete endpoint, configuration and models, in this order, where no stack does it any more."""
-    endpoint = found.endpoint
-    proof = _proof(endpoint.tags, found)
-    holds_others = len(_doomed(found)) < len(found.components)  # with a component on it no endpoint can go
-    if endpoint.existence != "found" or not is_abandoned(found) or not proof or holds_others:
+    endpoint = examination.endpoint
+    proof = _proof(endpoint.tags, examination)
+    holds_others = len(_doomed(examination)) < len(examination.components)  # with a component on it no endpoint can go
+    if endpoint.existence != "found" or not is_abandoned(examination) or not proof or holds_others:
         return
-    named: dict[str, object] = {"EndpointName": found.name}
+    named: dict[str, object] = {"EndpointName": examination.name}
     yield FixStep(
-        key=f"endpoint {found.name}",
+        key=f"endpoint {examination.name}",
         why="Its stack does not exist any more.",
         service="sagemaker",
         operation="delete_endpoint",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(found)),
+        after=tuple(f"component {each.name}" for each in _doomed(examination)),
         until="gone",
         look="describe_endpoint",
         look_at=named,
         arn=endpoint.arn,
         tags=proof,
     )
-    parts = [("model", "ModelName", each.name, each.arn) for each in found.models if _proof(each.tags, found)]
+    parts = [
+        ("model", "ModelName", each.name, each.arn) for each in examination.models if _proof(each.tags, examination)
+    ]
     if endpoint.config:
         parts = [("endpoint_config", "EndpointConfigName", endpoint.config, endpoint.config_arn), *parts]
     for kind, member, name, arn in parts:
@@ -244,7 +258,7 @@ def _endpoint(found: Examination) -> Iterator[FixStep]:
             service="sagemaker",
             operation=f"delete_{kind}",
             arguments={member: name},
-            after=(f"endpoint {found.name}",),
+            after=(f"endpoint {examination.name}",),
             arn=arn,
             tags=proof,
         )

@@ -32,24 +32,24 @@ class PartRow:
     health: Health
 
 
-def answer_line(found: Examination, diagnoses: tuple[Finding, ...]) -> str:
+def answer_line(examination: Examination, diagnoses: tuple[Finding, ...]) -> str:
     """Return what is wrong and what to do, in one line."""
     if diagnoses:
         first = diagnoses[0]
         more = f" ({counted(len(diagnoses) - 1, 'more problem')} below)" if diagnoses[1:] else ""
-        return f"{found.name}: {first.rule}: {first.place.resource}: {first.message} {first.hint}{more}"
-    if found.endpoint.existence != "found":
-        state = "is not there yet; its stack is at work" if found.stack.is_at_work else "could not be asked"
-        return f"{found.name}: the endpoint {state}."
-    if any(row.health == "changing" for row in part_rows(found, diagnoses)):
-        return f"{found.name}: it is being changed; nothing is wrong so far."
-    return f"{found.name}: nothing is wrong."
+        return f"{examination.name}: {first.rule}: {first.place.resource}: {first.message} {first.hint}{more}"
+    if examination.endpoint.existence != "found":
+        state = "is not there yet; its stack is at work" if examination.stack.is_at_work else "could not be asked"
+        return f"{examination.name}: the endpoint {state}."
+    if any(row.health == "changing" for row in part_rows(examination, diagnoses)):
+        return f"{examination.name}: it is being changed; nothing is wrong so far."
+    return f"{examination.name}: nothing is wrong."
 
 
-def part_rows(found: Examination, diagnoses: tuple[Finding, ...]) -> tuple[PartRow, ...]:
+def part_rows(examination: Examination, diagnoses: tuple[Finding, ...]) -> tuple[PartRow, ...]:
     """Return every part with its status."""
     wrong = {finding.place.resource.partition(", ")[0] for finding in diagnoses}
-    return tuple(PartRow(part, status, _health(part, status, wrong)) for part, status in _parts(found))
+    return tuple(PartRow(part, status, _health(part, status, wrong)) for part, status in _parts(examination))
 
 
 def _health(part: str, status: str, wrong: set[str]) -> Health:
@@ -61,28 +61,28 @@ def _health(part: str, status: str, wrong: set[str]) -> Health:
     return "changing" if in_progress or status.partition(",")[0] in IN_TRANSIT else "ok"
 
 
-def _parts(found: Examination) -> Iterator[tuple[str, str]]:
-    endpoint = found.endpoint
-    yield f"endpoint {found.name}", _status(endpoint.existence, endpoint.status)
+def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
+    endpoint = examination.endpoint
+    yield f"endpoint {examination.name}", _status(endpoint.existence, endpoint.status)
     for variant in endpoint.variants:
         yield (
             f"variant {variant.name}",
             f"{variant.current} of {variant.desired} instances, {variant.instance_type or 'instance pools'}",
         )
-    for component in found.components:
+    for component in examination.components:
         status = f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
         yield f"inference component {component.name}", status
-    for target in found.targets:
+    for target in examination.targets:
         suspended = f", suspended: {', '.join(target.suspended)}" if target.suspended else ""
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
-    for alarm in found.alarms:
+    for alarm in examination.alarms:
         yield f"alarm {alarm.name}", "ALARM"
-    yield f"stack {found.stack.name}", _status(found.stack.existence, found.stack.status)
-    for log in found.logs:
+    yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
+    for log in examination.logs:
         yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
-    for each in found.containers:
+    for each in examination.containers:
         yield f"containers of {each.part}", container_status(each)
-    for check in found.checks:
+    for check in examination.checks:
         yield check.subject, f"could not be asked: {check.answer}" if check.is_unread else check.answer
 
 
@@ -90,9 +90,9 @@ def _status(existence: str, status: str) -> str:
     return {"found": status, "absent": "does not exist"}.get(existence, "could not be asked")
 
 
-def doctor_lines(found: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> Iterator[str]:
+def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> Iterator[str]:
     """Yield the answer, the other problems and the parts; with `why`, what each was seen by and the logs."""
-    yield answer_line(found, diagnoses)
+    yield answer_line(examination, diagnoses)
     for each in diagnoses if why else diagnoses[1:]:
         yield ""
         yield f"{each.rule}: {each.place.resource}: {each.message}"
@@ -102,37 +102,33 @@ def doctor_lines(found: Examination, diagnoses: tuple[Finding, ...], *, why: boo
         if why and each.source:
             yield f"  known from: {each.source}"
     yield ""
-    rows = part_rows(found, diagnoses)
+    rows = part_rows(examination, diagnoses)
     width = max(len(row.health) for row in rows)
     yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
-    yield from (f"could not be asked: {line}" for line in found.not_asked)
+    yield from (f"could not be asked: {line}" for line in examination.not_asked)
     if why:
-        yield from _log_lines(found)
+        for log in examination.logs:
+            if log.lines:
+                yield ""
+                yield f"last lines of {log.group}"
+                yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
 
 
-def _log_lines(found: Examination) -> Iterator[str]:
-    for log in found.logs:
-        if log.lines:
-            yield ""
-            yield f"last lines of {log.group}"
-            yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
-
-
-def doctor_judgement(found: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:
+def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:
     """Return the examination as what the one printer writes; `fix` are the commands that `--fix` stands for."""
     facts: dict[str, Json] = {
-        "endpoint": found.name,
-        "answer": answer_line(found, diagnoses),
-        "is_healthy": is_healthy(found, diagnoses),
-        "parts": [asdict(row) for row in part_rows(found, diagnoses)],
-        "logs": {log.group: log.lines for log in found.logs},
+        "endpoint": examination.name,
+        "answer": answer_line(examination, diagnoses),
+        "is_healthy": is_healthy(examination, diagnoses),
+        "parts": [asdict(row) for row in part_rows(examination, diagnoses)],
+        "logs": {log.group: log.lines for log in examination.logs},
         "fix": [{"why": step.why, "command": step.command} for step in steps],
-        "not_asked": found.not_asked,
+        "not_asked": examination.not_asked,
     }
-    placed = [replace(each, place=replace(each.place, file=found.name)) for each in diagnoses]
+    placed = [replace(each, place=replace(each.place, file=examination.name)) for each in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)
 
 
-def is_healthy(found: Examination, diagnoses: tuple[Finding, ...]) -> bool:
+def is_healthy(examination: Examination, diagnoses: tuple[Finding, ...]) -> bool:
     """Tell whether nothing is wrong, as far as the endpoint itself could be asked."""
-    return not diagnoses and found.endpoint.existence != "not asked"
+    return not diagnoses and examination.endpoint.existence != "not asked"

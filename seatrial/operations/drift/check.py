@@ -21,7 +21,7 @@ from seatrial.operations.preflight.quotas import instance_checks, needs_of
 from seatrial.specs.load import environments_of, load_environment
 from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
-from seatrial_base.catalog.engine_choice import status_of
+from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
 from seatrial_base.errors import BenchError, SeatrialError
 from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
     from seatrial.documents.live_stack import LiveStack
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
 ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it
@@ -66,7 +65,20 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
     if endpoint.existence == "absent":
         yield _absent("endpoint", deployment.endpoint_name)
     elif deployment.endpoint.hosting.kind == "single_model":
-        yield from _single_model(deployment, stack, endpoint, reader)
+        # What differs where the model is in a production variant: that of the endpoint's own plan.
+        name = own_variant(deployment)
+        variant = endpoint.variant(name) or LiveVariant(name=name)
+        compared = _endpoint(stack, endpoint)
+        # With pools SageMaker chooses among the types of the plan: none of them is drift.
+        if not deployment.endpoint.hosting.instance_pools:
+            compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
+        if not variant.model:
+            compared["variant"] = (name, "")
+        yield from _differences(compared)
+        if variant.model:
+            yield from _container(deployment, endpoint, variant.model, reader)
+        yield from _statuses({"endpoint status": endpoint.status})
+        yield from _copies(deployment, "instances", variant.current)
     else:
         yield from _with_component(deployment, stack, endpoint, reader)
 
@@ -85,24 +97,6 @@ def _with_component(
     yield from _container(deployment, endpoint, component.model, reader)
     yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
     yield from _copies(deployment, "copies", component.copies)
-
-
-def _single_model(
-    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
-) -> Iterator[Finding]:
-    """Yield what differs where the model is in a production variant: that of the endpoint's own plan."""
-    name = own_variant(deployment)
-    variant = endpoint.variant(name) or LiveVariant(name=name)
-    compared = _endpoint(stack, endpoint)
-    if not deployment.endpoint.hosting.instance_pools:
-        compared["instance type"] = (deployment.plan.instance_type.value, variant.instance_type)
-    if not variant.model:
-        compared["variant"] = (name, "")
-    yield from _differences(compared)
-    if variant.model:
-        yield from _container(deployment, endpoint, variant.model, reader)
-    yield from _statuses({"endpoint status": endpoint.status})
-    yield from _copies(deployment, "instances", variant.current)
 
 
 def _absent(what: str, name: str) -> Finding:
@@ -154,6 +148,8 @@ def _component(deployment: Deployment, stack: LiveStack, component: LiveComponen
         "download timeout (s)": (f"{plan.download_timeout_s.value}", _number(component.download_timeout_s)),
     }
     resolved, pinned = image_digest(component.resolved_image), image_digest(plan.image.value.uri)
+    # A tag may be pushed again: only digests tell whether the image is the same, and an image without one can't
+    # drift.
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
     return compared
@@ -174,8 +170,8 @@ def _container(deployment: Deployment, endpoint: LiveEndpoint, model_name: str, 
     yield from _differences({"container configuration": (deployment.serving.container_digest, live)})
 
 
-def _statuses(found: Mapping[str, str]) -> Iterator[Finding]:
-    for what, status in found.items():
+def _statuses(statuses: Mapping[str, str]) -> Iterator[Finding]:
+    for what, status in statuses.items():
         if status != "InService":
             hint = "read its failure reason in the SageMaker console; deploy again"
             severity: Severity = "error" if status in {"Failed", "OutOfService"} else "note"
@@ -188,6 +184,7 @@ def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
     """Yield copies or instances outside of what scaling, or without scaling the plan, allows."""
     scaling, planned = deployment.endpoint.scaling, deployment.plan.copy_count.value
     fixed = scaling.is_fixed
+    # What autoscaling may do is no drift, and neither is the planned number.
     least, most = (planned, planned) if fixed else (scaling.fewest_copies, max(scaling.max_copies, planned))
     if not least <= live <= most:
         expected = f"{least}" if fixed else f"{least} to {most}"
@@ -260,7 +257,6 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
 
     Args:
         files: Specs; none where a repository offers products alone.
-        environment: The environment's name.
         environments: Folder of environments; `None` for the one beside each spec.
 
     Raises:
@@ -269,6 +265,8 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     deployments, unreadable = [], {}
     hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
     for file in files:
+        # A model that another endpoint hosts has no stack: its host is compared, and this one would be told
+        # as missing.
         if file.stem in hosted[file.parent]:
             continue
         try:
@@ -276,7 +274,9 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
                 folder = environments or environments_of(file)
                 deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
         except SeatrialError as error:
+            # One broken lock must not hide the drift of all others: it is told with its endpoint.
             unreadable[_name_of(file)] = error.problems
+    # Specs that are not compared are still known: their endpoints must not be told as "without a spec".
     siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
     own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
     return Locked(
@@ -297,7 +297,6 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     """Compare what runs with what is locked; nothing is changed, and what could not be asked is no finding.
 
     Args:
-        locked: What is locked.
         clients: Clients of the environment's account and region.
         now: The time, for the ages of trials.
         most_days: A scheduled trial may be so old, in days.
@@ -305,15 +304,19 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered.
     """
+    # Of every later question a refusal is no finding; without this one, no credentials would read as no drift.
     with aws_failures(locked.environment.name):
         clients.account.identity.get_caller_identity()
-    found = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
-    found += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
-    quotas, unasked = _quotas(locked, clients)
-    unknown, because = _asked(lambda: tuple(_unknown(locked, clients)))
+    drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
+    drifts += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
+    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
+    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
+    quotas = tuple(findings)
+    unasked = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
+    unknown, because = _findings_of(lambda: tuple(_unknown(locked, clients)))
     return DriftReport(
         environment=locked.environment.name,
-        endpoints=tuple(sorted(found, key=lambda each: each.endpoint)),
+        endpoints=tuple(sorted(drifts, key=lambda each: each.endpoint)),
         findings=(*quotas, *(unknown or ())),
         not_asked=(*unasked, *([f"endpoints without a spec: {because}"] if because else ())),
     )
@@ -338,39 +341,52 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     try:
         stack = describe_stack(deployment.stack_name, clients.stacks)
     except BenchError as error:
-        return _without_stack(drift, error)
+        message = error.problems[0].message
+        if "does not exist" not in message:
+            return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
+        hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
+        missing = drift_finding(
+            rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint
+        )
+        return _with(drift, (missing,))
     deployed = stack.outputs.get("PlanDigest", "")
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
     if deployed == deployment.plan.digest and not _in_progress(stack):
-        drift = _with_asked(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
+        drift = _with_findings_of(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
-    return _with_trials(drift, deployment, stack, clients, now=now, most_days=most_days)
-
-
-def _without_stack(drift: EndpointDrift, error: BenchError) -> EndpointDrift:
-    message = error.problems[0].message
-    if "does not exist" not in message:
-        return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
-    hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
-    missing = drift_finding(rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint)
-    return _with(drift, (missing,))
+    if deployment.endpoint.trial.mode == "off":
+        return drift
+    try:
+        last = deployed_trial(stack, clients.results)
+        scheduled = scheduled_trial(deployment, stack, clients.results)
+    except BenchError as error:
+        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
+    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
+    with_trials = replace(
+        drift,
+        trial=last.words(now),
+        trial_verdict=last.verdict,
+        trial_date=last.date,
+        scheduled_trial=scheduled.words(now),
+    )
+    return _with(with_trials, (*findings, *_never_tried(last)))
 
 
 def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _with_asked(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
-    found, because = _asked(lambda: tuple(ask()))
-    if found is None:
+def _with_findings_of(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
+    findings, because = _findings_of(lambda: tuple(ask()))
+    if findings is None:
         return replace(drift, not_asked=(*drift.not_asked, f"{what}: {because}"))
-    return _with(drift, found)
+    return _with(drift, findings)
 
 
-def _asked(
+def _findings_of(
     ask: Callable[[], tuple[Finding, ...]],
 ) -> tuple[tuple[Finding, ...] | None, str]:
     """Return the findings of a question, or `None` and why it could not be asked."""
@@ -430,43 +446,10 @@ def _image_findings(deployment: Deployment) -> Iterator[Finding]:
         yield drift_finding(rule="SEA434", severity="warning", what="image line", live=status, hint=hint)
 
 
-def _with_trials(
-    drift: EndpointDrift,
-    deployment: Deployment,
-    stack: LiveStack,
-    clients: DriftClients,
-    *,
-    now: datetime,
-    most_days: float,
-) -> EndpointDrift:
-    if deployment.endpoint.trial.mode == "off":
-        return drift
-    try:
-        last = deployed_trial(stack, clients.results)
-        scheduled = scheduled_trial(deployment, stack, clients.results)
-    except BenchError as error:
-        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
-    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
-    told = replace(
-        drift,
-        trial=last.told(now),
-        trial_verdict=last.verdict,
-        trial_date=last.date,
-        scheduled_trial=scheduled.told(now),
-    )
-    return _with(told, (*findings, *_never_tried(last)))
-
-
 def _never_tried(last: LastTrial) -> Iterator[Finding]:
     if last.result is None and not last.error:
         hint = "deploy it with its trial"
         yield drift_finding(rule="SEA435", severity="note", what="trial of the deployment", live="none", hint=hint)
-
-
-def _quotas(locked: Locked, clients: DriftClients) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
-    return tuple(findings), tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
 
 
 def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
@@ -487,7 +470,6 @@ def unknown_endpoints(
     """Yield each endpoint whose name begins with the environment's, or that has its tag, and that is not expected.
 
     Args:
-        environment: The environment's name.
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
         reader: A strict reader of the environment's account and region.

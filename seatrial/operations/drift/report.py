@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
-from seatrial_base.markdown import escaped
 from seatrial_base.printer import Judgement, finding_rows, markdown_lines, text_lines
+from seatrial_base.text import escaped
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seatrial_base.findings import Severity
     from seatrial_base.printer import Json
-    from seatrial_base.rules import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +81,11 @@ def drift_finding(
     """Return one difference.
 
     Args:
-        rule: The rule that it breaks.
         severity: `error`: users or the next deployment are affected; `warning`: the endpoint is not the locked one;
             `note`: nothing is wrong yet.
         what: What was compared, or what is wrong.
         live: What there is.
         expected: What the lock, or the deployment, says; empty where there is nothing to compare.
-        hint: What to do.
     """
     message = f"{live}, expected {expected}" if expected else live
     return Finding(rule, Place(field=what), message, hint, severity)
@@ -128,9 +126,9 @@ def _facts(drift: EndpointDrift) -> Iterator[str]:
         yield f"scheduled trial {drift.scheduled_trial}"
 
 
-def _indented(findings: Iterable[Finding], not_asked: Iterable[str]) -> Iterator[str]:
+def _indented(findings: Iterable[Finding], unread: Iterable[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in text_lines(findings))
-    yield from (f"  could not be asked: {line}" for line in not_asked)
+    yield from (f"  could not be asked: {line}" for line in unread)
 
 
 def drift_markdown(report: DriftReport) -> str:

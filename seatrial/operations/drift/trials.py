@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_load.documents.result import TrialResult
 
 _RULE = "SEA435"
@@ -50,7 +49,7 @@ class LastTrial:
         """The day on which it ended, in UTC; empty where nothing tells it."""
         return "" if self.result is None else ended_at(self.result).date().isoformat()
 
-    def told(self, now: datetime) -> str:
+    def words(self, now: datetime) -> str:
         """Return what it found and how old it is; empty where there was none."""
         if self.result is None:
             return f"error: {self.error}" if self.error else ""
@@ -72,6 +71,8 @@ def read_trial(uri: str, s3: S3Client) -> LastTrial:
     try:
         return LastTrial(fetch_result(uri, s3))
     except BenchError as error:
+        # The document is there and says that the trial ended with an error: that is an answer, unlike a
+        # document that can't be read.
         if error.problems[0].rule == "SEA507":
             return LastTrial(error=error.problems[0].message)
         raise
@@ -99,6 +100,7 @@ def scheduled_trial(deployment: Deployment, stack: LiveStack, s3: S3Client) -> L
     try:
         return read_trial(f"s3://{bucket}/{key}", s3)
     except BenchError as error:
+        # Before the first scheduled trial there is no document yet.
         if "NoSuchKey" in error.problems[0].message:
             return LastTrial()
         raise

@@ -61,12 +61,11 @@ def unread(subject: str, because: str) -> AccountCheck:
     return AccountCheck(subject, because, Finding(UNREAD, Place(field=subject), message, severity="note"))
 
 
-def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:
+def account_check(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:
     """Ask, and make of what AWS refuses a problem where it answers the question.
 
     Args:
         subject: What is asked about.
-        ask: The question.
         refusals: What an error of AWS means, by its code; any other means that it could not be asked.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
@@ -77,9 +76,9 @@ def asked(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[st
     except BenchError as error:
         return unread(subject, error.problems[0].message)
     except ClientError as error:
-        found = refusals.get(error_code(error))
-        if found is not None:
-            return problem(subject, found.rule, found.message, found.hint)
+        refusal_of_code = refusals.get(error_code(error))
+        if refusal_of_code is not None:
+            return problem(subject, refusal_of_code.rule, refusal_of_code.message, refusal_of_code.hint)
         return unread(subject, error_sentence(error))
 
 

@@ -12,7 +12,7 @@ from seatrial.account.live_endpoint import raised_alarms
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
-from seatrial.operations.preflight.check import asked, ok, problem, refusal, unread
+from seatrial.operations.preflight.check import account_check, ok, problem, refusal, unread
 from seatrial.operations.preflight.quotas import function_checks, instance_checks, needs_of
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
@@ -41,7 +41,6 @@ def check_environment(
 
     Args:
         deployments: What is to be deployed, all of one environment.
-        environment: The environment.
         clients: Clients of its account in its region.
 
     Raises:
@@ -97,7 +96,16 @@ def part_checks(
     if environment.kms_key_arn is not None:
         yield _key(environment.kms_key_arn, clients.keys)
     if environment.network.subnet_ids:
-        yield _network(environment, clients.networks)
+        network = environment.network
+        subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
+        missing = {
+            "InvalidSubnetID.NotFound": "a subnet does not exist",
+            "InvalidSubnetID.Malformed": "the ID of a subnet is malformed",
+            "InvalidGroup.NotFound": "a security group does not exist",
+            "InvalidGroupId.Malformed": "the ID of a security group is malformed",
+        }
+        refusals = {code: refusal("SEA465", message, NETWORK_HINT) for code, message in missing.items()}
+        yield account_check(subject, partial(_ask_network, subject, environment, clients.networks), refusals=refusals)
     yield _bootstrap(environment, clients.parameters)
     for deployment in deployments:
         yield _alarms(deployment, clients)
@@ -149,7 +157,7 @@ def secret_check(name: str, secrets: Secrets) -> AccountCheck:
         return ok(subject, "it exists; its value was not read")
 
     missing = refusal("SEA462", "it does not exist", create)
-    return asked(subject, ask, refusals={"ResourceNotFoundException": missing})
+    return account_check(subject, ask, refusals={"ResourceNotFoundException": missing})
 
 
 def weights_check(uri: str, objects: Objects) -> AccountCheck:
@@ -166,35 +174,22 @@ def weights_check(uri: str, objects: Objects) -> AccountCheck:
         return ok(subject, f"{text_at(first, 'Key')} has {count(first, 'Size'):,} bytes")
 
     missing = refusal("SEA463", "there is no such bucket", "check model.s3_uri")
-    return asked(subject, ask, refusals={"NoSuchBucket": missing})
+    return account_check(subject, ask, refusals={"NoSuchBucket": missing})
 
 
 def _key(arn: str, keys: Keys) -> AccountCheck:
     subject = f"KMS key {arn}"
 
     def ask() -> AccountCheck:
-        found = keys.describe_key(KeyId=arn).get("KeyMetadata")
-        state = text_at(found, "KeyState") if isinstance(found, dict) else ""
+        metadata = keys.describe_key(KeyId=arn).get("KeyMetadata")
+        state = text_at(metadata, "KeyState") if isinstance(metadata, dict) else ""
         if state != "Enabled":
             hint = f"enable it: aws kms enable-key --key-id {arn}, or give another kms_key_arn"
             return problem(subject, "SEA464", f"its state is {state or 'unknown'}", hint)
         return ok(subject, "it is enabled")
 
     missing = refusal("SEA464", "it does not exist", "give another kms_key_arn, or leave it out")
-    return asked(subject, ask, refusals={"NotFoundException": missing})
-
-
-def _network(environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
-    network = environment.network
-    subject = f"network {', '.join((*network.subnet_ids, *network.security_group_ids))}"
-    missing = {
-        "InvalidSubnetID.NotFound": "a subnet does not exist",
-        "InvalidSubnetID.Malformed": "the ID of a subnet is malformed",
-        "InvalidGroup.NotFound": "a security group does not exist",
-        "InvalidGroupId.Malformed": "the ID of a security group is malformed",
-    }
-    refusals = {code: refusal("SEA465", message, NETWORK_HINT) for code, message in missing.items()}
-    return asked(subject, partial(_ask_network, subject, environment, networks), refusals=refusals)
+    return account_check(subject, ask, refusals={"NotFoundException": missing})
 
 
 def _ask_network(subject: str, environment: EnvironmentSpec, networks: Networks) -> AccountCheck:
@@ -217,11 +212,11 @@ def _bootstrap(environment: EnvironmentSpec, parameters: Parameters) -> AccountC
     again = f"run `cdk bootstrap -c environment={environment.name}`"
 
     def ask() -> AccountCheck:
-        found = parameters.get_parameter(Name=BOOTSTRAP).get("Parameter")
-        value = text_at(found, "Value") if isinstance(found, dict) else ""
+        parameter = parameters.get_parameter(Name=BOOTSTRAP).get("Parameter")
+        value = text_at(parameter, "Value") if isinstance(parameter, dict) else ""
         if not value.isdecimal() or int(value) < BOOTSTRAP_NEEDED:
             return problem(subject, "SEA466", f"its version is {value or 'unknown'}; {needed}", again)
         return ok(subject, f"its version is {value}")
 
     missing = refusal("SEA466", f"{BOOTSTRAP} does not exist in {environment.region}; {needed}", again)
-    return asked(subject, ask, refusals={"ParameterNotFound": missing})
+    return account_check(subject, ask, refusals={"ParameterNotFound": missing})

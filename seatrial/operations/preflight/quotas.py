@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.account.live_endpoint import read_endpoint
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, mapping, rows, text_at
-from seatrial.operations.preflight.check import asked, ok, problem, unread
+from seatrial.operations.preflight.check import account_check, ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted
 from seatrial_load.documents.request_checks import read_trial_request
@@ -96,13 +96,13 @@ def instance_checks(
 def quota_checks(needs: tuple[Need, ...], region: str, clients: AccountClients) -> Iterator[AccountCheck]:
     """Yield one check for each instance type of an account on AWS, by name."""
     types = sorted({need.instance_type for need in needs})
-    found, because = _quotas(clients.quotas, {_quota_name(one) for one in types})
+    quotas, because = _quotas(clients.quotas, {_quota_name(one) for one in types})
     in_use = instances_in_use(clients.endpoints)
     for one in types:
         if because:
             yield unread(_subject(one), because)
         else:
-            yield _judged(one, needs, in_use, found.get(_quota_name(one)), region)
+            yield _judged(one, needs, in_use, quotas.get(_quota_name(one)), region)
 
 
 def _subject(instance_type: str) -> str:
@@ -118,18 +118,18 @@ def _judged(
 ) -> AccountCheck:
     mine = Counter({need.endpoint_name: need.instances for need in needs if need.instance_type == instance_type})
     others = in_use.of_others(instance_type, needs)
-    asked_for = ", ".join(f"{name} {number}" for name, number in sorted(mine.items()))
+    needed_words = ", ".join(f"{name} {number}" for name, number in sorted(mine.items()))
     used = f"others use {others}" if not in_use.unknown else f"what others use is unknown ({in_use.unknown})"
-    whole = f"needs {mine.total()} ({asked_for}); {used}"
+    whole = f"needs {mine.total()} ({needed_words}); {used}"
     if quota is None:
         because = f"{whole}; Service Quotas has none of this name in {region}, which may lack the instance type"
         return unread(_subject(instance_type), because)
-    found = f"{whole}; the quota is {quota.value:g}"
+    summary = f"{whole}; the quota is {quota.value:g}"
     short = mine.total() + others - int(quota.value)
     if short > 0:
         hint = f"request {mine.total() + others} or more at {quota_link(region, quota.code)}"
-        return problem(_subject(instance_type), "SEA460", f"{found}, {counted(short, 'instance')} too few", hint)
-    return unread(_subject(instance_type), found) if in_use.unknown else ok(_subject(instance_type), found)
+        return problem(_subject(instance_type), "SEA460", f"{summary}, {counted(short, 'instance')} too few", hint)
+    return unread(_subject(instance_type), summary) if in_use.unknown else ok(_subject(instance_type), summary)
 
 
 def quota_link(region: str, code: str, *, service: str = SERVICE) -> str:
@@ -146,24 +146,24 @@ def _quotas(service: Quotas, wanted: set[str]) -> tuple[dict[str, Quota], str]:
 
     try:
         with aws_failures("Service Quotas"):
-            found = _listed(service.list_service_quotas, wanted)
-            if missing := wanted - found.keys():
-                found |= _listed(service.list_aws_default_service_quotas, missing)
+            quotas = _listed(service.list_service_quotas, wanted)
+            if missing := wanted - quotas.keys():
+                quotas |= _listed(service.list_aws_default_service_quotas, missing)
     except BenchError as error:
         return {}, error.problems[0].message
     except ClientError as error:
         return {}, f"{error}"
-    return found, ""
+    return quotas, ""
 
 
 def _listed(ask: Callable[..., Mapping[str, object]], wanted: set[str]) -> dict[str, Quota]:
-    found: dict[str, Quota] = {}
+    quotas: dict[str, Quota] = {}
     for page in _pages(ask, {"ServiceCode": SERVICE}):
         for row in rows(page, "Quotas"):
             value = row.get("Value")
             if text_at(row, "QuotaName") in wanted and isinstance(value, int | float):
-                found[text_at(row, "QuotaName")] = Quota(text_at(row, "QuotaCode"), value)
-    return found
+                quotas[text_at(row, "QuotaName")] = Quota(text_at(row, "QuotaCode"), value)
+    return quotas
 
 
 def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
@@ -179,12 +179,12 @@ def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -
 def instances_in_use(endpoints: Endpoints) -> InUse:
     """Count the instances of every endpoint of the account in this region, by endpoint and type."""
     reader = AwsReader(ClientCalls(endpoints))
-    found: Counter[tuple[str, str]] = Counter()
+    instances: Counter[tuple[str, str]] = Counter()
     for row in reader.rows("endpoints", "sagemaker", "list_endpoints", "Endpoints", MaxResults=100):
         name = text_at(row, "EndpointName")
         for instance_type, number in _instances_of(read_endpoint(name, reader, with_tags=False)):
-            found[name, instance_type] += number
-    return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(found)
+            instances[name, instance_type] += number
+    return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(instances)
 
 
 def _instances_of(endpoint: LiveEndpoint) -> Iterator[tuple[str, int]]:
@@ -199,6 +199,7 @@ def functions_at_once(deployments: Iterable[Deployment]) -> int:
 
     Of each trial that is its largest level's; one endpoint's request of CloudFormation may wait beside them.
     """
+    # The largest trials may meet in one pipeline: their sum is the bound, not the mean.
     each = sorted((functions_of(one) + 1 for one in deployments if one.endpoint.trial.mode != "off"), reverse=True)
     return sum(each[:AT_ONCE]) + SWEEP if each else 0
 
@@ -226,11 +227,11 @@ def function_checks(
 
     def ask() -> AccountCheck:
         limit = count(mapping(functions.get_account_settings(), "AccountLimit"), "UnreservedConcurrentExecutions")
-        found = f"the trials need {needed}; {limit} are not reserved"
+        summary = f"the trials need {needed}; {limit} are not reserved"
         if needed > limit:
             link = quota_link(environment.region, CONCURRENCY, service="lambda")
             hint = f"request {needed} or more at {link}, deploy fewer stacks at a time, or release reserved concurrency"
-            return problem(subject, "SEA467", found, hint)
-        return ok(subject, found)
+            return problem(subject, "SEA467", summary, hint)
+        return ok(subject, summary)
 
-    yield asked(subject, ask, refusals={})
+    yield account_check(subject, ask, refusals={})

@@ -96,7 +96,6 @@ def evidence_problems(
     """Yield everything for which a trial is no proof of the plan to promote.
 
     Args:
-        promotion: The step.
         evidence: What is known of the trial.
         now: The time, to tell the trial's age.
         accept_simulated: Take a result of simulated hardware.
@@ -115,6 +114,8 @@ def evidence_problems(
         message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
         again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
         yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
+    # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS
+    # somebody must say so.
     if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
         message = f"the engine of the trial was simulated: {result.engine_note}"
         hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
@@ -160,17 +161,17 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
 def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
     """Yield what the trial's requests were like, where the environment to come has others."""
     tried = result.request.workload
-    asked = trial_workload(promotion.target, tried.schema, tried.api)
+    requested = trial_workload(promotion.target, tried.schema, tried.api)
     older = not promotion.target.endpoint.workload.shared_prefix_tokens  # then a prefix has the trial's spelling
-    other = dict.fromkeys(_differences(asked, tried, set(TrialSpec.model_fields) if older else set()))
+    other = dict.fromkeys(_differences(requested, tried, set(TrialSpec.model_fields) if older else set()))
     if other:
         hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
         yield promotion.problem("SEA475", "; ".join(other), hint)
 
 
-def _differences(asked: Workload, tried: Workload, of_trial: Collection[str]) -> Iterator[str]:
+def _differences(requested: Workload, tried: Workload, of_trial: Collection[str]) -> Iterator[str]:
     for name, facts in facts_of(Workload).items():
-        ours, theirs = getattr(asked, name), getattr(tried, name)
+        ours, theirs = getattr(requested, name), getattr(tried, name)
         if ours == theirs or name in _NO_REQUESTS:
             continue
         if facts.of == CONVERSATIONS:
@@ -186,6 +187,8 @@ def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | Non
 
     `None` when no level does.
     """
+    # Throughput is of all copies, and how many the target runs is decided from this very number: it is judged
+    # afterwards, by `slo_problems`.
     objectives = [each for each in slo_objectives(promotion.target.endpoint.slo) if each.metric != "output_tok_s"]
     confidence = promotion.target.endpoint.trial.confidence
     held = [
@@ -211,6 +214,7 @@ def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> I
 
     Throughput is of all copies: the measured copies' counts for as many as the plan has.
     """
+    # The live count is what answered the load; the request's is what was planned before.
     measured = result.live.copy_count or result.request.copy_count
     share = measured / plan.copy_count.value
     objectives = _for_copies(tuple(slo_objectives(promotion.target.endpoint.slo)), share)

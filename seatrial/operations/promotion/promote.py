@@ -27,7 +27,7 @@ from seatrial.operations.promotion.evidence import (
     slo_problems,
     workload_problems,
 )
-from seatrial.planner.promote import TriedCopy, promoted_plan
+from seatrial.planner.existing import TriedCopy, promoted_plan
 from seatrial_base.errors import BenchError, PlanError, RenderError, SpecError
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def evidence_of_stack(
     A stack without outputs of a trial was deployed without one; a result that says `error` is none.
 
     Args:
-        stack_name: The endpoint's stack.
         endpoint_name: The endpoint's name on SageMaker, under which its trials lie.
         cloudformation: A client of the environment's region.
         s3: The same.
@@ -86,7 +85,6 @@ def evidence_of_result(result: TrialResult, where: str) -> TrialEvidence:
     """Return a result that was given as what is known of a trial; no stack is asked.
 
     Args:
-        result: The result.
         where: Its file or URI.
     """
     return TrialEvidence(result=result, result_uri=where, report_uri=f"{where.removesuffix('.json')}.md")
@@ -103,8 +101,10 @@ def find_request(uri: str, endpoint_name: str, result: TrialResult, s3: S3Client
         with aws_failures(uri):
             listed = s3.list_objects_v2(Bucket=bucket, Prefix=folder, MaxKeys=_MOST_DOCUMENTS)
             keys = [entry["Key"] for entry in listed.get("Contents", ()) if entry["Key"].endswith(".json")]
-            found = (key for key in keys if _started_at(s3, bucket, key) == result.started_at)
-            key = next(found, None)
+            matches = (key for key in keys if _started_at(s3, bucket, key) == result.started_at)
+            key = next(matches, None)
+    # The request's ID only makes the lock easier to trace: a caller without the right to list may promote without
+    # it.
     except (BenchError, s3.exceptions.ClientError):
         return None
     return None if key is None else key.removeprefix(folder).removesuffix(".json")
@@ -172,6 +172,8 @@ def check_order(source: EnvironmentSpec, target: EnvironmentSpec, order: tuple[E
     Raises:
         SpecError: SEA470.
     """
+    # `--from` may name any environment: followed back to its own sources, it must never come to the target, or
+    # plans would travel in a circle.
     sources = {each.name: each.promotion.source for each in order}
     before = sources.get(source.name)
     while before is not None:
@@ -222,6 +224,8 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
     except SpecError as error:
         problems = list(error.problems)
     try:
+        # An edited lock can't be promoted, but the rest is still checked against it, so that all problems are
+        # told at once.
         return read_edited_plan(source)[0], problems
     except SpecError:
         return None, problems
@@ -255,14 +259,13 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     Weights may lie in a bucket of each environment's own: where they lie is not compared.
 
     Args:
-        promotion: The step.
         plan: The promoted plan.
 
     Raises:
         RenderError: When one of the plans can't be rendered.
     """
-    tried = _told(promotion.source, render_plan(promotion.source, promotion.plan))
-    here = _told(promotion.target, render_plan(promotion.target, plan))
+    tried = _identity(promotion.source, render_plan(promotion.source, promotion.plan))
+    here = _identity(promotion.target, render_plan(promotion.target, plan))
     names = promotion.source.environment.name, promotion.target.environment.name
     for name in sorted({*tried, *here}):
         before, after = tried.get(name), here.get(name)
@@ -272,16 +275,19 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
             yield promotion.problem("SEA476", message, hint)
 
 
-def _told(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
+def _identity(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
     """Return everything that a container reads, by name; texts without comments and without the weights' place."""
     model, weights = loaded.endpoint.model, loaded.endpoint.model.s3_uri
-    told = {f"model.{name}": f"{getattr(model, name)}" for name in _MODEL}
-    told |= {"engine": config.engine, "payload schema": config.payload_schema}
-    told |= {f"environment variable {name}": value for name, value in config.container_env.items()}
-    told |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
+    identity = {f"model.{name}": f"{getattr(model, name)}" for name in _MODEL}
+    identity |= {"engine": config.engine, "payload schema": config.payload_schema}
+    identity |= {f"environment variable {name}": value for name, value in config.container_env.items()}
+    # Each environment has a secret of its own: only that there is one is compared, never its ARN.
+    identity |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
     for file, text in config.files.items():
-        told |= {f"{file}: {name}": line for name, line in _lines(file, text)}
-    return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in told.items()}
+        identity |= {f"{file}: {name}": line for name, line in _lines(file, text)}
+    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must
+    # not.
+    return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in identity.items()}
 
 
 def _lines(file: str, text: str) -> Iterator[tuple[str, str]]:

@@ -58,13 +58,13 @@ def affected(
     for place in every:
         for file in _own_files(side.spec(place)):
             own[file].append(place)
-    found: set[EndpointPlace] = set()
+    result: set[EndpointPlace] = set()
     for path in paths:
-        if found == every:
+        if result == every:
             break
         file = side.top / path
-        found.update(own[file] if file in own else _of_file(side, file, PurePosixPath(path), every))
-    return frozenset(found)
+        result.update(own[file] if file in own else _of_file(side, file, PurePosixPath(path), every))
+    return frozenset(result)
 
 
 def affects_products(side: RepositorySide, paths: Iterable[str]) -> bool:
@@ -94,6 +94,7 @@ def refuse_code_of_others(side: RepositorySide, commit: str) -> None:
     Raises:
         SpecError: SEA452 with the files of code.
     """
+    # Templates are rendered in a sandbox, so they are data as specs are.
     templates = side.root / "serving_templates"
     added = (path for path in added_paths(side.top, commit) if not (side.top / path).is_relative_to(templates))
     if code := [path for path in added if is_code_changed(side, [path])]:
@@ -108,8 +109,13 @@ def refuse_code_of_others(side: RepositorySide, commit: str) -> None:
 def _of_file(
     side: RepositorySide, file: Path, relative: PurePosixPath, every: frozenset[EndpointPlace]
 ) -> Iterator[EndpointPlace]:
+    # Which spec reads a file is known only by loading all of them, in every environment: the name in the text is
+    # a bound from above, and the price of a false match is one synthesis.
     if file.is_relative_to(side.endpoints):
-        yield from _named_in_specs(side, file, every)
+        # Whose spec names a file of the folder of specs, or the folder in which it lies there.
+        name = file.relative_to(side.endpoints).parts[0]
+        texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
+        yield from (one for one in every if name in texts[side.spec(one)])
     elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
         yield from (one for one in every if one.environment == file.stem)
         yield from _of_prices(side, file, every)
@@ -117,6 +123,7 @@ def _of_file(
         yield from _of_prices(side, file, every)
     elif file.is_relative_to(side.root / PRODUCTS):
         return
+    # Any other file may be a module of the app: what reads it can't be told without running it.
     elif not _is_inert(relative):
         yield from every
 
@@ -127,13 +134,6 @@ def _is_inert(relative: PurePosixPath) -> bool:
     if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
         return False
     return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
-
-
-def _named_in_specs(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
-    """Yield whose spec names a file of the folder of specs, or the folder in which it lies there."""
-    name = file.relative_to(side.endpoints).parts[0]
-    texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
-    yield from (one for one in every if name in texts[side.spec(one)])
 
 
 def _own_files(spec: Path) -> tuple[Path, Path, Path]:
@@ -153,6 +153,8 @@ def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]
         try:
             prices = load_environment(side.environments, name).prices or PRICES_FILE
         except SeatrialError:
+            # What can't be read may name this file: to compare too much is slow, to compare too little
+            # hides a change.
             prices = file.name
         if side.environments / prices == file:
             yield from (one for one in every if one.environment == name)

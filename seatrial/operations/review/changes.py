@@ -19,7 +19,6 @@ from seatrial_lint.lint.source import ConfigSource, SourceEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.deployment.document import Deployment
     from seatrial.operations.review.side import EndpointState
     from seatrial.specs.load import LoadedSpec
 
@@ -72,11 +71,13 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
+    # Thousands of lengths would fill the comment: their distribution and a digest tell that, and how, they
+    # differ.
     if pairs := loaded.dataset.pairs:
         others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
         content = json.dumps([pairs, *others] if others else pairs)
-        told = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
-        yield "content of workload.dataset", json.dumps(told, ensure_ascii=False)
+        summary = f"{loaded.lengths.words}, {len(pairs):,} requests, {digest(content)}"
+        yield "content of workload.dataset", json.dumps(summary, ensure_ascii=False)
     if loaded.calibration is not None:
         yield from flat_fields("calibration", loaded.calibration)
     if loaded.prices is not None:
@@ -115,11 +116,13 @@ def _files(state: EndpointState | None) -> Mapping[str, str] | None:
 
 def _lines(old: str, new: str) -> Iterator[str]:
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=CONTEXT_LINES)
+    # The names of the files are the title of the part, and the same on both sides.
     yield from (line for line in lines if not line.startswith(("--- ", "+++ ", "---\n")))
 
 
 def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return what is to be said of the new side alone, and what the old side has too."""
+    # By rule and message, not by place: a line that moves is no new problem.
     before = {(one.rule, one.message) for one in _findings(old)}
     after = tuple(_findings(new))
     known = tuple(one for one in after if (one.rule, one.message) in before)
@@ -140,25 +143,21 @@ def _findings(state: EndpointState | None) -> Iterator[Finding]:
     if state.plan is not None:
         yield from map(_warning, state.plan.warnings)
     if state.deployment is not None:
-        yield from _linted(state.deployment)
+        plan, serving = state.deployment.plan, state.deployment.serving
+        given = Given(
+            instance_type=plan.instance_type.value,
+            ami_version=plan.inference_ami_version.value,
+            startup_timeout_s=plan.startup_timeout_s.value,
+        )
+        files = rendered_files(serving)
+        name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
+        sources = [
+            replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
+            for source in read_content(files.get(name, "").encode(), name)
+            if isinstance(source, ConfigSource)
+        ]
+        yield from lint_sources(sources, given).findings
 
 
 def _warning(message: str) -> Finding:
     return Finding("", Place("plan"), message, severity="warning")
-
-
-def _linted(deployment: Deployment) -> Iterator[Finding]:
-    plan, serving = deployment.plan, deployment.serving
-    given = Given(
-        instance_type=plan.instance_type.value,
-        ami_version=plan.inference_ami_version.value,
-        startup_timeout_s=plan.startup_timeout_s.value,
-    )
-    files = rendered_files(serving)
-    name = next((one for one in (PROPERTIES, ENVIRONMENT) if one in files), "")
-    sources = [
-        replace(source, facts={**source.facts, "image": SourceEntry("", serving.image, 1, "env")})
-        for source in read_content(files.get(name, "").encode(), name)
-        if isinstance(source, ConfigSource)
-    ]
-    yield from lint_sources(sources, given).findings

@@ -23,7 +23,6 @@ def consequences_document(update: Consequences, *, stack: str, old: str, new: st
     """Return an update as a document, with every resource.
 
     Args:
-        update: The update.
         stack: The stack's name.
         old: What the old template is.
         new: What the new one is.

@@ -19,8 +19,8 @@ from seatrial.operations.review.view import (
     review_headlines,
 )
 from seatrial.operations.template_diff import ORDER
-from seatrial_base.markdown import code, escaped, fenced, folded
 from seatrial_base.printer import markdown_lines, tally
+from seatrial_base.text import code, escaped, fenced, folded
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def _update_lines(update: Consequences, *, is_brief: bool) -> list[str]:
     """Return an update as a table and a list, without a title.
 
     Args:
-        update: The update.
         is_brief: Only count the resources whose change has no effect on what serves, by type.
     """
     view = UpdateView(update)
@@ -103,7 +102,6 @@ def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -
     """Return a review as Markdown of at most so many characters; details that do not fit are left out and counted.
 
     Args:
-        review: The review.
         base: The revision that is compared with.
         most: Characters.
     """
@@ -188,21 +186,18 @@ def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
         lines = tuple(line for section in _sections(view) for line in (*section, ""))
         alike[view.changed_parts, lines].append(review.place)
     for (changed, lines), places in alike.items():
-        title, listed = _names(places), []
+        # Environments that hold the same endpoints are named together: one line for a change of all of them.
+        by_environment: dict[str, list[str]] = defaultdict(list)
+        for place in places:
+            by_environment[place.environment].append(code(place.endpoint))
+        by_names: dict[str, list[str]] = defaultdict(list)
+        for environment, names in by_environment.items():
+            by_names[", ".join(names)].append(code(environment))
+        title = "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
+        listed: list[str] = []
         if len(places) > MOST_NAMES:
             title, listed = counted(len(places), "endpoint and environment", "endpoints and environments"), [title, ""]
         yield folded(f"{title}: {changed}", [*listed, *lines])
-
-
-def _names(places: Iterable[EndpointPlace]) -> str:
-    """Write places by environment, those environments together that hold the same endpoints."""
-    by_environment: dict[str, list[str]] = defaultdict(list)
-    for place in places:
-        by_environment[place.environment].append(code(place.endpoint))
-    by_names: dict[str, list[str]] = defaultdict(list)
-    for environment, names in by_environment.items():
-        by_names[", ".join(names)].append(code(environment))
-    return "; ".join(f"{names} in {', '.join(environments)}" for names, environments in by_names.items())
 
 
 def _sections(view: EndpointView) -> Iterator[list[str]]:

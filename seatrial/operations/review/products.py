@@ -24,7 +24,6 @@ from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from seatrial.deployment.product import LoadedProduct
     from seatrial.operations.review.review import EndpointReview
@@ -109,6 +108,7 @@ def _review(
 ) -> ProductReview:
     old, new = ({} if state is None else state.fields for state in (before, after))
     former, sizes = ({} if state is None else state.sizes for state in (before, after))
+    # Of a product that can't be read no size is known: to call all of them new or removed would be wrong.
     wrong = any(state is not None and state.loaded is None for state in (before, after))
     places = [] if wrong else sorted({*former, *sizes}, key=lambda one: (one.environment, one.endpoint))
     reviews = (review_size(place, former.get(place), sizes.get(place)) for place in places if holds(place))
@@ -152,13 +152,8 @@ def _fields(loaded: LoadedProduct, side: RepositorySide) -> Iterator[tuple[str, 
     yield from flat_fields("", written)
     folder = side.root / PRODUCTS
     for environment in loaded.product.environments:
-        files = [file for file in kept_templates(folder, environment) if _product_of(file) == loaded.path.stem]
+        files = [file for file in kept_templates(folder, environment) if file.parents[2].name == loaded.path.stem]
         yield from flat_fields(f"published in {environment}", [file.parent.name for file in files])
-
-
-def _product_of(template: Path) -> str:
-    """Return the name of the product that a published template is of."""
-    return template.parents[2].name
 
 
 def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: str) -> EndpointState:
@@ -180,6 +175,7 @@ def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
         try:
             state = publication_state(loaded, environment)
         except SeatrialError as error:
+            # Every other problem here is a lock's, which its size tells already.
             yield from (one for one in error.problems if one.rule == "SEA498")
             continue
         if state == "not published":

@@ -94,11 +94,16 @@ def more_instances(review: EndpointReview) -> Mapping[str, int]:
 
 def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
     """Return the instances of one endpoint by type, before, during and after."""
-    before, after = (_most(plan) for plan in review.plans)
+    before, after = (
+        (Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances}))
+        for plan in review.plans
+    )
+    # What can't be read can't be deployed either: it keeps what runs.
     if review.after is not None and review.plans[1] is None:  # nothing is deployed that can't be read
         return {"before": before, "during": before, "after": before}
     if review.after is None:
         return {"before": before, "during": before, "after": Counter()}
+    # The stack elsewhere has a quota of its own, and nothing of it runs here before.
     if review.is_moved:
         return {"before": Counter(), "during": after, "after": after}
     surge: Counter[str] = Counter()
@@ -114,10 +119,6 @@ def _is_another_endpoint(review: EndpointReview) -> bool:
     if review.before is None:
         return True
     return before is not None and after is not None and before.endpoint_name != after.endpoint_name
-
-
-def _most(plan: Plan | None) -> Counter[str]:
-    return Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +171,9 @@ class EndpointReview:
     @property
     def refused(self) -> tuple[Finding, ...]:
         """What CloudFormation can't do this way, at the endpoint's name."""
-        found = () if self.consequences is None else self.consequences.refused
+        findings = () if self.consequences is None else self.consequences.refused
         name = f"{self.place.endpoint} in {self.place.environment}"
-        return tuple(replace(one, place=replace(one.place, file=name)) for one in found)
+        return tuple(replace(one, place=replace(one.place, file=name)) for one in findings)
 
     @property
     def is_empty(self) -> bool:
@@ -184,6 +185,7 @@ class EndpointReview:
 def is_elsewhere(old: Deployment, new: Deployment) -> bool:
     """Tell whether two deployments go to different places; an account that is not named may be the same."""
     before, after = old.environment, new.environment
+    # An environment without an account deploys to that of the credentials, which may be the other side's.
     is_other_account = None not in {before.account, after.account} and before.account != after.account
     return is_other_account or before.region != after.region
 
@@ -230,7 +232,7 @@ class Review:
 
 
 def make_review(
-    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, asked: AskedEndpoints
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, selection: Selection
 ) -> Review:
     """Compare two sides.
 
@@ -239,7 +241,7 @@ def make_review(
         new: The checkout.
         paths: The files that differ, from the repository's folder.
         folder: For what the apps write.
-        asked: What to compare; other endpoints only count for the quotas.
+        selection: What to compare; other endpoints only count for the quotas.
 
     Raises:
         SeatrialError: SEA450 when an app fails, SEA451 when what it writes is no template.
@@ -247,40 +249,41 @@ def make_review(
     known = places(old), places(new)
     every = sorted({*known[0], *known[1]}, key=lambda one: (one.environment, one.endpoint))
     touched = affected(new, paths, every)
-    some = [place for place in every if place in touched and asked.holds(place)]
+    some = [place for place in every if place in touched and selection.holds(place)]
     before = {place: endpoint_state(old, place) for place in some if place in known[0]}
     after = _checked({place: endpoint_state(new, place) for place in some if place in known[1]}, new)
+    # Synthesis takes most of the time: equal deployments by equal code have equal templates, and are left out.
     wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
     reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)
-    found = tuple(one for one in reviews if not one.is_empty)
-    changed = {one.place.environment for one in found}
+    changed_reviews = tuple(one for one in reviews if not one.is_empty)
+    changed = {one.place.environment for one in changed_reviews}
     return Review(
-        endpoints=found,
-        services=tuple(_services(templates, {one.place.environment for one in found if one.is_moved})),
-        quotas=quota_needs(found, [place for place in known[1] if place.environment in changed], new),
-        unlocked=tuple(_unlocked(new, known[1], paths, asked)),
-        products=_products(old, new, paths, asked),
-        compared=sum(1 for place in every if asked.holds(place)),
+        endpoints=changed_reviews,
+        services=tuple(_services(templates, {one.place.environment for one in changed_reviews if one.is_moved})),
+        quotas=quota_needs(changed_reviews, [place for place in known[1] if place.environment in changed], new),
+        unlocked=tuple(_unlocked(new, known[1], paths, selection)),
+        products=_products(old, new, paths, selection),
+        compared=sum(1 for place in every if selection.holds(place)),
     )
 
 
 def _products(
-    old: RepositorySide, new: RepositorySide, paths: Sequence[str], asked: AskedEndpoints
+    old: RepositorySide, new: RepositorySide, paths: Sequence[str], selection: Selection
 ) -> tuple[ProductReview, ...]:
     """Return the products that change; none where endpoints are named."""
-    if asked.endpoints is not None:
+    if selection.endpoints is not None:
         return ()
 
     def review(place: EndpointPlace, before: EndpointState | None, after: EndpointState | None) -> EndpointReview:
-        found = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
-        return replace(found, consequences=None, is_size=True)
+        size_review = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
+        return replace(size_review, consequences=None, is_size=True)
 
-    return product_reviews(old, new, paths, holds=asked.holds, review_size=review)
+    return product_reviews(old, new, paths, holds=selection.holds, review_size=review)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedEndpoints:
+class Selection:
     """What is asked for.
 
     Attributes:
@@ -390,6 +393,8 @@ def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[
         moved: The environments that go elsewhere: theirs is new there.
     """
     old, new = (side.services for side in templates)
+    # A side synthesizes a trial service only where one of its compared endpoints is tried: one that only one side
+    # has says nothing about the other.
     for name in sorted((old.keys() & new.keys()) - set(moved)):
         diff = diff_templates(old[name], new[name])
         if not diff.is_empty:
@@ -397,26 +402,25 @@ def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[
 
 
 def _unlocked(
-    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], asked: AskedEndpoints
+    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], selection: Selection
 ) -> Iterator[str]:
     changed = set(paths)
     for file in never_locked(side, known):
         shown = file.relative_to(side.top).as_posix()
-        if shown in changed and (asked.endpoints is None or file.stem in asked.endpoints):
+        if shown in changed and (selection.endpoints is None or file.stem in selection.endpoints):
             yield shown
 
 
 def review_of(
-    specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, environments_asked: Sequence[str] = ()
+    specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, only_environments: Sequence[str] = ()
 ) -> Review:
     """Compare the endpoints of a folder with those of a revision.
 
     Args:
         specs: A folder of specs, or some of its files; a file may be one that only the revision has.
-        environments: Folder of environments.
         revision: A revision of git; with three dots behind it, its merge base with the checkout.
         folder: An empty folder for both synthesized sides and the revision's checkout.
-        environments_asked: Names of environments; none for all.
+        only_environments: Names of environments; none for all.
 
     Raises:
         SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
@@ -425,7 +429,9 @@ def review_of(
         SeatrialError: As `make_review`.
     """
     endpoints, names = _endpoints(specs)
-    top = git_repository_of(_existing(endpoints))
+    # A folder, or the nearest above it that exists: a change may remove every spec.
+    target = follow_links(endpoints)
+    top = git_repository_of(next(one for one in (target, *target.parents) if one.is_dir()))
     commit = commit_of(top, revision)
     new = RepositorySide(
         top=top,
@@ -442,9 +448,9 @@ def review_of(
             environments=moved(new.environments, top, checkout),
         )
         _refuse_missing(endpoints, names, old, new)
-        _refuse_unknown(environments_asked, old, new)
-        asked = AskedEndpoints(names, environments_asked)
-        review = make_review(old, new, changed_paths(top, commit), folder / "synthesis", asked=asked)
+        _refuse_unknown(only_environments, old, new)
+        selection = Selection(names, only_environments)
+        review = make_review(old, new, changed_paths(top, commit), folder / "synthesis", selection=selection)
     return replace(review, ahead=commits_ahead(top, commit))
 
 
@@ -455,6 +461,7 @@ def folder_of(path: Path) -> Path:
 
 def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
     """Return the folder of specs, and the names of those that are asked for; `None` for all."""
+    # By the place behind the links: two spellings of one folder are one.
     folders = {follow_links(folder_of(spec)) for spec in specs}
     if len(folders) > 1:
         places = ", ".join(folder.as_posix() for folder in sorted(folders))
@@ -462,12 +469,6 @@ def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
         raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
     names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
     return folder_of(specs[0]), names
-
-
-def _existing(folder: Path) -> Path:
-    """Return a folder, or the nearest above it that exists: a change may remove every spec."""
-    target = follow_links(folder)
-    return next(one for one in (target, *target.parents) if one.is_dir())
 
 
 def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:
@@ -485,12 +486,12 @@ def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: Repositor
         raise SpecError(problems)
 
 
-def _refuse_unknown(asked: Sequence[str], *sides: RepositorySide) -> None:
+def _refuse_unknown(names: Sequence[str], *sides: RepositorySide) -> None:
     known = sorted({name for side in sides for name in environment_names(side.environments)})
     hint = f"known environments: {', '.join(known) or 'none'}"
     problems = [
         Finding("SEA109", Place("command line", field="--environment"), f"there is no environment {name}", hint)
-        for name in asked
+        for name in names
         if name not in known
     ]
     if problems:

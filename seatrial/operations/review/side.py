@@ -87,14 +87,17 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
     """
     names = environment_names(side.environments)
     hosted = {name: hosts(side.endpoints, name) for name in names}
-    found: list[EndpointPlace] = []
+    locked_places: list[EndpointPlace] = []
     for file in sorted(side.endpoints.glob("*.yaml")):
         try:
             locked = locked_environments(file)
         except SeatrialError:
+            # A lock that can't be read may hold any environment: told in all, it is missed in none.
             locked = frozenset(names)
-        found += [EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]]
-    return tuple(found)
+        locked_places += [
+            EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]
+        ]
+    return tuple(locked_places)
 
 
 def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
@@ -118,10 +121,12 @@ def endpoint_state(side: RepositorySide, place: EndpointPlace) -> EndpointState:
     try:
         deployment = deployment_of(loaded)
     except SeatrialError as error:
-        found = error.problems
+        problems = error.problems
+        # What awaits its promotion is no mistake of the change: it stays as deployed until somebody promotes
+        # it.
         if awaits_promotion(error, loaded):
-            found = tuple(replace(one, severity="warning") for one in found)
-        return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(found))
+            problems = tuple(replace(one, severity="warning") for one in problems)
+        return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(problems))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
 
 

@@ -238,6 +238,7 @@ class EndpointView:
         """Each price of the planned size, and that of the update where it is another."""
         lines = [f"{words}: {self.price_words(name)}" for name, words in COSTS.items()]
         during, hourly = self.update_usd_per_hour, self.cost("usd_per_hour")
+        # A third price only where it is another: most updates need no more than the larger of both sides.
         if during is None or during in {hourly.before, hourly.after}:
             return lines
         return [*lines, f"per hour while the update lasts: {usd(during)}"]
@@ -290,6 +291,7 @@ class EndpointView:
     def changed_curve(self) -> list[CurveRow]:
         """The same; none where both sides are the same, or a side that exists has none."""
         before, after = self.review.plans
+        # Beside a side that exists and can't be read, every level would look new.
         is_known = after is not None and (before is not None or self.review.before is None)
         rows = self.curve if is_known else []
         return rows if any(row.before != row.after for row in rows) else []

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
 from seatrial.planner.calibration import calibration_warnings
-from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.decisions.batching import (
     batch_limit_warnings,
     choose_compiled_batch,
@@ -30,12 +29,11 @@ from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.regime import regime_of
-from seatrial.planner.quantized_weights import stored_bytes
-from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits
-from seatrial.planner.search.candidate_band import band_for
+from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits, stored_bytes
+from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
-from seatrial.planner.search.parallel_options import unplanned_copies
-from seatrial.planner.search.sizing import instances_for
+from seatrial.planner.search.demand import unplanned_copies
+from seatrial.planner.search.sizing import instances_for, usd_per_hour
 from seatrial.specs.recipe import compiles
 from seatrial.specs.workload import RATE_SHARES
 from seatrial_base.bounds import LONGEST_TRIAL_S

@@ -6,11 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Layout
-from seatrial.planner.cost import cost_of, usd_per_hour
-from seatrial.planner.predict.knee import predicted_target
+from seatrial.planner.predict.regime import predicted_target
 from seatrial.planner.search.candidate import known
-from seatrial.planner.search.parallel_options import groups_words
-from seatrial.planner.search.sizing import instances_for, surge_instances
+from seatrial.planner.search.demand import groups_words
+from seatrial.planner.search.sizing import cost_of, instances_for, surge_instances, usd_per_hour
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import SHARE_OF_CPUS
@@ -20,7 +19,7 @@ from seatrial_load.measure.crossing import Reading
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seatrial.planner.predict.knee import PredictedTarget
+    from seatrial.planner.predict.regime import PredictedTarget
     from seatrial.planner.search.candidate import FeasibleCandidate
     from seatrial.planner.search.capacity import Levels
     from seatrial.planner.search.demand import Demand

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import STAND_IN
-from seatrial.planner.predict.band import acceptance_words
+from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words
 from seatrial.planner.predict.memory import weights_bytes
-from seatrial.planner.predict.unknown_family import WIDER, stand_in_words
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
-from seatrial_base.catalog.engine_options import bundled_vllm, unknown_options
-from seatrial_base.catalog.parsers import PLUGINS, parser_names
+from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 

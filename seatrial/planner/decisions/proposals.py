@@ -1,19 +1,24 @@
-"""What is said of a deployment with narrower weights: its gain over the plan, and what it gives up."""
+"""Deployments with narrower weights that accelerator, engine and model support: proposed, never taken."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Proposal
-from seatrial.planner.search.candidate import known
-from seatrial.planner.search.cheaper_precision import narrower
+from seatrial.planner.search.best_first import Search, ranking_order
+from seatrial.planner.search.candidate import FeasibleCandidate, known
+from seatrial.planner.search.evaluate import evaluate, planned_load
+from seatrial.planner.search.sizing import usd_per_hour
+from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from seatrial.planner.search.candidate import FeasibleCandidate
-    from seatrial.planner.search.cheaper_precision import NarrowerDeployment
+    from seatrial.planner.search.best_first import Key
+    from seatrial.planner.search.candidate import Estimate
     from seatrial.planner.search.demand import Demand
     from seatrial_base.catalog.instances import Instance
 
@@ -22,6 +27,11 @@ _GIVES_UP = {
     "fp8": f"The weights are rounded to 8 bits when the engine loads them. {_MEASURE}",
     "nvfp4": f"It needs a checkpoint in NVFP4: the weights are rounded to 4 bits in blocks of 16. {_MEASURE}",
 }
+_AT_LOAD = "fp8"  # what engines quantize to while they load 16-bit weights
+_NEEDS_CHECKPOINT = "nvfp4"
+_WORTHWHILE = 0.03  # a gain below it is within what simulations differ by
+_MOST_EVALUATED = 8
+_FIRST_TGI_WITH_FP8 = 2  # its changelog, 2.0.0
 
 
 def propose_precisions(
@@ -52,3 +62,101 @@ def _because(demand: Demand, plan: FeasibleCandidate, best: FeasibleCandidate) -
         f"{tenths(theirs.ms_per_token_alone)} instead of {tenths(ours.ms_per_token_alone)} ms per token for a single "
         f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowerDeployment:
+    """The best deployment with weights of one quantization that beats the plan."""
+
+    quantization: str
+    best: FeasibleCandidate
+
+
+def narrower(
+    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
+) -> tuple[NarrowerDeployment, ...]:
+    """Return, for each quantization worth proposing, the best deployment where it beats the plan.
+
+    Nothing where the weights are quantized already, by the spec or in the named repository.
+
+    Args:
+        demand: What is asked.
+        allowed: The instance types that may be used.
+        best: The plan's deployment.
+        engine_version: The engine's version: older ones lack a quantization.
+    """
+    if demand.quantization is not None:
+        return ()
+    found = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
+    return tuple(NarrowerDeployment(name, each) for name, each in found if each is not None)
+
+
+def _worth_trying(demand: Demand, engine_version: str) -> Iterator[str]:
+    """Yield the quantizations that the engine takes in place of 16-bit weights."""
+    tgi = demand.engine.family == "tgi"
+    if not tgi or _major(engine_version) >= _FIRST_TGI_WITH_FP8:
+        yield _AT_LOAD
+    if not tgi:
+        yield _NEEDS_CHECKPOINT
+
+
+def _major(version: str) -> int:
+    digits = version.partition(".")[0]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _best(
+    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, quantization: str
+) -> FeasibleCandidate | None:
+    """Return the best deployment with a quantization, if it beats the plan; the price bounds what is tried."""
+    overrides = demand.overrides.model_copy(update={"quantization": quantization})
+    serving = demand.endpoint.serving.model_copy(update={"overrides": overrides})
+    narrow = replace(demand, endpoint=demand.endpoint.model_copy(update={"serving": serving}), calibrated=None)
+    tried = [instance for instance in allowed if _may_gain(demand, instance, best, quantization)]
+    estimates = [each for each in Search(narrow).estimates(tried).estimates if each.comes_into_question]
+    feasible = _best_of(narrow, estimates)
+    return feasible if feasible is not None and _gains(demand, best, feasible) else None
+
+
+def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate | None:
+    """Return the best deployment of some: the best by estimate are simulated first, until no estimate is better."""
+
+    def order(one: Estimate | FeasibleCandidate) -> Key:
+        return ranking_order(one.candidate, one.score, demand.endpoint.objective)
+
+    found: FeasibleCandidate | None = None
+    hopeful = (one for one in sorted(estimates, key=order) if planned_load(demand, one) is not None)
+    for estimated in islice(hopeful, _MOST_EVALUATED):
+        if found is not None and order(estimated) >= order(found):
+            break
+        result = evaluate(demand, estimated)
+        if isinstance(result, FeasibleCandidate) and (found is None or order(result) < order(found)):
+            found = result
+    return found
+
+
+def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:
+    """Tell whether an instance type supports a quantization and, where cost counts, could beat the plan."""
+    if not computes_in(instance, quantization):
+        return False
+    if instance == best.candidate.instance:
+        return True
+    if demand.endpoint.objective in ("latency", "throughput"):
+        return False
+    price = usd_per_hour(instance, 1, demand.discount)
+    return price is not None and price < best.score.usd_per_hour * (1 - _WORTHWHILE)
+
+
+def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) -> bool:
+    """Tell whether a deployment is better by more than simulations differ, in what the spec's objective counts."""
+    ours, theirs = best.score, other.score
+    less, more = 1 - _WORTHWHILE, 1 + _WORTHWHILE
+    faster = theirs.ms_per_token_alone < ours.ms_per_token_alone * less
+    roomier = theirs.highest_tok_s > ours.highest_tok_s * more
+    return {
+        "cost": theirs.usd_per_hour < ours.usd_per_hour * less
+        or (theirs.usd_per_hour <= ours.usd_per_hour and (faster or roomier)),
+        "cost_per_token": theirs.usd_per_million_output_tokens < ours.usd_per_million_output_tokens * less,
+        "latency": faster,
+        "throughput": roomier,
+    }[demand.endpoint.objective]

@@ -2,16 +2,20 @@
 
 TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
 from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
+
+Wider is the band of what no row was fitted on, of a family that no row has or that another one stands in for, and of
+what was taken for another thing than what was asked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
+from seatrial_base.catalog.config_json import unplanned_feature
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -35,6 +39,9 @@ FITTED_DRAFTS_ON = "NVIDIA A10G"
 RATE_OFF = 0.15  # an assumption: published acceptance rates of one method differ by so much between data sets
 HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
+DATA_PARALLEL = "Attention data parallelism was not fitted"
+_WIDER = 1.5  # times the band; an assumption
+WIDER: Final = 2  # times; an assumption: no row tells how far off they are
 
 
 def band_of(
@@ -232,3 +239,38 @@ def _fitted_or_assumed(constants: Performance, architecture: Architecture, reaso
 
 def _within(input_tokens: int) -> bool:
     return FITTED_PROMPTS[0] / 2 <= input_tokens <= FITTED_PROMPTS[1] * 1.1
+
+
+def doubted(band: Band, doubts: tuple[str, ...]) -> Band:
+    """Return the band of what is in doubt: 1.5 times as wide and not measured; the same without doubts.
+
+    Args:
+        band: The band.
+        doubts: What is in doubt, in words without a full stop.
+    """
+    if not doubts:
+        return band
+    wider = {"throughput": _WIDER * band.throughput, "latency": _WIDER * band.latency}
+    because = f"{band.because} {'; '.join(doubts)}."
+    return band.model_copy(update={**wider, "measured": False, "because": because})
+
+
+def stand_in_words(architecture: Architecture) -> str:
+    """Say which family stands in for which, and what it lacks where that is known; empty for a known family."""
+    unknown = architecture.unknown_family
+    if unknown is None:
+        return ""
+    lacking = unplanned_feature(unknown)
+    without = f", without {lacking}" if lacking else ""
+    return f"{unknown} is unknown, planned as {architecture.family}{without}"
+
+
+def widened(band: Band, architecture: Architecture) -> Band:
+    """Return the band of a deployment: twice as wide for an unknown family or Mamba, unless it was calibrated."""
+    words = stand_in_words(architecture)
+    doubt = f"The model_type {words}" if words else "No row has Mamba layers" if architecture.state_bytes else ""
+    if not doubt or band.points:
+        return band
+    because = f"{band.because} {doubt}, so the band is {WIDER} times as wide: {EXTRAPOLATED}"
+    wider = {"throughput": band.throughput * WIDER, "latency": band.latency * WIDER}
+    return band.model_copy(update={**wider, "because": because})

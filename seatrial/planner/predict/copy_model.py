@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.calibration import UNCALIBRATED, Calibration
 from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, served_by, state_tokens, weights_bytes
+from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
+from seatrial_base.catalog.speculation import draft_of, facts_of
 from seatrial_base.units import GIB
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
+    from seatrial.specs.endpoint import SpeculativeDecodingSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
@@ -314,3 +317,31 @@ def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) 
     large = instance.accelerator_memory_bytes >= _LARGE_BYTES and "A100" not in instance.accelerator
     default = engine.large_batched_tokens if large else engine.default_batched_tokens
     return max(default, input_tokens if engine.scheduler == "separate" else 0)
+
+
+def speculation_of(asked: SpeculativeDecodingSpec | None, architecture: Architecture) -> Speculation | None:
+    """Return speculative decoding as the performance model reads it; `None` where the spec asks for none.
+
+    Drafting is computed from the draft's shape where that is known. A draft cost that is neither the spec's default nor
+    the catalog's is the user's own, and wins. So does an acceptance rate, which is then `given`.
+
+    Args:
+        asked: The spec's.
+        architecture: The model.
+    """
+    if asked is None:
+        return None
+    plain = Speculation(asked.draft_tokens, asked.acceptance_rate, asked.draft_cost)
+    if asked.method is None:
+        return plain
+    facts = facts_of(asked.method, architecture, asked.model)
+    known = asked.acceptance_rate == facts.acceptance_rate
+    usual = asked.draft_cost in (DEFAULT_DRAFT_COST, facts.draft_cost)
+    return Speculation(
+        draft_tokens=asked.draft_tokens,
+        acceptance_rate=asked.acceptance_rate,
+        draft_cost=facts.draft_cost if usual else asked.draft_cost,
+        draft=draft_of(asked.method, architecture, asked.model) if usual else None,
+        provenance=facts.provenance if known else "given",
+        source=facts.source if known else "",
+    )

@@ -10,54 +10,30 @@ order, so that two rates, or two deployments, differ by nothing else.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.request_simulation import simulate_open
 from seatrial.planner.predict.simulation import distribution
 from seatrial_base.units import MS_PER_S
-from seatrial_load.documents.result import Distribution
-from seatrial_load.measure.due_times import constant, gamma, recorded
+from seatrial_load.documents.arrivals import Poisson
+from seatrial_load.documents.distribution import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.request_simulation import Served
+    from seatrial_load.documents.arrivals import Arrivals
 
-_SEED: Final = "level 0"  # as the first level of a trial
+SEED: Final = "level 0"  # as the first level of a trial
 _FILLING: Final = 2.0  # times a request takes alone, until as many are in flight as there will be
 _FEWEST_FILLING, _MOST_FILLING = 32, 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """When requests arrive at one copy, whatever is answered.
-
-    Attributes:
-        pattern: `gamma` draws the gaps, `constant` spaces them evenly, `recorded` takes those of a file.
-        smoothness: Shape of the drawn gaps: 1 is a Poisson process. Their coefficient of variation is 1 / its square
-            root.
-        times_s: When the requests of the file came, ascending; empty without one.
-    """
-
-    pattern: Literal["gamma", "constant", "recorded"] = "gamma"
-    smoothness: float = 1.0
-    times_s: tuple[float, ...] = field(default=(), repr=False)
-
-    def due_s(self, rate_per_s: float, count: int) -> Sequence[float]:
-        """Return when requests arrive at a mean rate, in seconds: so many, or about so many of a draw."""
-        seconds = count / rate_per_s
-        if self.pattern == "constant":
-            return constant(rate_per_s, seconds)
-        if self.pattern == "recorded":
-            return recorded(self.times_s, rate_per_s, seconds)
-        return gamma(rate_per_s, seconds, _SEED, smoothness=self.smoothness)
-
-
-AT_RANDOM: Final = Arrivals()
+AT_RANDOM: Final = Poisson()
 """A Poisson process: users who know nothing of each other."""
 
 
@@ -111,10 +87,10 @@ def open_level(
         round_trip_s: Time of a request outside the engine.
         timeout_s: Time after which a request counts as late.
     """
-    if arrivals.pattern == "recorded" and copy.lengths is not None and copy.lengths.pairs:
+    if arrivals.needs_times and copy.lengths is not None and copy.lengths.pairs:
         copy = replace(copy, lengths=replace(copy.lengths, in_order=True))
     filling = _filling(copy, rate_per_s)
-    due_s = arrivals.due_s(rate_per_s, requests + 2 * filling)
+    due_s = arrivals.due_s(rate_per_s, (requests + 2 * filling) / rate_per_s, SEED)
     last = min(filling + requests, len(due_s)) - 1
     done, pauses = simulate_open(copy, due_s, last)
     measured = sorted((each for each in done if min(filling, last) <= each.row <= last), key=attrgetter("row"))

@@ -1,4 +1,4 @@
-"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it and its growth.
+"""The regime of a copy: how much arithmetic a step does per byte it reads, what bounds it, its growth and knee.
 
     arithmetic intensity = (2 * P_a * B + 4 * L * n_q * d * B * ctx) / (weights read + KV bytes * B * ctx)   FLOPs/byte
     machine balance      = F * e_c / (W * e_m)                                                              FLOPs/byte
@@ -13,20 +13,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.documents.calibration import Calibration
-from seatrial.documents.prediction import LevelRegime, Limit, Regime
+from seatrial.documents.prediction import LevelRegime, Limit, PredictedKnee, Regime
 from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict_at, running_batch
 from seatrial.planner.predict.iteration_cost import costs_of, product_of
 from seatrial_base.units import MS_PER_S, counted, tenths
+from seatrial_load.documents.result import Knee
+from seatrial_load.knee.leading import leading_knee
+from seatrial_load.measure.saturation import saturation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from seatrial.documents.prediction import PredictedBy
     from seatrial.planner.predict.closed_form import Seconds
     from seatrial.planner.predict.copy_model import Copy
-
+    from seatrial_load.documents.request import TargetKnee
+    from seatrial_load.documents.result import Detector
+    from seatrial_load.measure.crossing import Reading
 
 _LIMIT_PARTS = {
     Limit.MEMORY: "reading weights and KV cache takes {share:.0%} of it",
@@ -40,6 +46,10 @@ _GROWING = {
     Limit.LINK: "a further request mostly adds all-reduce traffic",
     Limit.HOST: "a further request mostly adds server work",
 }
+_FLOPS_PER_PARAMETER = 2
+_ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
+_WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
+_BY: Mapping[Detector, PredictedBy] = {"slo": "slo", "saturation": "saturation", "gate": "gate"}
 
 
 def step_sentence(copy: Copy, concurrency: int, batch: float, step: Seconds) -> str:
@@ -87,11 +97,6 @@ def _admission(copy: Copy) -> str:
 
 def _in_flight(concurrency: int) -> str:
     return f"{counted(concurrency, 'request')} in flight"
-
-
-_FLOPS_PER_PARAMETER = 2
-_ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
-_WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
 
 
 def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
@@ -177,3 +182,44 @@ def _kept_out(copy: Copy, concurrency: int) -> tuple[str, ...]:
 
 def _growth(copy: Copy, limit: Limit, full: int) -> str:
     return growth_sentence(copy, limit, full, running_batch(copy, 2 * full)[0])
+
+
+class PredictedTarget(NamedTuple):
+    """The knee, the target that it gives in requests in flight per copy, and why it leads."""
+
+    knee: PredictedKnee
+    concurrency: float
+    because: str
+
+
+def predicted_target(
+    throughputs: Sequence[Reading],
+    *,
+    capacity: int,
+    batch_limit: int,
+    gate: int,
+    target_knee: TargetKnee,
+    utilization: float,
+) -> PredictedTarget:
+    """Return the target that a trial would find if every level were as predicted.
+
+    Args:
+        throughputs: Predicted throughput of one copy by concurrency, ascending.
+        capacity: Highest concurrency of one copy that is predicted to meet every objective.
+        batch_limit: Sequences that the copy batches at once.
+        gate: Requests in flight for which a copy is planned.
+        target_knee: Which knee sets the target.
+        utilization: Target utilization, above 0 and at most 1.
+    """
+    found = saturation(throughputs)
+    saturated = None if found is None else min(found.load, float(batch_limit))
+    planned = float(gate if found is None else found.planned(gate, utilization))
+    knees = (
+        Knee(detector="slo", concurrency=float(capacity), because=""),
+        Knee(detector="saturation", concurrency=saturated, because="no level is predicted"),
+        Knee(detector="gate", concurrency=planned, because=""),
+    )
+    leads = leading_knee(knees, has_slo=True, target_knee=target_knee, utilization=utilization)
+    knee = leads.knee or knees[0]
+    predicted = PredictedKnee(concurrency=max(1, int(knee.concurrency or 1)), detector=_BY[knee.detector])
+    return PredictedTarget(predicted, round(leads.target, 1), leads.because)

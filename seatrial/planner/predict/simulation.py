@@ -24,7 +24,7 @@ from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import kv_bytes_per_token
 from seatrial.planner.predict.request_simulation import simulate_closed
 from seatrial_base.units import MS_PER_S
-from seatrial_load.documents.result import Distribution
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.measure.interval import MeasuredTime, percentile, share_inside, steady_window
 from seatrial_load.measure.lengths import BLOCK
 

@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widened
+
 if TYPE_CHECKING:
-    from seatrial.documents.prediction import MemoryFit
+    from seatrial.documents.prediction import Band, MemoryFit
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.predict.simulation import SimulatedLevel
     from seatrial.planner.search.capacity import Levels, LoadSpread
-    from seatrial.planner.search.demand import LatencyBound
+    from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
-
 
 Stage = Literal["specifications", "degree", "memory", "slo", "copies", "price", "budget"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -240,3 +241,22 @@ class RejectedCandidate:
     output_tok_s: float | None = None
     misses: tuple[Miss, ...] = ()
     excesses: tuple[Excess, ...] = ()
+
+
+def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
+    """Return how far the predictions for a deployment may be off."""
+    own = demand.calibrated
+    measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
+    band = band_of(
+        demand.engine,
+        engine_version,
+        demand.architecture,
+        candidate.instance,
+        degree=candidate.degree,
+        quantization=demand.quantization,
+        speculation=demand.speculation,
+        input_tokens=demand.prompt_tokens,
+        calibrated=own.band if own is not None and measured else None,
+    )
+    doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
+    return doubted(widened(band, demand.architecture), doubts)

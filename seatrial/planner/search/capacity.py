@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import Arrivals, OpenLevel
+    from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.search.demand import LatencyBound
     from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
+    from seatrial_load.documents.arrivals import Arrivals
 
 
 REQUESTS_AT_A_RATE = 1_000  # so many are simulated: the 95th percentile is that of the 50 that take longest

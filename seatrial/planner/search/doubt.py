@@ -9,12 +9,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.planner.cost import usd_per_hour
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.candidate import Size
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.chance import chance_of, chance_within, slower_in_doubt
-from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of
+from seatrial.planner.search.evaluate import chance_of, chance_within, slower_in_doubt
+from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of, usd_per_hour
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

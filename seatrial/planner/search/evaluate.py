@@ -1,30 +1,53 @@
-"""Evaluates a candidate: by the closed form to order the search, by simulation to accept or reject it."""
+"""Evaluates a candidate: by the closed form to order the search, by simulation to accept or reject it.
+
+Errors of predictions are log-normal, and a band holds 80 % of them; of TTFT, which is less certain, a wider one does.
+One error makes all latencies of a deployment longer, so the chance that it meets the SLO is that of its least likely
+bound. `docs/explanation/accuracy.md` shows how often such chances come true.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.search.at_rate import copies_at_rate, keeps, too_fast
 from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
+from seatrial.planner.search.demand import read_objectives
 from seatrial.planner.search.fitting import rejection_of
-from seatrial.planner.search.sizing import UNKNOWN, bounds_money, excesses, instances_for, score_of, size
+from seatrial.planner.search.sizing import (
+    UNKNOWN,
+    bounds_money,
+    copies_at_rate,
+    excesses,
+    instances_for,
+    keeps,
+    score_of,
+    size,
+    too_fast,
+)
 from seatrial.specs.shapes import MOST_COPIES
 from seatrial_base.units import counted, tenths
 
 if TYPE_CHECKING:
+    from seatrial.documents.prediction import Band
     from seatrial.planner.search.candidate import Candidate, Score
     from seatrial.planner.search.capacity import LoadSpread
     from seatrial.planner.search.demand import Demand
     from seatrial.planner.search.sizing import Sizing
+    from seatrial.specs.endpoint import EndpointSpec
 
 _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
 _THROUGHPUT_SLACK = 1.08
 _TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
+_COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
+# Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
+# out, and as often as not while only lengths were. With this number their chances come true about as often as stated
+# (the table of benchmarks/planner_accuracy/chances.py).
+SLOWER_IN_DOUBT = 0.2
 
 
 def estimate(demand: Demand, candidate: Candidate) -> Estimate:
@@ -269,3 +292,43 @@ def _why_not_unpriced(demand: Demand, candidate: Candidate) -> str:
     if not demand.may_choose(candidate.instance):
         return "The price is unknown: name the type in instance_types or plan with --allow-unknown-price to choose it."
     return ""
+
+
+def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
+    """Return the chance that a bound is kept.
+
+    Args:
+        ratio: The predicted value as a multiple of its bound: above 1 it misses; 0 is TPOT of a single token.
+        share: The band of the prediction, as a share.
+        slower: By how many standard deviations the truth is taken to be slower than predicted.
+    """
+    if share <= 0 or ratio <= 0:
+        return float(ratio <= 1)
+    return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
+
+
+def slower_in_doubt(band: Band) -> float:
+    """Return by how many standard deviations a cheaper deployment in doubt is slower than predicted."""
+    return 0.0 if band.of_same_deployment else SLOWER_IN_DOUBT
+
+
+def chance_of(
+    endpoint: EndpointSpec, candidate: Candidate, load: LoadSpread, band: Band, slower: float = 0.0
+) -> float | None:
+    """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
+
+    Args:
+        endpoint: The spec.
+        candidate: The deployment.
+        load: The workload spread over its copies.
+        band: How far its predictions may be off.
+        slower: By how many standard deviations it is taken to be slower than predicted.
+    """
+    bounds, asked = read_objectives(endpoint)[:-1], endpoint.slo.output_tok_s
+    outcome = candidate.levels.under(load) if bounds else None
+    chances = [
+        chance_within(bound.ratio(outcome), band.latency_of(bound.metric), slower) for bound in bounds if outcome
+    ]
+    if asked is not None:
+        chances.append(chance_within(asked / load.output_tok_s, band.throughput, slower))
+    return min(chances, default=None)

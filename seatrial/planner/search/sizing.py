@@ -1,32 +1,107 @@
-"""How many copies a deployment gets, what they are compared by, and whether that is affordable."""
+"""How many copies a deployment gets, what they cost and are compared by, and whether that is affordable."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.cost import blended, usd_per_hour, usd_per_million
-from seatrial.planner.search.candidate import Excess, Score
+from seatrial.documents.plan import Cost
+from seatrial.planner.predict.open_loop import saturation_per_s
+from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate
 from seatrial.planner.search.capacity import copies_needed, spread
 from seatrial.specs.guardrails.references import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
-from seatrial_base.units import usd
+from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, counted, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from seatrial.planner.search.candidate import Candidate
-    from seatrial.planner.search.capacity import LoadSpread
-    from seatrial.planner.search.demand import Demand
+    from seatrial.planner.search.capacity import Levels, LoadSpread
+    from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial.specs.endpoint import Budget, EndpointSpec, WorkloadSpec
     from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.scaling import ScalingSpec
     from seatrial_base.catalog.instances import Instance
 
-
+_MILLION = 1_000_000
 UNKNOWN = math.inf  # an unknown price comes after every known one
+_HALVINGS = 4  # of the way from the planned rate to saturation
+
+
+def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0) -> float | None:
+    """Return the price of some instances; `None` when the catalog has no price.
+
+    Args:
+        instance: The instance type with its list price.
+        instance_count: Instances.
+        discount: Share off the list price.
+    """
+    if instance.purchase_usd_per_hour is not None:
+        return instance.purchase_usd_per_hour * instance_count
+    return None if instance.usd_per_hour is None else instance.usd_per_hour * (1 - discount) * instance_count
+
+
+def usd_per_million(usd_per_hour: float, output_tok_s: float) -> float:
+    """Return the price of a million output tokens: dollars per hour over millions of tokens per hour."""
+    return usd_per_hour / (output_tok_s * S_PER_HOUR) * _MILLION
+
+
+def blended(usd_per_million_output_tokens: float) -> float:
+    """Return the price of a million tokens at three input tokens to one output token."""
+    return usd_per_million_output_tokens / BLENDED_TOKENS_PER_OUTPUT_TOKEN
+
+
+def cost_of(
+    instance: Instance, *, instance_count: int, copies_per_instance: int, output_tok_s: float, discount: float = 0.0
+) -> Cost:
+    """Return the cost of a deployment at its planned load.
+
+    Args:
+        instance: The instance type with its list price.
+        instance_count: Instances of the planned size.
+        copies_per_instance: Copies that share one instance.
+        output_tok_s: Output tokens per second of all copies at the planned load.
+        discount: Share off the list price.
+    """
+    hourly, each = usd_per_hour(instance, instance_count, discount), usd_per_hour(instance, 1, discount)
+    if hourly is None or each is None:
+        return Cost(
+            usd_per_hour=None,
+            usd_per_hour_per_copy=None,
+            usd_per_million_output_tokens=None,
+            blended_usd_per_million_tokens=None,
+            discount=discount,
+            price_source=None,
+            price_date=None,
+        )
+    per_million = usd_per_million(hourly, output_tok_s)
+    return Cost(
+        usd_per_hour=round(hourly, 4),
+        usd_per_hour_per_copy=round(each / copies_per_instance, 4),
+        usd_per_million_output_tokens=round(per_million, 4),
+        blended_usd_per_million_tokens=round(blended(per_million), 4),
+        discount=discount,
+        price_source=instance.price_source,
+        price_date=instance.price_date,
+        savings_plan_usd_per_hour=_savings_plan(instance, instance_count),
+        purchase=instance.purchase,
+        on_demand_usd_per_hour=_on_demand(instance, instance_count),
+    )
+
+
+def _on_demand(instance: Instance, instance_count: int) -> float | None:
+    """Return the list price of some instances where they are bought otherwise."""
+    listed = None if instance.purchase_usd_per_hour is None else instance.usd_per_hour
+    return None if listed is None else round(listed * instance_count, 4)
+
+
+def _savings_plan(instance: Instance, instance_count: int) -> float | None:
+    """Return the price of some instances under a Savings Plan, which takes no other discount."""
+    each = instance.savings_plan_usd_per_hour
+    return None if each is None else round(each * instance_count, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +259,71 @@ def surge_instances(candidate: Candidate, scaling: ScalingSpec) -> int:
     most = scaling.max_copies
     beside = copies_replaced_at_once(scaling.min_copies, most) or most
     return instances_for(candidate, most + beside) - instances_for(candidate, most)
+
+
+def keeps(levels: Levels, objectives: Sequence[LatencyBound], rate_per_s: float) -> bool:
+    """Tell whether a copy keeps every objective when requests arrive at a rate."""
+    outcome = levels.at_rate(rate_per_s)
+    return all(objective.ratio(outcome) <= 1 for objective in objectives)
+
+
+def copies_at_rate(
+    levels: Levels, objectives: Sequence[LatencyBound], rate_per_s: float, scaling: ScalingSpec, fewest: int
+) -> int:
+    """Return the fewest copies among which a rate keeps every objective; one more than are allowed where none does.
+
+    Each copy gets its share of the requests, as they come: routing at random splits a Poisson process into such ones.
+
+    Args:
+        levels: One copy.
+        objectives: What must hold.
+        rate_per_s: Requests per second, all copies together.
+        scaling: The most copies.
+        fewest: Copies at least.
+    """
+    most = scaling.max_copies
+    least = max(fewest, math.ceil(rate_per_s / saturation_per_s(levels.copy)))
+    if least > most:
+        return least
+    step, low, high = 1, least, least
+    while high <= most and not keeps(levels, objectives, rate_per_s / high):
+        low, high, step = high + 1, high + step, 2 * step
+    if high > most and (low > most or not keeps(levels, objectives, rate_per_s / most)):
+        return most + 1
+    high = min(high, most)
+    return bisect_left(range(high), x=True, lo=low, key=lambda count: keeps(levels, objectives, rate_per_s / count))
+
+
+def settled(best: FeasibleCandidate, demand: Demand) -> FeasibleCandidate:
+    """Return the chosen deployment with the highest rate that one of its copies sustains, where its trial is open.
+
+    It is found to a sixteenth of what is left from the planned rate to saturation.
+    """
+    low = best.load.rate_per_copy
+    if low is None or not demand.open_trial:
+        return best
+    levels = best.candidate.levels
+    high = max(low, saturation_per_s(levels.copy))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if keeps(levels, demand.objectives, middle) else (low, middle)
+    found = levels.at_rate(low)
+    sustained = SustainedRate(low, found.in_flight, found.most_in_flight)
+    capacity = max(best.load.concurrency_per_copy, math.floor(found.in_flight))
+    return replace(best, capacity=capacity, sustained=sustained)
+
+
+def too_fast(levels: Levels, objectives: Sequence[LatencyBound], rate_per_s: float, most_copies: int) -> str:
+    """Say what the most copies miss at a rate, in a full sentence."""
+    saturation = saturation_per_s(levels.copy)
+    each = rate_per_s / most_copies
+    among = counted(most_copies, "copy", "copies")
+    if each >= saturation:
+        return f"One copy answers {saturation:.3g} requests per second; {rate_per_s:g} over {among} are more."
+    outcome = levels.at_rate(each)
+    missed = [
+        f"{objective.predicted(outcome):,.0f} ms against {objective}"
+        for objective in objectives
+        if objective.ratio(outcome) > 1
+    ]
+    return f"At {rate_per_s:g} requests per second over {among}: {', '.join(missed)}."

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.charts.model import Style
     from seatrial.report.planned import Expectation
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Metric, Statistic
-    from seatrial_load.documents.result import Interval, LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 ALWAYS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms")
 LATENCIES: tuple[Metric, ...] = (*ALWAYS, "e2e_latency_ms")
@@ -38,7 +39,6 @@ def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
     """Return the charts over the load; one without a measured value is left out.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     view = LoadView(result, expectation_of(result, plan))
@@ -50,13 +50,12 @@ def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
 
 def is_open(result: TrialResult) -> bool:
     """Return whether every level is of an open loop: then a level is named by the rate that it offered."""
-    return bool(result.levels) and all(level.offered_requests_per_s is not None for level in result.levels)
+    return bool(result.levels) and all(level.is_open for level in result.levels)
 
 
 def level_load(level: LevelResult, result: TrialResult) -> float:
     """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
-    offered = level.offered_requests_per_s
-    return offered if is_open(result) and offered is not None else level.concurrency
+    return level.offered_load if is_open(result) else level.concurrency
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,8 @@ class LoadView:
     def gate(self) -> float:
         """Where the SLO must hold: of an open loop, at the rate of its gate."""
         if is_open(self.result):
+            # An open loop is at its gate where it was offered that rate; the concurrency that this made
+            # is a result, and no place on the axis.
             gated = up_to_gate(self.result.levels, self.result.request.load) or self.result.levels
             return level_load(gated[-1], self.result)
         return self.result.request.gate_concurrency
@@ -87,10 +88,10 @@ class LoadView:
     @cached_property
     def knee(self) -> float | None:
         """The load of the knee that the scaling target comes from; None when it comes from none."""
-        found = None if self.result.knee is None else self.result.knee.concurrency
-        if found is None or not is_open(self.result):
-            return found
-        return _between([(level.load, level_load(level, self.result)) for level in self.result.levels], found)
+        concurrency = None if self.result.knee is None else self.result.knee.concurrency
+        if concurrency is None or not is_open(self.result):
+            return concurrency
+        return _between([(level.load, level_load(level, self.result)) for level in self.result.levels], concurrency)
 
     def axis(self) -> Axis:
         """Return the axis of the load."""
@@ -125,13 +126,21 @@ def _trade(view: LoadView) -> Chart:
         Series(name=f"measured {name}", style=style, points=tuple(_trade_points(view, name, named=name == "p95")))
         for name, style in zip(STATISTICS, STYLES, strict=False)
     ]
+    predicted_trade: list[Series] = []
+    for statistic in ("p95", "mean"):
+        points = tuple(
+            ChartPoint(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
+            for at, x, y in _expected_trade(view.expected, statistic)
+        )
+        if points:
+            predicted_trade.append(Series(name=f"predicted {statistic}", style="predicted", points=points))
     return Chart(
         anchor="latency-throughput",
         title=f"End-to-end latency over output throughput{_together(view.result)}",
         description=_described(view, series[-1], "ms", "p95"),
         x=Axis(label="output throughput, tok/s"),
         y=Axis(label="end-to-end latency, ms"),
-        series=(*series, *_predicted_trade(view)),
+        series=(*series, *predicted_trade),
         outlines=_outline(view.expected),
         regions=(
             *_regions(view.result, "e2e_latency_ms"),
@@ -176,16 +185,6 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
         )
 
 
-def _predicted_trade(view: LoadView) -> Iterator[Series]:
-    for statistic in ("p95", "mean"):
-        points = tuple(
-            ChartPoint(x=x, y=y, hover=f"{view.load(at)}\npredicted {statistic} {digits(y)} ms\n{digits(x)} tok/s")
-            for at, x, y in _expected_trade(view.expected, statistic)
-        )
-        if points:
-            yield Series(name=f"predicted {statistic}", style="predicted", points=points)
-
-
 def _expected_trade(expected: Expectation | None, statistic: str) -> Iterator[tuple[float, float, float]]:
     if expected is not None and statistic in {"p95", "mean"}:
         throughputs = dict(expected.throughputs())
@@ -202,6 +201,7 @@ def _outline(expected: Expectation | None) -> tuple[Outline, ...]:
     fast: list[tuple[float, float]] = []
     for _, x, y in points:
         (x_low, x_high), (y_low, y_high) = edges(x, expected.throughput_share), edges(y, expected.latency_share)
+        # The corners of both bands that belong together: who is slower gives fewer tokens and a longer wait.
         slow.append((x_low, y_high))
         fast.append((x_high, y_low))
     name = f"prediction ±{expected.throughput_share:.0%} tok/s, ±{expected.latency_share:.0%} ms"
@@ -211,6 +211,7 @@ def _outline(expected: Expectation | None) -> tuple[Outline, ...]:
 def _knee_between(view: LoadView, series: Series) -> Iterator[Dot]:
     """Yield the knee's place on the curve where it lies between two levels."""
     knee, levels = view.knee, view.result.levels
+    # A level at the knee is marked by its own point.
     if knee is None or any(level_load(level, view.result) == knee for level in levels):
         return
     placed = [
@@ -285,9 +286,9 @@ def _latency(view: LoadView, metric: Metric) -> Chart:
 
 def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Iterator[ChartPoint]:
     for level in view.result.levels:
-        found = latency_of(level, metric)
-        value = statistic_of(found, statistic)
-        interval = None if found is None else found.intervals.get(statistic)
+        latency = latency_of(level, metric)
+        value = statistic_of(latency, statistic)
+        interval = None if latency is None else latency.intervals.get(statistic)
         at = level_load(level, view.result)
         yield ChartPoint(
             x=at,

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 
 Style: TypeAlias = Literal["first", "second", "third", "predicted"]
+ABSENT = (
+    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
+    "The tables have every number."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +174,8 @@ class Chart:
     @property
     def data(self) -> Markup:
         """The chart as JSON without what says nothing; it can stand in a `<script>`: no text in it ends the element."""
-        text = json.dumps(asdict(self, dict_factory=_told), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(asdict(self, dict_factory=_without_empty), separators=(",", ":"), allow_nan=False)
+        # Within a script element only `<` can end it; as an escape it is the same JSON.
         return Markup(text.replace("<", "\\u003c"))  # noqa: S704 (no "<" is left)
 
     @property
@@ -190,7 +195,7 @@ class Chart:
             yield "region", "0%", region.name
 
 
-def _told(items: list[tuple[str, object]]) -> dict[str, object]:
+def _without_empty(items: list[tuple[str, object]]) -> dict[str, object]:
     """Return a chart's fields without None, False and empty texts, which say nothing."""
     return {name: value for name, value in items if value is not None and value is not False and value != ""}
 
@@ -198,10 +203,6 @@ def _told(items: list[tuple[str, object]]) -> dict[str, object]:
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "plot.min.js"
 SCRIPT = FOLDER / "draw.js"
-ABSENT = (
-    "No charts: this installation lacks plot.min.js. In a checkout, run “make install” and write the report again. "
-    "The tables have every number."
-)
 
 
 @cache

@@ -10,7 +10,7 @@ from seatrial.report.values import count_cell, money_cell, number_cell, sentence
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from seatrial_load.documents.result import Change, Comparison, TrialResult
 
@@ -32,11 +32,16 @@ def comparison_section(result: TrialResult) -> Section:
     if comparison is None:
         return Section(anchor="comparison", heading="Against the last release")
     changed = changed_of(comparison)[:SHOWN]
+    facts = [Fact("This trial is", comparison_status(comparison))]
+    if comparison.baseline_started_at:
+        facts.append(Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " "))))
+    if comparison.baseline_plan_digest:
+        facts.append(Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code")))
     return Section(
         anchor="comparison",
         heading="Against the last release",
         paragraphs=(comparison_sentence(comparison),),
-        facts=tuple(_facts(comparison)),
+        facts=tuple(facts),
         tables=(comparison_table(changed, "Largest changes, worst first"),) if changed else (),
     )
 
@@ -100,21 +105,17 @@ def comparison_status(comparison: Comparison) -> Cell:
             return Cell(STATUSES["same"])
 
 
-def _facts(comparison: Comparison) -> Iterator[Fact]:
-    yield Fact("This trial is", comparison_status(comparison))
-    if comparison.baseline_started_at:
-        yield Fact("Last release measured", Cell(comparison.baseline_started_at.replace("T", " ")))
-    if comparison.baseline_plan_digest:
-        yield Fact("Its plan", Cell(comparison.baseline_plan_digest, tone="code"))
-
-
 def _row(change: Change) -> tuple[Cell, ...]:
+    # An error rate is a share itself: a relative change of it would read as another rate, so it is told in points.
+    points = signed_percent(change.share)
     return (
         count_cell(change.concurrency),
         Cell(NAMES.get(change.metric, change.metric)),
         _value(change.metric, change.before),
         _value(change.metric, change.after),
-        Cell(_moved(change), exact=json.dumps(change.share)),
+        Cell(
+            points.replace(" %", " points") if change.metric == "error_rate" else points, exact=json.dumps(change.share)
+        ),
         _outcome(change),
     )
 
@@ -123,12 +124,6 @@ def _value(metric: str, value: float) -> Cell:
     if metric == "error_rate":
         return share_cell(value)
     return money_cell(value, "") if metric == "usd_per_million_output_tokens" else number_cell(value, "")
-
-
-def _moved(change: Change) -> str:
-    """Write a change: relative, but of a rate, which is a share itself, in points."""
-    points = signed_percent(change.share)
-    return points.replace(" %", " points") if change.metric == "error_rate" else points
 
 
 def _outcome(change: Change) -> Cell:

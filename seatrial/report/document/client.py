@@ -25,7 +25,7 @@ READING = (
 )
 NO_DATAPOINT = "CloudWatch had no datapoint"
 NOT_PUBLISHED = "CloudWatch had no value"
-NOTHING_TOLD = "Nothing that was published tells what holds the throughput back."
+NO_CAUSE = "Nothing that was published tells what holds the throughput back."
 
 
 def validity_section(result: TrialResult) -> Section:
@@ -36,7 +36,15 @@ def validity_section(result: TrialResult) -> Section:
     return Section(
         anchor="client",
         heading="Client health",
-        paragraphs=(validity_sentence(result), *_calibrated(result.client), *((READING,) if watched else ())),
+        paragraphs=(
+            validity_sentence(result),
+            *(
+                ("The client was not calibrated.",)
+                if result.client is None
+                else (f"Self-calibration: {sentence(result.client.because)}",)
+            ),
+            *((READING,) if watched else ()),
+        ),
         facts=() if result.client is None else tuple(_calibration_facts(result.client)),
         tables=(validity_table(result),) if watched else (),
         detail=True,
@@ -62,10 +70,17 @@ def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
 
 def validity_table(result: TrialResult) -> Table:
     """Return how the client fared at each level; what no level can have, as an open loop's lag, is left out."""
-    told = [measure for measure in MEASURES if measure.always or measure.is_told(result)]
-    columns = (CONCURRENCY, *(measure.column for measure in told), Column("outcome", kind="text"))
+    # A column without a value is kept where its absence tells something, and left out where this kind of load
+    # can't have it.
+    measures = [measure for measure in MEASURES if measure.always or measure.is_known(result)]
+    columns = (CONCURRENCY, *(measure.column for measure in measures), Column("outcome", kind="text"))
     rows = tuple(
-        (level_name(level), *(measure.cell(level) for measure in told), _outcome(level)) for level in result.levels
+        (
+            level_name(level),
+            *(measure.cell(level) for measure in measures),
+            (Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")),
+        )
+        for level in result.levels
     )
     return Table("The client at each level", columns, rows)
 
@@ -88,10 +103,10 @@ class Measure:
 
     def value(self, level: LevelResult) -> float | None:
         """Return its value; None when there is none."""
-        found: float | None = None if level.client is None else getattr(level.client, self.field)
-        return found
+        number: float | None = None if level.client is None else getattr(level.client, self.field)
+        return number
 
-    def is_told(self, result: TrialResult) -> bool:
+    def is_known(self, result: TrialResult) -> bool:
         """Return whether some level has a value."""
         return any(self.value(level) is not None for level in result.levels)
 
@@ -123,16 +138,6 @@ MEASURES = (
     Measure("cpu_share", Column("busy"), share_cell),
     Measure("run_delay_share", Column("delayed"), share_cell),
 )
-
-
-def _outcome(level: LevelResult) -> Cell:
-    return Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")
-
-
-def _calibrated(client: ClientCalibration | None) -> tuple[str, ...]:
-    if client is None:
-        return ("The client was not calibrated.",)
-    return (f"Self-calibration: {sentence(client.because)}",)
 
 
 def _calibration_facts(client: ClientCalibration) -> Iterator[Fact]:
@@ -168,25 +173,25 @@ def _service_facts(overhead: ServiceOverhead) -> Iterator[Fact]:
 
 def container_section(result: TrialResult) -> Section:
     """Return queue, KV cache, preemptions and accelerators by level; empty where CloudWatch wasn't asked."""
-    told = result.container
-    if told is None:
+    container = result.container
+    if container is None:
         return Section(anchor="container", heading="Containers", detail=True)
     return Section(
         anchor="container",
         heading="Containers",
-        paragraphs=(*_causes(result), f"Source: {sentence(told.because)}"),
-        tables=(container_table(told.levels),) if told.levels else (),
-        detail=not told.causes,
+        paragraphs=(*_causes(result), f"Source: {sentence(container.because)}"),
+        tables=(container_table(container.levels),) if container.levels else (),
+        detail=not container.causes,
     )
 
 
 def _causes(result: TrialResult) -> Iterator[str]:
-    told = result.container
-    if told is None or not told.levels:
+    container = result.container
+    if container is None or not container.levels:
         return
-    if not told.causes:
-        yield NOTHING_TOLD
-    for cause in told.causes:
+    if not container.causes:
+        yield NO_CAUSE
+    for cause in container.causes:
         yield f"What holds the throughput back: {sentence(cause.because)} {cause.mend}"
 
 

@@ -28,20 +28,21 @@ def cost_section(result: TrialResult, plan: Plan | None) -> Section:
     """Return the planned cost; the measured one beside it only for a real endpoint.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     if plan is None:
         tables = _measured_tables(result)
-        said = tuple(_paragraphs(result, plan)) if tables else ()
-        return Section(anchor="cost", heading="Cost", paragraphs=said, tables=tables)
+        paragraphs = tuple(_paragraphs(result, plan)) if tables else ()
+        return Section(anchor="cost", heading="Cost", paragraphs=paragraphs, tables=tables)
+    cost = plan.cost
+    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
     return Section(
         anchor="cost",
         heading="Cost",
         half=True,
         paragraphs=tuple(_paragraphs(result, plan)),
         tables=(cost_table(result, plan),),
-        remarks=_source(plan),
+        remarks=(f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else (),
     )
 
 
@@ -60,7 +61,29 @@ def level_cost_section(result: TrialResult, plan: Plan | None) -> Section:
 def cost_table(result: TrialResult, plan: Plan) -> Table:
     """Return planned amounts, then the measured ones if there can be any."""
     columns = (Column("cost", kind="text"), Column("amount", "US dollars"), Column("of what", kind="prose"))
-    return Table("Cost, planned and measured", columns, (*_planned(plan), *_measured(result)))
+    cost, size = plan.cost, f"{plan.instance_count.value} × {plan.instance_type.value}"
+    rows = (
+        ("planned, per hour", cost.usd_per_hour, size),
+        ("planned, per hour and copy", cost.usd_per_hour_per_copy, "one copy's share of its instance"),
+        (
+            "planned, per million output tokens",
+            cost.usd_per_million_output_tokens,
+            "predicted throughput, planned load",
+        ),
+        (
+            "planned, blended, per million tokens",
+            cost.blended_usd_per_million_tokens,
+            "3 input tokens to 1 output token",
+        ),
+    )
+    return Table(
+        "Cost, planned and measured",
+        columns,
+        (
+            *tuple((Cell(name), money_cell(amount, NO_PRICE), Cell(what)) for name, amount, what in rows),
+            *_measured(result),
+        ),
+    )
 
 
 def level_cost_table(result: TrialResult) -> Table:
@@ -85,31 +108,6 @@ def _paragraphs(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield f"Measured cost is based on ${price:,g} per hour and copy."
 
 
-def _source(plan: Plan) -> tuple[str, ...]:
-    cost = plan.cost
-    off = f", less the spec's discount of {percent(cost.discount)}" if cost.discount else ""
-    return (f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else ()
-
-
-def _planned(plan: Plan) -> tuple[tuple[Cell, ...], ...]:
-    cost, size = plan.cost, f"{plan.instance_count.value} × {plan.instance_type.value}"
-    rows = (
-        ("planned, per hour", cost.usd_per_hour, size),
-        ("planned, per hour and copy", cost.usd_per_hour_per_copy, "one copy's share of its instance"),
-        (
-            "planned, per million output tokens",
-            cost.usd_per_million_output_tokens,
-            "predicted throughput, planned load",
-        ),
-        (
-            "planned, blended, per million tokens",
-            cost.blended_usd_per_million_tokens,
-            "3 input tokens to 1 output token",
-        ),
-    )
-    return tuple((Cell(name), money_cell(amount, NO_PRICE), Cell(what)) for name, amount, what in rows)
-
-
 def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
     if result.engine_note:
         return ()
@@ -123,6 +121,7 @@ def _measured(result: TrialResult) -> tuple[tuple[Cell, ...], ...]:
 
 
 def _measured_tables(result: TrialResult) -> tuple[Table, ...]:
+    # Tokens of a CPU at the price of a GPU would be a number of nothing.
     priced = result.request.usd_per_hour_per_copy is not None and not result.engine_note
     return (level_cost_table(result),) if priced and any(level.valid for level in result.levels) else ()
 

@@ -22,12 +22,12 @@ from seatrial.report.values import (
     why_missing,
 )
 from seatrial_base.table import Cell
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
-from seatrial_load.slo.doubts import told_doubts
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import up_to_gate
+from seatrial_load.slo.verdict import told_doubts, up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
-    yield from (f"Doubtful answers: {told}." for told in told_doubts(result))
+    yield from (f"Doubtful answers: {doubts}." for doubts in told_doubts(result))
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
@@ -88,7 +88,7 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
 def _load_fact(result: TrialResult) -> Fact:
     load = result.request.load
     if result.request.manner == "load":
-        aside = f"{load.search}, {load.protocol}" if load.arrival == "closed" else QUEUEING
+        aside = QUEUEING if ARRIVALS[load.arrival].is_open else f"{load.search}, {load.protocol}"
         return Fact("Load", Cell(arrivals_asked(load)), aside)
     if result.levels:
         return Fact("Load", Cell(arrivals_asked(load)), "beside users' requests; no knee was sought")
@@ -113,9 +113,9 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     """Return the level that the verdict is about, and where it stands: of an open loop, the rate of its gate."""
     gated = up_to_gate(result.levels, result.request.load)
-    offered = [level for level in gated if level.offered_requests_per_s is not None]
+    offered = [level for level in gated if level.is_open]
     if offered:
-        return offered[-1], f"at {offered[-1].offered_requests_per_s:,.3g} requests/s offered"
+        return offered[-1], f"at {offered[-1].offered_load:,.3g} requests/s offered"
     gate = result.request.gate_concurrency
     if result.request.manner == "in_place" and result.levels:
         level = result.levels[-1]

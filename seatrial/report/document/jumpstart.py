@@ -28,12 +28,20 @@ def is_jumpstart(result: TrialResult) -> bool:
 
 def jumpstart_section(result: TrialResult, plan: Plan | None) -> Section:
     """Return the article's table of this trial."""
+    remarks: list[str] = []
+    last = last_before_timeout(result)
+    if last is None:
+        remarks.append("No level was answered in full, so the article's table would be empty.")
+    elif any(level.concurrency > last for level in result.levels):
+        remarks.append(f"The article's table ends at {last}: above it, a request failed.")
+    else:
+        remarks.append(f"Every request succeeded up to {last}, the highest level measured.")
     return Section(
         anchor="jumpstart",
         heading="JumpStart protocol",
         paragraphs=(PROTOCOL,),
         tables=(jumpstart_table(result, plan),),
-        remarks=tuple(_end(result)),
+        remarks=tuple(remarks),
     )
 
 
@@ -48,24 +56,22 @@ def jumpstart_table(result: TrialResult, plan: Plan | None) -> Table:
         Column("answered in time", kind="text"),
     )
     rows = tuple(tuple(_row(level)) for level in result.levels)
-    return Table(_caption(result, plan), columns, rows)
+    work = result.request.workload
+    what = result.request.endpoint if plan is None else f"{plan.model_name} on {plan.instance_type.value}"
+    total = work.input_tokens + work.output_tokens
+    return Table(f"{what}, {total:,} total tokens, {work.output_tokens:,} of them output", columns, rows)
 
 
 def last_before_timeout(result: TrialResult) -> int | None:
     """Return the highest concurrency below which, and at which, every request was answered; None when none was."""
     last: int | None = None
     for level in result.levels:
+        # The article's table ends at the first failure; what a higher level answers afterwards does not
+        # continue it.
         if level.succeeded < level.requests:
             break
         last = level.concurrency
     return last
-
-
-def _caption(result: TrialResult, plan: Plan | None) -> str:
-    work = result.request.workload
-    what = result.request.endpoint if plan is None else f"{plan.model_name} on {plan.instance_type.value}"
-    total = work.input_tokens + work.output_tokens
-    return f"{what}, {total:,} total tokens, {work.output_tokens:,} of them output"
 
 
 def _row(level: LevelResult) -> Iterator[Cell]:
@@ -78,13 +84,3 @@ def _row(level: LevelResult) -> Iterator[Cell]:
     yield count_cell(level.requests)
     whole = level.succeeded == level.requests
     yield Cell("✓ all", tone="good") if whole else Cell(f"✗ {level.succeeded} of {level.requests}", tone="bad")
-
-
-def _end(result: TrialResult) -> Iterator[str]:
-    last = last_before_timeout(result)
-    if last is None:
-        yield "No level was answered in full, so the article's table would be empty."
-    elif any(level.concurrency > last for level in result.levels):
-        yield f"The article's table ends at {last}: above it, a request failed."
-    else:
-        yield f"Every request succeeded up to {last}, the highest level measured."

@@ -34,20 +34,23 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.trial.manner import adds_load
+from seatrial_load.trial.budget import adds_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import Distribution, LevelResult, SearchStep, TrialResult, Unmeasured
+    from seatrial_load.documents.result import LevelResult, SearchStep, TrialResult, Unmeasured
+
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."
@@ -98,7 +101,15 @@ def levels_section(result: TrialResult) -> Section:
         heading="Levels",
         paragraphs=(_reading(result),),
         tables=(summary_table(result),),
-        remarks=(*_voids(result), *_misses(result), f"Stop reason of the trial: {result.stopped.because}."),
+        remarks=(
+            *(
+                f"{loads_words([level]).capitalize()} is void: {level.void_because}."
+                for level in result.levels
+                if not level.valid
+            ),
+            *_misses(result),
+            f"Stop reason of the trial: {result.stopped.because}.",
+        ),
     )
 
 
@@ -133,7 +144,7 @@ def throughput_table(result: TrialResult) -> Table:
 
 def protocol_table(result: TrialResult) -> Table:
     """Return how each level was measured, and for how long."""
-    opened = any(level.arrival != "closed" for level in result.levels)
+    opened = any(ARRIVALS[level.arrival].is_open for level in result.levels)
     cached = any(level.cached_share is not None for level in result.levels)
     share = planned_cached_share(result.request.workload)
     planned = "" if share is None else f"planned {percent(share)}"
@@ -196,7 +207,7 @@ def _together(result: TrialResult) -> str:
 
 def _reading(result: TrialResult) -> str:
     ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
-    if result.request.load.arrival != "closed":
+    if ARRIVALS[result.request.load.arrival].is_open:
         return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
     copies = result.request.copy_count
     return (
@@ -284,20 +295,8 @@ def _search_tables(result: TrialResult) -> tuple[Table, ...]:
 def _search_row(number: int, step: SearchStep, duration_s: float | None) -> Iterator[Cell]:
     yield count_cell(number)
     yield count_cell(step.concurrency)
-    yield _duration(duration_s)
+    yield missing_cell("not recorded") if duration_s is None else Cell(seconds(duration_s))
     yield Cell(plain(step.because))
-
-
-def _duration(duration_s: float | None) -> Cell:
-    return missing_cell("not recorded") if duration_s is None else Cell(seconds(duration_s))
-
-
-def _voids(result: TrialResult) -> Iterator[str]:
-    return (
-        f"{loads_words([level]).capitalize()} is void: {level.void_because}."
-        for level in result.levels
-        if not level.valid
-    )
 
 
 def _misses(result: TrialResult) -> Iterator[str]:
@@ -311,14 +310,17 @@ def curves_section(result: TrialResult, plan: Plan | None) -> Section:
     """Return the charts over the load; without a level, a sentence.
 
     Args:
-        result: The trial.
         plan: Its own plan; None when it wasn't given.
     """
     charts = load_charts(result, plan)
     nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
-    said = " ".join(_curves_reading(result)) if charts else nothing
+    reading = " ".join(_curves_reading(result)) if charts else nothing
     return Section(
-        anchor="curve", heading="Latency and throughput under load", short="Charts", paragraphs=(said,), charts=charts
+        anchor="curve",
+        heading="Latency and throughput under load",
+        short="Charts",
+        paragraphs=(reading,),
+        charts=charts,
     )
 
 
@@ -349,8 +351,8 @@ class Latency:
 
     def of(self, level: LevelResult) -> Distribution | None:
         """Return its distribution; None when it wasn't measured."""
-        found: Distribution | None = getattr(level, self.field)
-        return found
+        values: Distribution | None = getattr(level, self.field)
+        return values
 
 
 LATENCIES = (
@@ -370,7 +372,14 @@ def latencies_section(result: TrialResult) -> Section:
     return Section(
         anchor="latencies",
         heading=heading,
-        paragraphs=(READING, INTERVALS) if _has_interval(result) else (READING,),
+        paragraphs=(READING, INTERVALS)
+        if any(
+            values.intervals
+            for level in result.levels
+            for latency in LATENCIES
+            if (values := latency.of(level)) is not None
+        )
+        else (READING,),
         charts=distribution_charts(result),
         tables=tuple(latency_table(result, latency) for latency in LATENCIES),
         detail=True,
@@ -394,15 +403,6 @@ def _cells(level: LevelResult, latency: Latency) -> Iterator[Cell]:
 def _statistic(values: Distribution, name: str) -> Cell:
     value: float = getattr(values, name)
     return measured_cell(value, "", values.intervals.get(name))
-
-
-def _has_interval(result: TrialResult) -> bool:
-    return any(
-        values.intervals
-        for level in result.levels
-        for latency in LATENCIES
-        if (values := latency.of(level)) is not None
-    )
 
 
 def distribution_charts(result: TrialResult) -> tuple[Chart, ...]:
@@ -431,28 +431,24 @@ def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distrib
     for index, level in enumerate(result.levels):
         values: Distribution | None = getattr(level, field)
         if values is not None and values.histogram:
-            yield _name(level), index / last, values
+            void = "" if level.valid else " (void)"
+            yield (
+                (f"{level.offered_load:g}/s{void}" if level.is_open else f"concurrency {level.concurrency}{void}"),
+                index / last,
+                values,
+            )
 
 
 def _series(kept: Sequence[tuple[str, float, Distribution]]) -> Iterator[Series]:
     for name, shade, values in kept:
-        yield Series(name=name, points=tuple(_points(values, name)), shade=shade, marked=False)
-
-
-def _points(values: Distribution, name: str) -> Iterator[ChartPoint]:
-    ranked = Histogram.decode(values.histogram).ranked()
-    for rank in PERCENTS:
-        latency_ms = percentile(ranked, rank) / US_PER_MS
-        if latency_ms > 0:  # a logarithmic axis has no zero
-            hover = f"{name}\n{rank:g} % of requests ≤ {digits(latency_ms)} ms"
-            yield ChartPoint(x=latency_ms, y=rank / 100, hover=hover)
-
-
-def _name(level: LevelResult) -> str:
-    void = "" if level.valid else " (void)"
-    if level.offered_requests_per_s is not None:
-        return f"{level.offered_requests_per_s:g}/s{void}"
-    return f"concurrency {level.concurrency}{void}"
+        points: list[ChartPoint] = []
+        ranked = Histogram.decode(values.histogram).ranked()
+        for rank in PERCENTS:
+            latency_ms = percentile(ranked, rank) / US_PER_MS
+            if latency_ms > 0:  # a logarithmic axis has no zero
+                hover = f"{name}\n{rank:g} % of requests ≤ {digits(latency_ms)} ms"
+                points.append(ChartPoint(x=latency_ms, y=rank / 100, hover=hover))
+        yield Series(name=name, points=tuple(points), shade=shade, marked=False)
 
 
 def failures_section(result: TrialResult) -> Section:
@@ -492,20 +488,20 @@ def unmeasured_table(result: TrialResult) -> Table:
         Column("the longest wait", "s"),
         Column("first message of the service", kind="prose"),
     )
-    return Table("Failures outside of measured levels", columns, tuple(_unmeasured_rows(result)))
-
-
-def _unmeasured_rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    unmeasured_rows: list[tuple[Cell, ...]] = []
     for seen in result.unmeasured:
         for error, failed in seen.errors.items():
-            yield (
-                Cell(seen.place),
-                Cell(error),
-                count_cell(failed),
-                count_cell(seen.sent),
-                number_cell(seen.longest_wait_s, "not recorded"),
-                _sample(seen, error),
+            unmeasured_rows.append(
+                (
+                    Cell(seen.place),
+                    Cell(error),
+                    count_cell(failed),
+                    count_cell(seen.sent),
+                    number_cell(seen.longest_wait_s, "not recorded"),
+                    _sample(seen, error),
+                )
             )
+    return Table("Failures outside of measured levels", columns, tuple(unmeasured_rows))
 
 
 def _has_ramp_errors(result: TrialResult) -> bool:
@@ -523,23 +519,23 @@ def failure_table(result: TrialResult) -> Table:
         *((Column("in the ramp"),) if _has_ramp_errors(result) else ()),
         Column("first message of the service", kind="prose"),
     )
-    return Table("Failures by level and class", columns, tuple(_rows(result)))
-
-
-def _rows(result: TrialResult) -> Iterator[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
     ramp = _has_ramp_errors(result)
     for level in result.levels:
         for error in dict.fromkeys((*level.errors, *level.retried, *level.ramp_errors)):
             failed = level.errors.get(error, 0)
-            yield (
-                level_name(level),
-                Cell(error),
-                count_cell(failed),
-                share_cell(failed / level.requests),
-                count_cell(level.retried.get(error, 0)),
-                *((count_cell(level.ramp_errors.get(error, 0)),) if ramp else ()),
-                _sample(level, error),
+            rows.append(
+                (
+                    level_name(level),
+                    Cell(error),
+                    count_cell(failed),
+                    share_cell(failed / level.requests),
+                    count_cell(level.retried.get(error, 0)),
+                    *((count_cell(level.ramp_errors.get(error, 0)),) if ramp else ()),
+                    _sample(level, error),
+                )
             )
+    return Table("Failures by level and class", columns, tuple(rows))
 
 
 def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:

@@ -15,8 +15,8 @@ from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.provenance import scaled_section, trial_name
 from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.markdown import escaped
 from seatrial_base.table import markdown_table
+from seatrial_base.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -116,6 +116,7 @@ def _chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
         marks.append(Mark(start_s, str(level.concurrency), "level"))
         points = tuple(_points(timeline, quantity, start_s, name))
         series.append(Series(name=name, points=points, marked=False, filled=True))
+        # Levels follow each other without the pauses between them, which hold no load.
         start_s += timeline.bin_s * len(timeline.in_flight)
     return Chart(
         anchor=quantity.anchor,

@@ -35,9 +35,9 @@ from seatrial.report.document.provenance import (
 )
 from seatrial.report.document.slo import checks_section, knees_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,11 +49,20 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
-    from seatrial_load.documents.result import Distribution, Interval, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution, Interval
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
 _PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+CSV_FIELDS = (
+    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
+    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
+    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
+    "output_tokens_p95", "meets_slo",
+)  # fmt: skip
+CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
+CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +110,6 @@ def render_html(
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
-        result: The trial.
         plan: A locked plan.
         outlook: The calibration that the trial would give; None when the spec isn't at hand.
         library: The chart library; where it is missing, the page says so and holds the tables alone.
@@ -124,6 +132,7 @@ def page_of(
     """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    version = f" {result.seatrial_version}" if result.seatrial_version else ""
     return Page(
         title=trial_name(result.request),
         status=result.verdict.status,
@@ -135,13 +144,8 @@ def page_of(
         sections=tuple(section for section in sections if not section.detail),
         details=tuple(section for section in sections if section.detail),
         downloads=downloads_of(result, document),
-        footer=_footer(result),
+        footer=f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}.",
     )
-
-
-def _footer(result: TrialResult) -> str:
-    version = f" {result.seatrial_version}" if result.seatrial_version else ""
-    return f"Measured by Seatrial{version}, {result.started_at}. Result schema {result.schema_version}."
 
 
 def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
@@ -191,16 +195,6 @@ def _templates() -> Environment:
         "table_html": lambda table: Markup(html_table(table)),  # noqa: S704 (likewise)
     }
     return environment
-
-
-CSV_FIELDS = (
-    "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
-    "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
-    "input_tokens_mean", "input_tokens_p50", "input_tokens_p95", "output_tokens_mean", "output_tokens_p50",
-    "output_tokens_p95", "meets_slo",
-)  # fmt: skip
-CSV_LATENCIES = ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms")
-CSV_STATISTICS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True)

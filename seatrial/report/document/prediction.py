@@ -64,11 +64,11 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
     The curves of the 95th percentiles stand in the first figure; here are those of the means.
 
     Args:
-        result: The trial.
         plan: Its own plan.
         outlook: The calibration that the trial would give; None when the spec wasn't given.
     """
     beside = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
+    sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
     return Section(
         anchor="prediction",
         heading="Predicted beside measured",
@@ -77,21 +77,15 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
             *_of_local(result, plan),
             band_text(plan),
             plan.regime.sentence,
-            *_calibration(result, plan, outlook),
+            *((sentence,) if sentence else ()),
         ),
         charts=tuple(_charts(result, plan, MEANS, measured=True)),
-        tables=(*comparison_tables(result, plan), *_calibration_tables(outlook)),
+        tables=(
+            *comparison_tables(result, plan),
+            *((outlook_table(outlook),) if outlook is not None and outlook.entry is not None else ()),
+        ),
         detail=True,
     )
-
-
-def _calibration(result: TrialResult, plan: Plan, outlook: Outlook | None) -> tuple[str, ...]:
-    sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
-    return (sentence,) if sentence else ()
-
-
-def _calibration_tables(outlook: Outlook | None) -> tuple[Table, ...]:
-    return (outlook_table(outlook),) if outlook is not None and outlook.entry is not None else ()
 
 
 def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
@@ -151,6 +145,8 @@ def _points(result: TrialResult, plan: Plan) -> Sequence[CurvePoint | RatePoint 
     load, planned = result.request.load, plan.rates[-1].requests_per_second if plan.rates else 0.0
     by_share = {round(point.requests_per_second / planned, _DIGITS): point for point in plan.rates}
     gate = load.gate_rate_per_s or math.inf
+    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last
+    # digits.
     shares = [round(rate / gate, _DIGITS) for rate in load.rates_per_s]
     return [by_share.get(shares[number]) if number < len(shares) else None for number in range(len(result.levels))]
 
@@ -191,20 +187,16 @@ def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, 
             *_measured(result, quantity, measured=measured),
             Series(name="predicted", style="predicted", points=predicted),
         )
+        places = sorted({point.x for one in series for point in one.points})
         yield Chart(
             anchor=f"predicted-{quantity.field.replace('_', '-')}",
             title=quantity.title,
             description=f"Predicted by the plan: {', '.join(f'{digits(y)} {unit} at {x}' for x, y in points)}.",
-            x=_axis(series),
+            x=Axis(label="concurrency, requests in flight per copy", scale="log2", ticks=tuple(places)),
             y=Axis(label=unit),
             series=series,
             bands=(ChartBand(f"prediction ±{share:.0%}", tuple((x, *edges(y, share)) for x, y in points)),),
         )
-
-
-def _axis(series: Sequence[Series]) -> Axis:
-    places = sorted({point.x for one in series for point in one.points})
-    return Axis(label="concurrency, requests in flight per copy", scale="log2", ticks=tuple(places))
 
 
 def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Iterator[Series]:
@@ -255,10 +247,11 @@ def ratio_sentence(result: TrialResult, plan: Plan) -> str:
     ratios = [
         level.output_tok_s / copies / predicted[level.concurrency]
         for level in result.levels
-        if level.output_tok_s and _is_faultless(level) and level.concurrency in predicted
+        if level.output_tok_s and (level.valid and level.succeeded == level.requests) and level.concurrency in predicted
     ]
     if not ratios:
         return ""
+    # Geometric, so that twice as fast and half as fast cancel out.
     ratio = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
     levels = "level" if len(ratios) == 1 else "levels"
     return (
@@ -266,10 +259,6 @@ def ratio_sentence(result: TrialResult, plan: Plan) -> str:
         "failure. “seatrial calibrate SPEC --environment "
         f"{result.request.environment} --result report.json” corrects the predictions."
     )
-
-
-def _is_faultless(level: LevelResult) -> bool:
-    return level.valid and level.succeeded == level.requests
 
 
 def _outlook_row(before: Compared, after: Compared) -> Iterator[Cell]:

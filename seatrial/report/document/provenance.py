@@ -11,6 +11,7 @@ from seatrial.locks.pins import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
 from seatrial_base.table import Cell, Column, Table
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.options import OPTIONS
 from seatrial_load.documents.request import JUMPSTART_LEVELS, LIMITS
 
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 
 
 REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."
+SCALED = (
+    "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
+    "the spec says for the laptop itself is kept."
+)
 
 
 def live_section(result: TrialResult) -> Section:
     """Return what the control plane said the live endpoint was."""
-    live, not_asked = result.live, "not checked"
+    live, not_checked = result.live, "not checked"
     proven = Cell("✓ yes", tone="good") if live.proven else Cell("? no", tone="unknown")
     return Section(
         anchor="live",
@@ -35,18 +40,14 @@ def live_section(result: TrialResult) -> Section:
         paragraphs=(sentence(live.because),),
         facts=(
             Fact("Matches the deployment", proven),
-            Fact("Endpoint config", _named(live.endpoint_config_name, not_asked)),
-            Fact("Model", _named(live.model_name, not_asked)),
-            Fact("Running copies", missing_cell(not_asked) if live.copy_count is None else count_cell(live.copy_count)),
+            Fact("Endpoint config", _named(live.endpoint_config_name, not_checked)),
+            Fact("Model", _named(live.model_name, not_checked)),
+            Fact(
+                "Running copies", missing_cell(not_checked) if live.copy_count is None else count_cell(live.copy_count)
+            ),
         ),
         detail=True,
     )
-
-
-SCALED = (
-    "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
-    "the spec says for the laptop itself is kept."
-)
 
 
 def scaled_section(result: TrialResult) -> Section:
@@ -65,7 +66,12 @@ def scaled_section(result: TrialResult) -> Section:
 def decisions_section(plan: Plan) -> Section:
     """Return every decision of the plan with its reason."""
     columns = (Column("decision", kind="text"), Column("value", kind="text"), Column("reason", kind="prose"))
-    table = Table("Decisions of the plan", columns, tuple(_decision_rows(plan)))
+    decision_rows: list[tuple[Cell, ...]] = []
+    for name in type(plan).model_fields:
+        decision: object = getattr(plan, name)
+        if isinstance(decision, Decision):
+            decision_rows.append((Cell(name.replace("_", " ")), _decided(decision.value), Cell(decision.because)))
+    table = Table("Decisions of the plan", columns, tuple(decision_rows))
     warnings = tuple(f"Warning: {warning}" for warning in plan.warnings)
     return Section(
         anchor="decisions",
@@ -115,13 +121,6 @@ def _named(name: str | None, because: str) -> Cell:
     return missing_cell(because) if name is None else Cell(name, tone="code")
 
 
-def _decision_rows(plan: Plan) -> Iterator[tuple[Cell, ...]]:
-    for name in type(plan).model_fields:
-        decision: object = getattr(plan, name)
-        if isinstance(decision, Decision):
-            yield Cell(name.replace("_", " ")), _decided(decision.value), Cell(decision.because)
-
-
 def _decided(value: object) -> Cell:
     if value is None:
         return missing_cell("service default")
@@ -139,7 +138,21 @@ def trial_name(request: TrialRequest) -> str:
 
 def command_of(request: TrialRequest) -> str:
     """Return the command that makes this trial again, with what a spec doesn't say; files are named by their kind."""
-    return shlex.join(("seatrial", "bench", *_target_options(request), *_load_options(request), "--output", "report"))
+    load_options: list[str] = []
+    load = request.load
+    if request.workload.source == "jsonl":
+        load_options += ("--prompts", "PROMPTS.jsonl")
+    if load.protocol != "seatrial":
+        load_options += ("--protocol", load.protocol)
+        if load.concurrency_levels != JUMPSTART_LEVELS:
+            load_options += ("--levels", ",".join(map(str, load.concurrency_levels)))
+    else:
+        load_options += _timing(load)
+    if load.requests is not None and not ARRIVALS[load.arrival].is_open:
+        load_options += ("--requests", str(load.requests))
+    if request.target.kind == "openai":
+        load_options += _limit_options(load)
+    return shlex.join(("seatrial", "bench", *_target_options(request), *load_options, "--output", "report"))
 
 
 def _target_options(request: TrialRequest) -> Iterator[str]:
@@ -156,7 +169,7 @@ def _target_options(request: TrialRequest) -> Iterator[str]:
     for objective in request.objectives:
         statistic = "" if objective.statistic == "value" else f".{objective.statistic}"
         yield from ("--slo", f"{objective.metric}{statistic}={_exact(objective.bound)}")
-    if request.load.arrival == "closed":
+    if not ARRIVALS[request.load.arrival].is_open:
         yield from ("--gate", str(request.gate_concurrency))
     if request.usd_per_hour_per_copy is not None:
         yield from ("--usd-per-hour", _exact(request.usd_per_hour_per_copy))
@@ -169,46 +182,28 @@ def _length_options(work: Workload) -> Iterator[str]:
             yield from (row.flag, _exact(value))
 
 
-def _load_options(request: TrialRequest) -> Iterator[str]:
-    load = request.load
-    if request.workload.source == "jsonl":
-        yield from ("--prompts", "PROMPTS.jsonl")
-    if load.protocol != "seatrial":
-        yield from ("--protocol", load.protocol)
-        if load.concurrency_levels != JUMPSTART_LEVELS:
-            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
-    else:
-        yield from _timing(load)
-    if load.requests is not None and load.arrival == "closed":
-        yield from ("--requests", str(load.requests))
-    if request.target.kind == "openai":
-        yield from _limit_options(load)
-
-
 def _limit_options(load: Load) -> Iterator[str]:
     """Yield the bounds of a server's trial that aren't those of `seatrial bench --url` without options."""
-    said = () if load.protocol == "seatrial" else ("--timeout",)
-    said = (*said, "--connections") if load.arrival == "closed" else said
+    options = () if load.protocol == "seatrial" else ("--timeout",)
+    options = options if ARRIVALS[load.arrival].is_open else (*options, "--connections")
     for row in OPTIONS.values():
-        if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in said:
+        if (row.group == LIMITS or row.flag in {"--workers", "--connections"}) and row.flag not in options:
             value = getattr(load, row.name)
             if value is not None and value / row.option.unit != row.usual:
                 yield from (row.flag, _exact(value / row.option.unit))
 
 
 def _timing(load: Load) -> Iterator[str]:
-    match load.arrival:
-        case "closed":
-            yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
-        case "replay":
-            yield from ("--trace", "TRACE")
-        case _ if load.gate_rate_per_s is not None:
-            pass  # the spec's own
-        case _:
-            rates = ",".join(_exact(rate) for rate in load.rates_per_s)
-            yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
-            if load.arrival == "gamma":
-                yield from ("--smoothness", _exact(load.arrival_smoothness))
+    arrivals = ARRIVALS[load.arrival]
+    if not arrivals.is_open:
+        yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+    elif arrivals.follows_trace:
+        yield from ("--trace", "TRACE")
+    elif load.gate_rate_per_s is None:  # else the rates are the spec's own
+        rates = ",".join(_exact(rate) for rate in load.rates_per_s)
+        yield from ("--rate", rates, "--arrival", load.arrival, "--level-seconds", _exact(load.level_s))
+        if arrivals.takes_smoothness:
+            yield from ("--smoothness", _exact(load.arrival_smoothness))
     if load.search != "sweep":
         yield from ("--search", load.search, "--goal", load.goal)
 

@@ -10,9 +10,8 @@ from seatrial.report.document.markdown import section_blocks
 from seatrial.report.document.section import Section
 from seatrial.report.document.slo import METRICS
 from seatrial.report.values import measured_cell, number_cell, percent
-from seatrial_base.markdown import escaped
-from seatrial_base.printable import printable
 from seatrial_base.table import Cell, Column, Table, Tone, html_table
+from seatrial_base.text import escaped, printable
 from seatrial_base.units import GIB, counted, digits, usd
 from seatrial_load.measure.interval import CONFIDENCE
 
@@ -50,16 +49,16 @@ def comparison_title(compared: RecipeComparison) -> str:
 
 def recipe_sections(compared: RecipeComparison) -> tuple[Section, ...]:
     """Return what was deployed, speed and cost, and quality."""
-    return (_deployed(compared), _figures(compared), *_quality(compared))
-
-
-def _deployed(compared: RecipeComparison) -> Section:
     columns = tuple(
         Column(name, kind="text")
         for name in ("recipe", "deployment", "engine", "price per copy", "trial", "prompts answered")
     )
     rows = tuple(tuple(_deployment(result)) for result in (compared.a, compared.b))
-    return Section(anchor="recipes", heading="Recipes", tables=(Table("Recipes", columns, rows),))
+    return (
+        Section(anchor="recipes", heading="Recipes", tables=(Table("Recipes", columns, rows),)),
+        _figures(compared),
+        *_quality(compared),
+    )
 
 
 def _deployment(result: RecipeResult) -> Iterator[Cell]:
@@ -100,13 +99,13 @@ def _figure(figure: RecipeFigure) -> Iterator[Cell]:
     yield Cell(figure.name)
     yield Cell("GiB" if figure.unit == "bytes" else figure.unit)
     for value, interval in ((figure.a, figure.a_interval), (figure.b, figure.b_interval)):
-        yield _gib(value) if figure.unit == "bytes" else measured_cell(value, NOT_MEASURED, interval)
+        yield (
+            number_cell(None if value is None else value / GIB, NOT_MEASURED)
+            if figure.unit == "bytes"
+            else measured_cell(value, NOT_MEASURED, interval)
+        )
     yield number_cell(figure.ratio, NOT_MEASURED)
     yield _verdict(figure.verdict)
-
-
-def _gib(size_bytes: float | None) -> Cell:
-    return number_cell(None if size_bytes is None else size_bytes / GIB, NOT_MEASURED)
 
 
 def _verdict(verdict: str) -> Cell:

@@ -20,7 +20,7 @@ from seatrial.report.values import (
 )
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import digits, exported
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,12 +42,12 @@ METRICS = {
     "mean_logprob": "log-probability per token",
     "perplexity": "perplexity",
 }
-_NOT_TOLD = "not told by the answers"
+_UNREPORTED = "not told by the answers"
 
 
 def checks_section(result: TrialResult) -> Section:
     """Return measured against bound, objective by objective, and the scaling target."""
-    opened = any(level.offered_requests_per_s is not None for level in result.levels)
+    opened = any(level.is_open for level in result.levels)
     rate = result.request.load.gate_rate_per_s
     offered = "the highest rate offered" if rate is None else f"{rate:g} requests/s"
     where = offered if opened else f"concurrency {result.request.gate_concurrency} per copy"
@@ -142,10 +142,10 @@ def _outcome(check: Check) -> Cell:
 
 
 def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
-    found = missing_cell("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
-    found = with_interval(found, knee.interval, load_value)
+    knee_cell = missing_cell("the detector found no knee") if knee.concurrency is None else load_value(knee.concurrency)
+    knee_cell = with_interval(knee_cell, knee.interval, load_value)
     chosen = Cell("✓ yes", tone="good") if sets else Cell("no")
-    return Cell(knee.detector), found, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))
+    return Cell(knee.detector), knee_cell, chosen, Cell(DETECTORS[knee.detector]), Cell(plain(knee.because))
 
 
 def quality_section(result: TrialResult) -> Section:
@@ -168,7 +168,7 @@ def quality_section(result: TrialResult) -> Section:
 def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:
     yield Cell(METRICS[score.metric])
     if score.value is None:
-        yield Cell(_NOT_TOLD, tone="unknown")
+        yield Cell(_UNREPORTED, tone="unknown")
     else:
         low, high = score.interval.low, score.interval.high
         ends = (

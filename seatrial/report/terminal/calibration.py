@@ -32,9 +32,15 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
         ),
         _levels(outlook.before, outlook.after, probes),
     ]
+    # The probes are what was fitted: only the levels between them show how good the fit is.
     between = [one for one in outlook.after if one.measured.concurrency not in probes]
     if between:
-        parts.append(Text(_between(between)))
+        throughput = sum(one.throughput_error for one in between) / len(between)
+        latencies = [one.latency_error for one in between if one.latency_error is not None]
+        text = f"Mean error at the other levels: throughput {throughput:.1%}"
+        parts.append(
+            Text(f"{text}." if not latencies else f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}.")
+        )
     if entry.source.engine_note:
         parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
     return Group(*parts)
@@ -58,12 +64,3 @@ def _level_row(probes: set[int], plain: Compared, calibrated: Compared) -> tuple
         f"{plain.ms_per_token:,.4g}",
         f"{calibrated.ms_per_token:,.4g}",
     )
-
-
-def _between(between: Sequence[Compared]) -> str:
-    throughput = sum(one.throughput_error for one in between) / len(between)
-    latencies = [one.latency_error for one in between if one.latency_error is not None]
-    text = f"Mean error at the other levels: throughput {throughput:.1%}"
-    if not latencies:
-        return f"{text}."
-    return f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}."

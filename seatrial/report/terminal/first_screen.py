@@ -19,6 +19,7 @@ from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
 from seatrial_base.units import GB, S_PER_HOUR, counted, short, usd, whole_or_tenths
+from seatrial_load.documents.arrivals import ARRIVALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,13 +52,6 @@ _MOST_BOUNDS = 2  # on the screen; --section curve has every latency
 _FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
 _HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more stands above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
-_TIMING: Mapping[str, str] = {
-    "closed": "at random",
-    "poisson": "at random",
-    "gamma": "gamma gaps",
-    "constant": "evenly spaced",
-    "recorded": "as recorded",
-}
 _UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
 
 
@@ -143,6 +137,7 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
         percentiles: Percentiles = getattr(slo, metric)
         for statistic, bound_ms in percentiles.model_dump().items():
             if bound_ms is not None:
+                # The plan predicts mean and p95 alone: each bound is held against the nearer of the two.
                 median = statistic == "p50"
                 field = metric if median else f"{metric.removesuffix('_ms')}_p95_ms"
                 shown = f"{name} {'mean' if median else 'p95'}"
@@ -151,7 +146,52 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
 
 def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     """Return the plan in 15 lines at most, on a terminal of 100 columns; `--explain` has what finds no room."""
-    rows = fitted(tuple(_lines(plan, loaded)))
+    lines: list[tuple[str, str]] = []
+    headline = _headline(plan)
+    if headline is not None:
+        share = (headline.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
+        lines.append(
+            (
+                "best buy",
+                (
+                    f"{_proposal(headline, f' ({whole_percent(share)} of the plan)')}\n"
+                    f"if your answers stay as good: {kept_quality(headline.quantization)}; measure it"
+                ),
+            )
+        )
+    # What stands in for an unknown family stands beside the model: every number of the screen rests on it.
+    model = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
+    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
+    lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
+    lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
+    lines.append(("deployment", deployment(plan)))
+    if hosting := "\n".join(_hosting(plan, loaded)):
+        lines.append(("hosting", hosting))
+    lines.append(("cost", _cost(plan)))
+    point = planned_point(plan)
+    if point is not None:
+        lines.append(("latency", "\n".join(_latencies(plan, loaded, point))))
+        kind = plan.band.kind
+        words = {
+            "met": met_words(plan) or "met, also at the upper end of the band",
+            "at risk": met_words(plan) or "met, but missed at the upper end of the band",
+            "missed": "missed",
+            "none": "none: the spec bounds no latency",
+        }[slo_state(plan, loaded)]
+        lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
+    lines.append(("runner-up", _runner_up(plan)))
+    if unpriced := _unpriced_winner(plan):
+        lines.append(("unpriced", unpriced))
+    # The best buy stands on top already.
+    if plan.proposals and headline is None:
+        lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
+    if plan.probe is not None:
+        lines.append(("probe", _probe(plan.probe, loaded)))
+    warnings = warnings_of(plan)
+    if warnings:
+        lines.append(("warnings", f"{len(warnings)}: {_cut(warnings[0])}"))
+    lines.append(("next", _next(loaded)))
+    rows = fitted(tuple(lines))
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
@@ -159,16 +199,15 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
 def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
     kept = list(rows)
+    # Counted in lines of the screen, not in rows: one long row may wrap into three.
     for name in _FIRST_TO_GO:
-        if sum(_height(text) for _, text in kept) < MOST_LINES:
+        if (
+            sum(sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines()) for _, text in kept)
+            < MOST_LINES
+        ):
             break
         kept = [row for row in kept if row[0] != name]
     return tuple(kept)
-
-
-def _height(text: str) -> int:
-    """Return how many lines a row takes."""
-    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines())
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
@@ -226,39 +265,13 @@ def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
         return "none"
     if any(_ratio(bound, point) > 1 for bound in bounds):
         return "missed"
+    # The upper end of the band is value * (1 + share), as in `edges`.
     late = any(_ratio(bound, point) * (1 + plan.band.latency_of(bound.metric)) > 1 for bound in bounds)
     return "at risk" if late else "met"
 
 
 def _ratio(bound: Bounded, point: CurvePoint | RatePoint) -> float:
     return bound.of(point) / bound.bound_ms
-
-
-def _lines(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
-    headline = _headline(plan)
-    if headline is not None:
-        yield "best buy", _best_buy(headline, plan)
-    yield "model", _model(plan)
-    yield "load", _load(plan, loaded)
-    yield "deployment", deployment(plan)
-    if hosting := "\n".join(_hosting(plan, loaded)):
-        yield "hosting", hosting
-    yield "cost", _cost(plan)
-    point = planned_point(plan)
-    if point is not None:
-        yield "latency", "\n".join(_latencies(plan, loaded, point))
-        yield "SLO", _slo(plan, loaded)
-    yield "runner-up", _runner_up(plan)
-    if unpriced := _unpriced_winner(plan):
-        yield "unpriced", unpriced
-    if plan.proposals and headline is None:
-        yield "proposed", _proposal(min(plan.proposals, key=_gain))
-    if plan.probe is not None:
-        yield "probe", _probe(plan.probe, loaded)
-    warnings = warnings_of(plan)
-    if warnings:
-        yield "warnings", f"{len(warnings)}: {_cut(warnings[0])}"
-    yield "next", _next(loaded)
 
 
 def _headline(plan: Plan) -> Proposal | None:
@@ -277,25 +290,6 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
     return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
 
 
-def _best_buy(proposal: Proposal, plan: Plan) -> str:
-    share = (proposal.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
-    return (
-        f"{_proposal(proposal, f' ({whole_percent(share)} of the plan)')}\n"
-        f"if your answers stay as good: {kept_quality(proposal.quantization)}; measure it"
-    )
-
-
-def _model(plan: Plan) -> str:
-    """Name the model and its engine, and the family that stands in for an unknown one."""
-    told = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
-    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
-    return f"{told}\n{stand_in.rstrip('.')}" if stand_in else told
-
-
-def _load(plan: Plan, loaded: LoadedSpec) -> str:
-    return f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"
-
-
 def _unpriced_winner(plan: Plan) -> str:
     """Say which deployment without a price would win, and below which price; empty where none could.
 
@@ -312,21 +306,23 @@ def _unpriced_winner(plan: Plan) -> str:
     usd, one = max(winners, key=lambda pair: pair[0] / _least_usd(pair[1].instance_type))
     known = find_instance(one.instance_type)
     guess = known.estimated_usd_per_hour if known else None
-    told = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
-    return f"{one.words} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{told}"
+    estimate = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
+    return f"{one.words} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{estimate}"
 
 
 @cache
 def _least_usd(instance_type: str) -> float:
     """Return the least that an instance type without a price may cost per hour: infinite where it is unknown."""
-    asked = find_instance(instance_type)
-    if asked is None:
+    instance = find_instance(instance_type)
+    if instance is None:
         return math.inf
-    if asked.estimated_usd_per_hour is not None:
-        return asked.estimated_usd_per_hour
+    if instance.estimated_usd_per_hour is not None:
+        return instance.estimated_usd_per_hour
     priced = [(one.usd_per_hour, one) for one in INSTANCES.rows if one.usd_per_hour is not None]
+    # A type without any estimate is held against the cheapest memory that AWS sells: a bound from below, so no
+    # winner is hidden by a guess.
     per_byte = min(usd / (one.accelerator_count * one.accelerator_memory_bytes) for usd, one in priced)
-    return per_byte * asked.accelerator_count * asked.accelerator_memory_bytes
+    return per_byte * instance.accelerator_count * instance.accelerator_memory_bytes
 
 
 def _turns(loaded: LoadedSpec) -> str:
@@ -338,7 +334,7 @@ def _traffic(loaded: LoadedSpec) -> str:
     load = loaded.endpoint.workload
     if load.concurrency is not None:
         return f"{load.concurrency:,} concurrent requests"
-    return f"{load.requests_per_second:g} requests/s, {_TIMING[load.arrivals]}"
+    return f"{load.requests_per_second:g} requests/s, {ARRIVALS[load.arrivals].timing}"
 
 
 def _cost(plan: Plan) -> str:
@@ -383,6 +379,8 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
 def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) -> Iterator[str]:
     """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
+    # The two that are nearest to their bounds, or furthest above them, decide; they are shown in the order of the
+    # spec.
     tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]
     for bound in (each for each in bounds if each in tightest):
         yield f"{bound.name} {_banded(bound.of(point), plan, bound.metric)}, SLO {bound.bounded}"
@@ -393,17 +391,6 @@ def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) ->
 def _banded(value: float, plan: Plan, metric: str) -> str:
     low, high = edges(value, plan.band.latency_of(metric))
     return f"{short(value)} ms ({short(low)} to {short(high)})"
-
-
-def _slo(plan: Plan, loaded: LoadedSpec) -> str:
-    kind = plan.band.kind
-    said = {
-        "met": met_words(plan) or "met, also at the upper end of the band",
-        "at risk": met_words(plan) or "met, but missed at the upper end of the band",
-        "missed": "missed",
-        "none": "none: the spec bounds no latency",
-    }[slo_state(plan, loaded)]
-    return f"{said}; band ±{whole_percent(plan.band.latency)} ({kind})"
 
 
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:

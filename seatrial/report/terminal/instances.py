@@ -77,7 +77,10 @@ def first_instances_view(
     cells = (_first_cells(row, loads[row.instance_type], has_slo=has_slo) for row in shown)
     reading = FIRST_READING.format(kept="SLO, budget and copies" if has_slo else "budget and copies")
     parts += [table_view(table_of(columns, cells)), Text(f"\n{reading}")]
-    parts.append(Text(_more(more, len(compared) - len(fitting))))
+    left_out = len(compared) - len(fitting)
+    rows = [f"{more} more"] if more else []
+    rows += [f"{left_out} that do not hold the model"] if left_out else []
+    parts.append(Text(f"--wide shows {', '.join((*rows, 'bands and all columns'))}."))
     return Group(*parts)
 
 
@@ -106,12 +109,6 @@ def _kept_word(load: TypeAtLoad, words: tuple[str, str]) -> str:
     return {"price": UNKNOWN, "budget": "budget", "copies": "copies"}.get(load.exceeds or "", missed)
 
 
-def _more(fitting: int, left_out: int) -> str:
-    rows = [f"{fitting} more"] if fitting else []
-    rows += [f"{left_out} that do not hold the model"] if left_out else []
-    return f"--wide shows {', '.join((*rows, 'bands and all columns'))}."
-
-
 def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
     """Return the table of those that hold the model, what its numbers are, and why the others are left out."""
     fitting = [row for row in compared if row.fits]
@@ -119,8 +116,10 @@ def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: 
     parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
     if fitting:
         letters = band_letters(fitting, basis)
+        columns = (name_column("instance type"), *number_columns(*_NUMBERS), *text_columns("band"))
+        cells = ((*_instance_cells(row), letters[_shares(basis.bands[row.instance_type])]) for row in fitting)
         parts += [
-            _instances_table(fitting, basis, letters),
+            table_view(table_of(columns, cells), gap=1),
             Text(f"\n{READING}"),
             *map(Text, band_lines(fitting, basis)),
         ]
@@ -174,12 +173,6 @@ def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> lis
         }
         for row in compared
     ]
-
-
-def _instances_table(rows: Sequence[InstanceComparison], basis: Basis, letters: Mapping[str, str]) -> RenderableType:
-    columns = (name_column("instance type"), *number_columns(*_NUMBERS), *text_columns("band"))
-    cells = ((*_instance_cells(row), letters[_shares(basis.bands[row.instance_type])]) for row in rows)
-    return table_view(table_of(columns, cells), gap=1)
 
 
 def _instance_cells(row: InstanceComparison) -> tuple[str, ...]:

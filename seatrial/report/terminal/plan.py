@@ -16,7 +16,7 @@ from seatrial_base.table import Column, name_column, number_columns, table_of, t
 from seatrial_base.units import MS_PER_S, digits, gib, short, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -42,6 +42,14 @@ NAMES: Mapping[str, str] = {
     "trial_update": "trial of an update",
 }
 _WIDEST_VALUE = 22  # leaves the reasons most of a narrow terminal
+_KIB = 1024
+_LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
+RATES = "At a rate, queueing included; the last row is the planned one:"
+FRONT = (
+    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
+)
+UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
 
 
 def decisions_view(plan: Plan) -> RenderableType:
@@ -99,9 +107,6 @@ def _price(cost: Cost) -> str:
     return f"{kind} of {cost.price_date}{off}, {cost.price_source}"
 
 
-_KIB = 1024
-
-
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
     """Return the memory table for requests of this many tokens, prompt and output."""
     columns = number_columns(
@@ -137,6 +142,8 @@ def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
 
 
 def _why(fit: MemoryFit, theirs: int) -> str:
+    # The rule of thumb may be off to both sides: what it leaves out takes memory, and what it does not know saves
+    # some.
     if theirs > fit.kv_limited_batch:
         return "it ignores activations and the engine's reserve"
     return "it ignores a sliding window, or attention by groups, which keep fewer tokens in each cache"
@@ -170,9 +177,6 @@ def _shares(regime: Regime) -> RenderableType:
     return table_view(table_of((*number_columns("concurrency", *parts), *text_columns("limited by")), rows))
 
 
-_LATENCY_COLUMNS = (("TTFT", "ms"), ("TPOT", "ms"), ("e2e", "s"))
-
-
 def curve_view(plan: Plan) -> RenderableType:
     """Return the predicted curve as a table, with how far it may be off."""
     title = heading("Predicted for one copy; simulated, not measured")
@@ -180,10 +184,25 @@ def curve_view(plan: Plan) -> RenderableType:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
     rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
-    return Group(title, Text(f"{band_text(plan)}\n"), reading, _points(plan, _signs(plan)), *rates)
-
-
-RATES = "At a rate, queueing included; the last row is the planned one:"
+    # The letters of the knee's level and of the gate's, by concurrency.
+    gate = plan.gate_concurrency_per_copy.value
+    knee = plan.knee.concurrency
+    signs = {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}
+    late = any(point.late for point in plan.curve)
+    pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
+    columns = (
+        *number_columns("concurrency"),
+        *text_columns(""),
+        *number_columns("tok/s", *pairs, *(("late",) if late else ())),
+        *text_columns("limited by"),
+    )
+    return Group(
+        title,
+        Text(f"{band_text(plan)}\n"),
+        reading,
+        table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve))),
+        *rates,
+    )
 
 
 def _rate_points(plan: Plan) -> RenderableType:
@@ -226,42 +245,13 @@ def legend(plan: Plan) -> str:
     return f"{marked}; the predicted knee is {sign}{knee.concurrency:,} ({knee.detector}: {knee.meaning})."
 
 
-def _points(plan: Plan, signs: Mapping[int, str]) -> RenderableType:
-    late = any(point.late for point in plan.curve)
-    pairs = (f"{name}\n{statistic}\n{unit}" for name, unit in _LATENCY_COLUMNS for statistic in ("mean", "p95"))
-    columns = (
-        *number_columns("concurrency"),
-        *text_columns(""),
-        *number_columns("tok/s", *pairs, *(("late",) if late else ())),
-        *text_columns("limited by"),
-    )
-    return table_view(table_of(columns, (_point_row(point, signs, late=late) for point in plan.curve)))
-
-
 def _point_row(point: CurvePoint, signs: Mapping[int, str], *, late: bool) -> Iterator[str]:
     yield from (f"{point.concurrency:,}", signs.get(point.concurrency, ""), short(point.output_tok_s))
-    yield from _latencies(point)
+    yield from map(short, (point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms))
+    yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
     if late:
         yield whole_percent(point.late)
     yield point.limit
-
-
-def _latencies(point: CurvePoint) -> Iterator[str]:
-    yield from map(short, (point.ttft_ms, point.ttft_p95_ms, point.tpot_ms, point.tpot_p95_ms))
-    yield from (short(value / MS_PER_S) for value in (point.e2e_latency_ms, point.e2e_latency_p95_ms))
-
-
-def _signs(plan: Plan) -> dict[int, str]:
-    """Return the letters of the knee's level and of the gate's, by concurrency."""
-    gate = plan.gate_concurrency_per_copy.value
-    knee = plan.knee.concurrency
-    return {knee: "KG"} if knee == gate else {knee: "K", gate: "G"}
-
-
-FRONT = (
-    "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
-)
-UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
 
 
 def pareto_view(plan: Plan) -> RenderableType:
@@ -341,9 +331,6 @@ def verdict_words(verdict: DegreeVerdict) -> str:
     return {"ranking": "outdone", "allowed": "not allowed"}.get(verdict.stage, f"fails: {verdict.stage}")
 
 
-Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
-
-
 def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
     """Return the sections of a plan, in their fixed order; the first screen where none is asked for."""
     if not sections:
@@ -361,37 +348,17 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     )
 
 
-def _decision_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield decisions_view(plan)
-
-
 def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     typical = round(loaded.lengths.input.mean) + loaded.endpoint.workload.output_tokens
     yield memory_view(plan.memory, typical)
-
-
-def _regime_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield regime_view(plan.regime)
-
-
-def _curve_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield curve_view(plan)
-
-
-def _cost_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield cost_view(plan.cost)
 
 
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     del loaded
     if plan.pareto:
         yield pareto_view(plan)
-    if told := "\n".join(side_lines(plan)):
-        yield Text(f"\n{told}")
+    if sides := "\n".join(side_lines(plan)):
+        yield Text(f"\n{sides}")
     if plan.probe is not None:
         yield Text(f"\nWorth a probe: {plan.probe.because}")
     for proposal in plan.proposals:
@@ -402,17 +369,12 @@ def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableTyp
         yield rejected_view(plan)
 
 
-def _warning_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
-    yield from (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan))
-
-
-SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterator[RenderableType]]] = {
-    "decisions": _decision_parts,
+SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterable[RenderableType]]] = {
+    "decisions": lambda plan, _: (decisions_view(plan),),
     "memory": _memory_parts,
-    "regime": _regime_parts,
-    "curve": _curve_parts,
-    "cost": _cost_parts,
+    "regime": lambda plan, _: (regime_view(plan.regime),),
+    "curve": lambda plan, _: (curve_view(plan),),
+    "cost": lambda plan, _: (cost_view(plan.cost),),
     "alternatives": _alternative_parts,
-    "warnings": _warning_parts,
+    "warnings": lambda plan, _: (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan)),
 }

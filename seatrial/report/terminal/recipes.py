@@ -49,20 +49,19 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if not running:
         return Group(*parts, Text("No recipe has a deployment that meets the requirements."), *_refused(rows))
-    told = [row for row in running if not _adds_nothing(row, running)]
-    plain = [row for row in told if not row.names]
-    shown = [row for row in told if row in plain or told.index(row) < MOST_ROWS - len(plain)]
+    listed = [
+        row
+        for row in running
+        if not any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in running)
+    ]
+    plain = [row for row in listed if not row.names]
+    shown = [row for row in listed if row in plain or listed.index(row) < MOST_ROWS - len(plain)]
     columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_NUMBERS))
     cells = (_first_cells(row, row.predicted) for row in shown if row.predicted is not None)
     parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown, has_slo=has_slo)}")]
     if more := len(rows) - len(shown):
         parts.append(Text(f"--wide shows {more:,} more, bands and all columns."))
     return Group(*parts, *_listed("Needs", shown), *_listed("Gives up", shown))
-
-
-def _adds_nothing(row: RecipeRow, rows: Sequence[RecipeRow]) -> bool:
-    """Tell whether a recipe of fewer optimizations is predicted to do the same."""
-    return any(each.predicted == row.predicted and set(each.names) < set(row.names) for each in rows)
 
 
 def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool) -> str:
@@ -95,8 +94,11 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
     if running:
-        places = _places(running)
-        parts += [_recipes_table(running, places), Text(f"\n{READING}")]
+        deployments = dict.fromkeys(_deployment(row.predicted) for row in running if row.predicted is not None)
+        places = {place: str(index + 1) for index, place in enumerate(deployments)}
+        columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
+        cells = (_recipe_cells(row, row.predicted, places) for row in running if row.predicted is not None)
+        parts += [table_view(table_of(columns, cells), gap=1), Text(f"\n{READING}")]
         parts += [Text(f"type {number}: {place}") for place, number in places.items()]
         parts += [Text(f"band {line}") for line in dict.fromkeys(_bands(running))]
     else:
@@ -131,20 +133,14 @@ def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
 def _prediction(predicted: PredictedRecipe | None) -> dict[str, object]:
     if predicted is None:
         return dict.fromkeys(PredictedRecipe.model_fields)
-    found: dict[str, object] = predicted.model_dump(mode="json")
-    return found
+    document: dict[str, object] = predicted.model_dump(mode="json")
+    return document
 
 
 def _scalar(value: object) -> Scalar:
     if isinstance(value, list):
         return "; ".join(map(str, value))
     return value if isinstance(value, str | float | int | None) else str(value)
-
-
-def _recipes_table(rows: Sequence[RecipeRow], places: Mapping[str, str]) -> RenderableType:
-    columns = (name_column("recipe"), *text_columns("type"), *number_columns(*_NUMBERS, "band"))
-    cells = (_recipe_cells(row, row.predicted, places) for row in rows if row.predicted is not None)
-    return table_view(table_of(columns, cells), gap=1)
 
 
 def _recipe_cells(row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str]) -> tuple[str, ...]:
@@ -167,12 +163,6 @@ def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
         f"{predicted.weights_bytes / _GIB:.1f}",
         f"{predicted.kv_room_bytes / _GIB:.1f}",
     )
-
-
-def _places(rows: Sequence[RecipeRow]) -> dict[str, str]:
-    """Return every different deployment of some rows with the number that stands for it."""
-    found = dict.fromkeys(_deployment(row.predicted) for row in rows if row.predicted is not None)
-    return {place: str(index + 1) for index, place in enumerate(found)}
 
 
 def _deployment(predicted: PredictedRecipe) -> str:

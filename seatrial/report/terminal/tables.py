@@ -10,21 +10,20 @@ from rich.text import Text
 from seatrial_base.units import UNKNOWN, usd
 
 if TYPE_CHECKING:
-    from seatrial_base.table import Column, Table
+    from seatrial_base.table import Table
 
 
 def table_view(table: Table, *, gap: int = 2) -> RichTable:
     """Return a table for a terminal, without its caption; brackets and colons in its texts are no markup.
 
     Args:
-        table: The table.
         gap: Blanks between two columns.
     """
     has_head = any(column.label for column in table.columns)
     view = RichTable(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=has_head)
     for column in table.columns:
         view.add_column(
-            Text(_column_head(column)),
+            Text("\n".join(line for line in (column.group, column.label, column.unit) if line)),
             justify="right" if column.kind == "number" else "left",
             overflow="fold",
             vertical="top",
@@ -35,10 +34,6 @@ def table_view(table: Table, *, gap: int = 2) -> RichTable:
     for row in table.rows:
         view.add_row(*(Text(cell.plain) for cell in row))
     return view
-
-
-def _column_head(column: Column) -> str:
-    return "\n".join(line for line in (column.group, column.label, column.unit) if line)
 
 
 def heading(text: str) -> Text:

@@ -15,8 +15,8 @@ from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
 from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
+from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, Told
 from seatrial_load.trial.budget import budget_s
-from seatrial_load.trial.events import LevelAdvanced, LevelEnded, LevelStarted, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
+    from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Check, Comparison, LevelResult, TrialResult
-    from seatrial_load.trial.events import TrialEvent
 
 
 MOST_CHANGES = 10
@@ -38,7 +38,8 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
     parts += map(Text, doubt_lines(result))
     if result.verdict.checks:
-        parts.append(_checks(result.verdict.checks))
+        columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
+        parts.append(table_view(table_of(columns, map(_check_row, result.verdict.checks))))
     parts += map(Text, fact_lines(result))
     parts += map(Text, _cause_lines(result))
     if result.comparison is not None:
@@ -76,11 +77,6 @@ def verdict_reason(result: TrialResult) -> str:
     return because.replace(comparison.because, comparison_sentence(comparison))
 
 
-def _checks(checks: tuple[Check, ...]) -> RenderableType:
-    columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
-    return table_view(table_of(columns, map(_check_row, checks)))
-
-
 def _check_row(check: Check) -> tuple[str, ...]:
     objective = check.objective
     measured = UNKNOWN if check.measured is None else measured_text(check.measured, objective.metric)
@@ -103,7 +99,7 @@ class TrialScreen:
         levels: The levels that ended.
         started: The level that runs; None between two levels.
         ended: Requests of it that ended, as far as it was told.
-        said: What else happened last.
+        note: What else happened last.
         elapsed_s: Time of the trial so far.
     """
 
@@ -111,7 +107,7 @@ class TrialScreen:
     levels: list[LevelResult] = field(default_factory=list)
     started: LevelStarted | None = None
     ended: int = 0
-    said: str = ""
+    note: str = ""
     elapsed_s: float = 0.0
 
     def watch(self, event: TrialEvent) -> None:
@@ -119,14 +115,14 @@ class TrialScreen:
         self.elapsed_s = event.elapsed_s
         match event:
             case LevelStarted():
-                self.started, self.ended, self.said = event, 0, ""
+                self.started, self.ended, self.note = event, 0, ""
             case LevelAdvanced(ended=ended):
                 self.ended = ended
             case LevelEnded(level=level):
                 self.levels.append(level)
                 self.started = None
             case Told(text=text):
-                self.said = text
+                self.note = text
 
     def __rich__(self) -> RenderableType:
         levels = (level_cells(level, has_slo=bool(self.request.objectives)) for level in self.levels)
@@ -135,12 +131,12 @@ class TrialScreen:
 
     def _running(self) -> str:
         if self.started is None:
-            return self.said
+            return self.note
         load = f"concurrency {self.started.concurrency} per copy"
         if self.started.rate_per_s is not None:
             load = f"{self.started.rate_per_s:g} requests/s"
-        told = f", {self.ended} of at most {self.started.requests} requests" if self.ended else ""
-        return f"{load}{told}: {self.started.because}"
+        progress = f", {self.ended} of at most {self.started.requests} requests" if self.ended else ""
+        return f"{load}{progress}: {self.started.because}"
 
     def _spent(self) -> str:
         left_s = max(0.0, budget_s(self.request) - self.elapsed_s)

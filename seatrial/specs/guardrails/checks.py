@@ -19,7 +19,7 @@ from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
 from seatrial_base.catalog.images import image_repository_uri
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.engine_options import LOADING_OPTIONS, every_known_name
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
-from seatrial_base.catalog.model_names import licence_of
+from seatrial_base.catalog.models import licence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

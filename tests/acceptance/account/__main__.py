@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seatrial_base.command import run_command_line
+from seatrial_base.terminal import run_command_line
 from tests.acceptance.account.run import ROOT, Options, clean, run
 
 

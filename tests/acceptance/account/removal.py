@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from seatrial_base.candidates import is_candidate_name_of
+from seatrial_base.tags import is_candidate_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -361,7 +361,7 @@ def _told(
     around.tell(
         f"spent about {spending.usd:.2f} USD (estimate at list prices); {'something is' if left else 'nothing is'} left"
     )
-    around.tell(f"compare: python -m seatrial_laptop.compare {transcript}")
+    around.tell(f"compare: python -m tests.acceptance.transcript.compare {transcript}")
     if stop.because:
         return stop.exit_code
     return code or int(bool(left))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_base.candidates import candidate_name, candidate_tags
+from seatrial_base.tags import candidate_name, candidate_tags
 from seatrial_cdk.trials.runtime.components import VariantCapacity
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.order import ToldCopies, read_copies, write_copies

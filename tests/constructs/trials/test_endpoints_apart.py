@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.candidates import candidate_name, candidate_tags, is_reserved_name
+from seatrial_base.tags import candidate_name, candidate_tags, is_reserved_name
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.log_groups import log_groups_of
 from seatrial_cdk.trials.runtime.store import HELD, STATE_FOLDERS

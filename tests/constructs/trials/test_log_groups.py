@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_base.candidates import candidate_name
+from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.log_groups import AwsLogGroups, log_group_name, log_groups_of
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from tests.constructs.conftest import component

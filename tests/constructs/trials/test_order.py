@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from seatrial_base.candidates import candidate_name
+from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.order import (
     Order,
     ToldCopies,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_base.candidates import candidate_name, candidate_tags
+from seatrial_base.tags import candidate_name, candidate_tags
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.ownership import read_owner, take_ownership
 from seatrial_cdk.trials.runtime.scaling import read_held

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from botocore.exceptions import ClientError
 
 from seatrial.operations.doctor.diagnose import diagnose
-from seatrial.operations.doctor.gather import AskedEndpoint, examine
-from seatrial_base.candidates import candidate_name, candidate_tags
+from seatrial.operations.doctor.gather import EndpointQuery, examine
+from seatrial_base.tags import candidate_name, candidate_tags
 from tests.operations.test_preflight import Account
 from tests.sample_plan import LMI_IMAGE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.operations.doctor.facts import Examination
     from seatrial_base.findings import Finding
-    from seatrial_load.aws.promql import PromQl
+    from seatrial_load.aws.container_metrics import PromQl
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
 ROLE = "arn:aws:iam::123456789012:role/dev-chat-model"
@@ -212,7 +212,7 @@ class Aws:
 
     def examined(self, account: Account | None = None, promql: PromQl | None = None) -> Examination:
         clients: AccountClients = (account or Account()).clients()
-        asked = AskedEndpoint(name="dev-chat", region="us-east-1", calls=self, account=clients, promql=promql)
+        asked = EndpointQuery(name="dev-chat", region="us-east-1", calls=self, account=clients, promql=promql)
         return examine(asked, NOW)
 
     def diagnosed(self, account: Account | None = None) -> tuple[Finding, ...]:

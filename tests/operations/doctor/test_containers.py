@@ -9,8 +9,7 @@ import pytest
 
 from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.view import part_rows
-from seatrial_load.aws.container_metrics import SIMULATED_LABEL
-from seatrial_load.aws.promql import MetricSeries
+from seatrial_load.aws.container_metrics import SIMULATED_LABEL, MetricSeries
 from tests.operations.doctor.sample_account import COMPONENT, NOW, Aws, component
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
-from seatrial_base.candidates import candidate_name
 from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom
+from seatrial_base.findings import RULES
 from seatrial_base.printer import formatted
-from seatrial_base.rules import RULES
+from seatrial_base.tags import candidate_name
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
 from tests.operations.test_preflight import Account
 

@@ -8,8 +8,7 @@ import pytest
 
 from seatrial.operations.doctor.fix import Patience, StepOutcome, carry_out
 from seatrial.operations.doctor.steps import FixStep, fix_steps
-from seatrial_base.candidates import candidate_name
-from seatrial_base.tags import STACK_TAG
+from seatrial_base.tags import STACK_TAG, candidate_name
 from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, component, error, target
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def test_a_step_that_does_not_end_fails() -> None:
     aws = abandoned()
     aws.errors["delete_inference_component"] = [error("ValidationException", "it is in a transient state")]
     failed = next(each for each in fixed(aws, longest_s=10) if each.status == "failed")
-    assert failed.told.startswith("it is not over after 10 s")
+    assert failed.message.startswith("it is not over after 10 s")
 
 
 def test_every_step_is_told_as_a_command() -> None:
@@ -182,7 +181,7 @@ def test_what_lost_its_tag_meanwhile_is_not_deleted(tags: Mapping[str, str]) -> 
     aws.other_tags[COMPONENT] = {**tags}
     outcomes = {each.key: each for each in carry_out(steps, aws, Patience(lambda _s: None), lambda _line: None)}
     component_of = outcomes[f"component {COMPONENT}"]
-    assert (component_of.status, "seatrial:environment=dev" in component_of.told) == ("failed", True)
+    assert (component_of.status, "seatrial:environment=dev" in component_of.message) == ("failed", True)
     assert outcomes["endpoint dev-chat"].status == "left out"
     assert COMPONENT in aws.components
 
@@ -258,8 +257,8 @@ def test_a_step_is_over_when_what_it_changed_is_as_it_is_to_be(
     told: str,
 ) -> None:
     outcome, asked, waited_s = outcome_of(step(until), *looks)
-    assert (outcome.key, outcome.status, told in outcome.told) == ("stack x", status, True)
-    assert (outcome.told == "") is (status == "done")
+    assert (outcome.key, outcome.status, told in outcome.message) == ("stack x", status, True)
+    assert (outcome.message == "") is (status == "done")
     assert asked[:2] == ["delete", "describe"]
     assert waited_s == (10 if "not over" in told else 5 * (len(looks) - 1))
 
@@ -271,7 +270,7 @@ def test_a_change_that_is_answered_is_over_and_one_that_is_refused_is_tried_agai
     outcome, asked, waited_s = outcome_of(step("answered"), {}, change=(busy, busy))
     assert (outcome.status, asked, waited_s) == ("done", ["delete"] * 3, 10)
     outcome, asked, _ = outcome_of(step(), absent(), change=(odd,))
-    assert (outcome.status, "odd" in outcome.told, asked) == ("failed", True, ["delete"])
+    assert (outcome.status, "odd" in outcome.message, asked) == ("failed", True, ["delete"])
     outcome, _, waited_s = outcome_of(step(), absent(), change=(busy,) * 4)
     assert (outcome.status, waited_s) == ("failed", 10)
 
@@ -305,5 +304,5 @@ def test_what_needs_a_step_that_was_left_out_is_left_out_too() -> None:
         ("c", "left out"),
         ("d", "failed"),
     ]
-    assert [each.told for each in outcomes[1:3]] == ["a was not done", "b was not done"]
+    assert [each.message for each in outcomes[1:3]] == ["a was not done", "b was not done"]
     assert len(told) == 2, "what is left out is not announced"

@@ -12,8 +12,8 @@ from seatrial.locks.lock_file import locked_document, read_locked_plan, write_lo
 from seatrial.operations.promotion import promote
 from seatrial.operations.promotion.evidence import TrialEvidence
 from seatrial.operations.promotion.promote import check_order, promote_plan, source_of
+from seatrial.planner.existing import tried_fields
 from seatrial.planner.planner import make_plan
-from seatrial.planner.promote import tried_fields
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import PlanError, RenderError, SpecError
 from seatrial_load.documents.result import Verdict

@@ -10,9 +10,8 @@ from itertools import product
 import pytest
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
-from seatrial.planner.predict.csv_rows import read_engine, read_rows
-from seatrial.planner.predict.csv_table import PREDICTED, answered, predictions_csv
+from seatrial.planner.tables.predictions import PREDICTED, answered, copy_of, predict_csv_row, predictions_csv
+from seatrial.planner.tables.rows import read_engine, read_rows
 
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
 ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"

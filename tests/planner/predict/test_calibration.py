@@ -7,7 +7,7 @@ import json
 import pytest
 
 from seatrial.documents.calibration import Calibration
-from seatrial.planner.predict.calibration import read_calibration
+from seatrial.planner.calibration import read_calibration
 from seatrial_base.errors import SpecError
 
 ENTRY: dict[str, object] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.planner.predict.csv_optimization import ReadOptimization, read_optimization
-from seatrial.planner.predict.csv_rows import read_rows
-from seatrial.planner.predict.csv_table import answered
+from seatrial.planner.tables.options import ReadOptimization, read_optimization
+from seatrial.planner.tables.predictions import answered
+from seatrial.planner.tables.rows import read_rows
 
 HEAD = "model,engine,engine_version,instance_type,tp_degree,input_tokens,output_tokens,concurrency,prefix_hit_rate"
 ROW = "Qwen/Qwen3-32B,vLLM,0.11.0,ml.g5.12xlarge,4,557,512,1"

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.planner.predict.csv_parallelism import EVERY, Parallelism, arrange, read_groups
-from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
-from seatrial.planner.predict.csv_rows import read_rows
+from seatrial.planner.tables.options import EVERY, Parallelism, arrange, read_groups
+from seatrial.planner.tables.predictions import copy_of, predict_csv_row
+from seatrial.planner.tables.rows import read_rows
 from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.csv_rows import CsvRow
+    from seatrial.planner.tables.rows import CsvRow
 
 EXPERTS, DENSE = "deepseek-ai/DeepSeek-R1", "Qwen/Qwen3-32B"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.documents.prediction import PredictedKnee
-from seatrial.planner.predict.knee import PredictedTarget, predicted_target
+from seatrial.planner.predict.regime import PredictedTarget, predicted_target
 from seatrial_load.measure.crossing import Reading
 from seatrial_load.measure.saturation import FILLED, saturation
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
-from seatrial.planner.predict.csv_rows import Asked
 from seatrial.planner.predict.iteration_cost import costs_of
-from seatrial.planner.predict.multi_instance import InstanceLevel, even_split, fleet, product_form, rising
 from seatrial.planner.predict.simulation import PUBLISHED
+from seatrial.planner.tables.predictions import copy_of, predict_csv_row
+from seatrial.planner.tables.rows import Asked
+from seatrial.planner.tables.steady import InstanceLevel, even_split, fleet, product_form, rising
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.csv_predictions import Form
+    from seatrial.planner.tables.predictions import Form
 
 
 def level(rates: Sequence[float], load: int) -> InstanceLevel:

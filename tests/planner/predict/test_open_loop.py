@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.open_loop import AT_RANDOM, Arrivals, OpenLevel, open_level, saturation_per_s
+from seatrial.planner.predict.open_loop import AT_RANDOM, SEED, OpenLevel, open_level, saturation_per_s
 from seatrial.planner.predict.request_simulation import simulate_closed, simulate_open
 from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
 from seatrial_base.catalog.engines import find_engine
+from seatrial_load.documents.arrivals import Constant, Gamma, Recorded
 from seatrial_load.measure.lengths import normal_lengths, paired_lengths
 from tests.planner.predict.conftest import TGI, placed
 
 if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
+    from seatrial_load.documents.arrivals import Arrivals
 
 VLLM = find_engine("vllm", "0.15.1")
 CHUNKED = replace(placed("meta-llama/Llama-3.1-8B-Instruct", engine=VLLM), max_num_seqs=256)
@@ -37,7 +39,7 @@ def level(copy: Copy, utilization: float, arrivals: Arrivals = AT_RANDOM, reques
 
 @BOTH
 def test_a_rate_near_zero_is_a_single_request_of_a_closed_loop(copy: Copy) -> None:
-    alone, rare = outcome(copy, 1, TRIAL), level(copy, 0.001, Arrivals("constant"), requests=20)
+    alone, rare = outcome(copy, 1, TRIAL), level(copy, 0.001, Constant(), requests=20)
 
     assert rare.ttft_ms.p95 == pytest.approx(alone.ttft_ms.p95)
     assert rare.e2e_latency_ms.mean == pytest.approx(alone.e2e_latency_ms.mean, rel=1e-3)
@@ -69,7 +71,7 @@ def test_a_server_of_one_request_at_a_time_waits_as_queueing_theory_says() -> No
     copy = replace(CHUNKED, max_num_seqs=1, output_tokens=8, engine=replace(VLLM, steps_ahead=0))
     (alone,) = simulate_open(copy, [0.0], 0)[0]
     service_s, waits_s = alone.last_token_s, [0.0]
-    due_s = AT_RANDOM.due_s(0.7 / service_s, 3_000)
+    due_s = AT_RANDOM.due_s(0.7 / service_s, 3_000 / (0.7 / service_s), SEED)
     waits_s += (0.0 for _ in due_s[1:])
     for row in range(1, len(due_s)):
         waits_s[row] = max(0.0, waits_s[row - 1] + service_s - (due_s[row] - due_s[row - 1]))
@@ -103,15 +105,14 @@ def test_a_closed_loop_of_requests_that_are_alike_is_what_the_simulation_of_grou
 
 def test_an_engine_that_schedules_ahead_lets_a_request_wait_one_iteration_more() -> None:
     plain = replace(CHUNKED, engine=replace(VLLM, steps_ahead=0))
-    ahead, at_once = (level(copy, 0.4, Arrivals("constant")) for copy in (CHUNKED, plain))
+    ahead, at_once = (level(copy, 0.4, Constant()) for copy in (CHUNKED, plain))
 
     assert ahead.ttft_ms.p50 - at_once.ttft_ms.p50 == pytest.approx(ahead.itl_ms.p50, rel=0.3)
 
 
 def test_bursts_queue_and_even_gaps_do_not() -> None:
     even, drawn, bursts = (
-        level(CHUNKED, 0.6, arrivals).ttft_ms.p95
-        for arrivals in (Arrivals("constant"), AT_RANDOM, Arrivals(smoothness=0.2))
+        level(CHUNKED, 0.6, arrivals).ttft_ms.p95 for arrivals in (Constant(), AT_RANDOM, Gamma(smoothness=0.2))
     )
     assert even < drawn < bursts
 
@@ -121,7 +122,7 @@ def test_recorded_requests_come_with_their_own_lengths() -> None:
     lengths = paired_lengths([(64, 32), (1_500, 32)] * 8)
     copy = replace(CHUNKED, input_tokens=782, output_tokens=32, lengths=lengths)
     times_s = tuple(pair * 10.0 for pair in range(8) for _ in range(2))
-    found = open_level(copy, Arrivals("recorded", times_s=times_s), 0.2, requests=64, round_trip_s=0.0)
+    found = open_level(copy, Recorded(times_s=times_s), 0.2, requests=64, round_trip_s=0.0)
 
     assert found.ttft_ms.max == pytest.approx(found.ttft_ms.p50, rel=0.01)
     assert found.queue_ms.max == pytest.approx(0, abs=1.0)
@@ -152,7 +153,7 @@ def test_more_are_in_flight_at_times_than_on_average() -> None:
 @settings(max_examples=20, deadline=None)
 @given(smoothness=st.floats(0.1, 10), rate=st.floats(0.1, 100), faster=st.floats(1.1, 10))
 def test_at_another_rate_the_same_gaps_are_shorter_alike(smoothness: float, rate: float, faster: float) -> None:
-    arrivals = Arrivals(smoothness=smoothness)
-    slow, fast = arrivals.due_s(rate, 50), arrivals.due_s(rate * faster, 50)
+    arrivals = Gamma(smoothness=smoothness)
+    slow, fast = (arrivals.due_s(per_s, 50 / per_s, SEED) for per_s in (rate, rate * faster))
 
     assert fast == pytest.approx([due_s / faster for due_s in slow])

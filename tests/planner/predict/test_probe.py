@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.documents.calibration import Calibration, MeasuredPoint
-from seatrial.planner.predict.calibration import (
+from seatrial.planner.calibration import (
     BETWEEN_PROBES_LATENCY,
     BETWEEN_PROBES_THROUGHPUT,
     compare_points,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.published_names import (
+from seatrial.planner.tables.published_names import (
     engine_within,
     is_precision,
     is_tag,

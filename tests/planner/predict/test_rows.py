@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import copy_of, predict_csv_row
-from seatrial.planner.predict.csv_rows import Asked, read_engine, read_rows, refuse_problems
-from seatrial.planner.predict.csv_table import ERROR, PREDICTED, answered, as_json, predictions_csv
+from seatrial.planner.tables.predictions import (
+    ERROR,
+    PREDICTED,
+    answered,
+    as_json,
+    copy_of,
+    predict_csv_row,
+    predictions_csv,
+)
+from seatrial.planner.tables.rows import Asked, read_engine, read_rows, refuse_problems
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.errors import SpecError
 

@@ -10,10 +10,10 @@ import pytest
 from seatrial.planner.predict.band import FITTED_DRAFTS, band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import Speculation
-from seatrial.planner.predict.csv_optimization import usual_speculation
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory, kv_bytes_per_token, weights_bytes
-from seatrial.planner.predict.steady import steady
+from seatrial.planner.tables.options import usual_speculation
+from seatrial.planner.tables.steady import steady
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.csv_predictions import predict_csv_row, steady_fleet, steady_split
-from seatrial.planner.predict.csv_rows import read_engine, read_rows
 from seatrial.planner.predict.simulation import Batches
-from seatrial.planner.predict.steady import SteadyLevel, steady, steady_mean
+from seatrial.planner.tables.predictions import predict_csv_row, steady_fleet, steady_split
+from seatrial.planner.tables.rows import read_engine, read_rows
+from seatrial.planner.tables.steady import SteadyLevel, steady, steady_mean
 from seatrial_base.catalog.engines import find_engine
 
 if TYPE_CHECKING:
-    from seatrial.planner.predict.csv_predictions import Form, RowPrediction
-    from seatrial.planner.predict.csv_rows import Asked, Load
+    from seatrial.planner.tables.predictions import Form, RowPrediction
+    from seatrial.planner.tables.rows import Asked, Load
     from tests.planner.predict.conftest import PlaceCopy
 
 VLLM = find_engine("vllm", "0.11.0")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.prediction import Band
-from seatrial.planner.predict.unknown_family import stand_in_words, widened
+from seatrial.planner.predict.band import stand_in_words, widened
 from seatrial_base.catalog.models import MODELS
 
 if TYPE_CHECKING:

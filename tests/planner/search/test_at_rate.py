@@ -11,9 +11,9 @@ import pytest
 from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.simulation import TRIAL
-from seatrial.planner.search.at_rate import copies_at_rate, keeps, too_fast
 from seatrial.planner.search.capacity import Levels
 from seatrial.planner.search.demand import LatencyBound
+from seatrial.planner.search.sizing import copies_at_rate, keeps, too_fast
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.errors import PlanError

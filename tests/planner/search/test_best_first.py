@@ -5,19 +5,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
-from seatrial.planner.resolve import resolve
-from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
-from seatrial.planner.search.candidate_band import band_for
-from seatrial.planner.search.chance import chance_of
-from seatrial.planner.search.evaluate import estimate, evaluate, misses_alone
+from seatrial.planner.resolve import resolve, search_for
+from seatrial.planner.search.best_first import chance_step, front, ranking_order
+from seatrial.planner.search.candidate import Candidate, FeasibleCandidate, band_for
+from seatrial.planner.search.evaluate import chance_of, estimate, evaluate, misses_alone
 from seatrial.planner.search.fitting import candidates
-from seatrial.planner.search.pipeline import search_for
-from seatrial.planner.search.ranking import chance_step, front, ranking_order
 from tests.planner.conftest import reads
 
 if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
-    from seatrial.planner.search.ranking import Key
+    from seatrial.planner.search.best_first import Key
     from seatrial.specs.load import LoadedSpec
     from tests.planner.conftest import Ask
 

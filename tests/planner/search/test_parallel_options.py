@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
-from seatrial.planner.search.parallel_options import Groups, groups_at, groups_words, unplanned_copies
+from seatrial.planner.search.demand import Groups, groups_at, groups_words, unplanned_copies
 from seatrial_base.catalog.models import find_model
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.planner.search.best_first import front
 from seatrial.planner.search.candidate import Score, known
-from seatrial.planner.search.ranking import front
 
 
 def score(usd_per_hour: float, alone: float, highest: float) -> Score:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
+from seatrial.planner.search.best_first import Goal, why_outdone
 from seatrial.planner.search.candidate import Score
-from seatrial.planner.search.ranking import Goal, why_outdone
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_cdk.trials.runtime.attributes import headline
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from seatrial_base.errors import BenchError
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, UNKNOWN, copies_attributes, measured_attributes
 from seatrial_cdk.trials.runtime.custom_resource import not_made
 from seatrial_cdk.trials.runtime.order import Answer, latest_key, passed_key, physical_id, read_copies, trial_key

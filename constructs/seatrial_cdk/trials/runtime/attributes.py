@@ -108,7 +108,7 @@ def headline(result: TrialResult) -> Headline:
     knee, gate = result.knee, float(result.request.gate_concurrency)
     found = None if knee is None else knee.concurrency
     gated = up_to_gate(result.levels, result.request.load)
-    opened = [level for level in gated if level.offered_requests_per_s is not None]
+    opened = [level for level in gated if level.is_open]
     if opened and found is None:
         return Headline(None, at_load(opened[-1:], gate))
     known = gate if found is None and result.verdict.status == "pass" else found

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_TRIAL_S
-from seatrial_base.candidates import candidate_tags
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
+from seatrial_base.tags import candidate_tags
 from seatrial_cdk.trials.runtime.attributes import NOT_TRIED, copies_attributes
 from seatrial_cdk.trials.runtime.components import accelerators_of, read_specification
 from seatrial_cdk.trials.runtime.custom_resource import (

@@ -1,7 +1,7 @@
 """Inference components as the trial service reads and changes them: the live one, and candidates beside it.
 
 A candidate component holds one copy of a new configuration on the live endpoint. Requests name the component that
-they are for, so no user reaches a candidate. What is deleted is a candidate by its tags (`seatrial_base.candidates`).
+they are for, so no user reaches a candidate. What is deleted is a candidate by its tags (`seatrial_base.tags`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
-from seatrial_base.candidates import CANDIDATE, candidate_name, is_candidate_name, maker_of
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
-from seatrial_base.tags import ENVIRONMENT_TAG, RUN_TAG
+from seatrial_base.tags import CANDIDATE, ENVIRONMENT_TAG, RUN_TAG, candidate_name, is_candidate_name, maker_of
 from seatrial_cdk.trials.runtime.service_model import unknown_members
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S

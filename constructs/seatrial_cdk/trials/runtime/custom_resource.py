@@ -13,8 +13,8 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.candidates import is_candidate_name
 from seatrial_base.errors import BenchError
+from seatrial_base.tags import is_candidate_name
 from seatrial_cdk.trials.runtime.attributes import (
     copies_attributes,
     measured_attributes,

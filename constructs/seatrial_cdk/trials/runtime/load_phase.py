@@ -29,7 +29,7 @@ from seatrial_load.documents.stop import (
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.aggregate import LevelTally, merge
 from seatrial_load.search import NextLevel
-from seatrial_load.search.forecast import forecast
+from seatrial_load.search.view import forecast
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import DECODE_S_PER_TOKEN

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_cdk.trials.runtime.store import calling
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
-from seatrial_base.candidates import candidate_name
+from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.properties import read_properties, read_what_is_there
 from seatrial_cdk.trials.runtime.store import (
     LATEST,

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.markdown import code, escaped
+from seatrial_base.text import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
 from seatrial_load.metrics.counts import outcome_sentence
 from seatrial_load.metrics.sent import cache_lines
-from seatrial_load.slo.doubts import told_doubts
+from seatrial_load.slo.verdict import told_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.result import Comparison, Distribution, LevelResult, TrialResult
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.result import Comparison, LevelResult, TrialResult
 
 
 MISSING = "-"

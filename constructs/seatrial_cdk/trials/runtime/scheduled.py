@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key

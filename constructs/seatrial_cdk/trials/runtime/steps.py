@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias, TypedDict
 
 from seatrial_base.bounds import LONGEST_TRIAL_S, TRIAL_MARGIN_S
-from seatrial_base.candidates import candidate_name
 from seatrial_base.errors import BenchError
+from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.answer import allows_deployment, final_answer, note_sent, respond_once
 from seatrial_cdk.trials.runtime.candidate import (
     REFUSED_S,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.config_families import EXPERT_WIDTHS
-from seatrial_base.catalog.config_json import ConfigJson, read_config_json
+from seatrial_base.catalog.config_json import EXPERT_WIDTHS, ConfigJson, read_config_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,7 +183,7 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         head_dim=config.head_dim,
         vocab=config.number("vocab_size"),
         max_context=config.max_context,
-        dtype=_published_dtype(config),
+        dtype=_DTYPES.get(config.text("dtype") or config.text("torch_dtype") or "", "bf16"),
         params_total=total,
         params_active=active,
         experts=config.experts,
@@ -206,10 +205,6 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
     )
 
 
-def _published_dtype(config: ConfigJson) -> str:
-    return _DTYPES.get(config.text("dtype") or config.text("torch_dtype") or "", "bf16")
-
-
 _PRUNED_MULTIPLE = 256  # modeling_decilm.py of nvidia/Llama-3_3-Nemotron-Super-49B-v1 rounds an MLP's width up to it
 _BIASED_HEAD = ("phi",)
 
@@ -219,9 +214,12 @@ def count_parameters(config: ConfigJson) -> tuple[int, int]:
     rest = _embeddings(config) + _all_attention(config) + _all_norms(config) + _dense_mlps(config)
     rest += config.mamba_layers * (config.mamba.params if config.mamba else 0) + _per_layer_inputs(config)
     if config.experts is None or config.experts_per_token is None:
-        return rest + _per_layer_embeddings(config), rest
+        width, vocab = config.optional("hidden_size_per_layer_input"), config.optional("vocab_size_per_layer_input")
+        return rest + (config.layers * width * vocab if width and vocab else 0), rest
     rest += config.expert_layers * _always_active(config)
-    expert = config.expert_layers * _expert(config)
+    hidden, wide = config.number("hidden_size"), _expert_width(config)
+    biases = 2 * wide + hidden if config.layout.biases == "every" else 0
+    expert = config.expert_layers * (config.layout.mlp_matrices * hidden * wide + biases)
     return rest + config.experts * expert, rest + config.experts_per_token * expert
 
 
@@ -229,12 +227,6 @@ def _embeddings(config: ConfigJson) -> int:
     vocab, hidden = config.number("vocab_size"), config.number("hidden_size")
     head_bias = vocab if config.family in _BIASED_HEAD or config.flag("lm_head_bias") else 0
     return vocab * hidden * (1 if config.ties_embeddings else 2) + head_bias
-
-
-def _per_layer_embeddings(config: ConfigJson) -> int:
-    """Return the embeddings of Gemma 3n's layers, which are looked up as those of the input are."""
-    width, vocab = config.optional("hidden_size_per_layer_input"), config.optional("vocab_size_per_layer_input")
-    return config.layers * width * vocab if width and vocab else 0
 
 
 def _per_layer_inputs(config: ConfigJson) -> int:
@@ -357,12 +349,6 @@ def _pruned_width(hidden: int, multiple: float) -> int:
 
 def _expert_width(config: ConfigJson) -> int:
     return config.first(*EXPERT_WIDTHS) or config.number("intermediate_size")
-
-
-def _expert(config: ConfigJson) -> int:
-    hidden, wide = config.number("hidden_size"), _expert_width(config)
-    biases = 2 * wide + hidden if config.layout.biases == "every" else 0
-    return config.layout.mlp_matrices * hidden * wide + biases
 
 
 def _always_active(config: ConfigJson) -> int:

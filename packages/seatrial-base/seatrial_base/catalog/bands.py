@@ -70,10 +70,10 @@ class BandPlace:
     shape: str
 
 
+# Of each kind of what was left out the finest cells first.
 BAND_CELLS: Final = CatalogTable(BandCell, "bands.json")
-"""Of each kind of what was left out the finest cells first."""
+# Every place that has a measured row.
 MEASURED_PLACES: Final = CatalogTable(BandPlace, "bands.json#measured")
-"""Every place that has a measured row."""
 
 
 def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tuple[BandCell, ...]:
@@ -122,8 +122,8 @@ def bits_of(quantization: str | None) -> int:
     Raises:
         KeyError: The quantization is unknown.
     """
-    found = find_precision(quantization)
-    return _BITS_16 if found is None else int(found.bits)
+    precision = find_precision(quantization)
+    return _BITS_16 if precision is None else int(precision.bits)
 
 
 def _holds(cell: BandCell, place: BandPlace) -> bool:
@@ -135,4 +135,4 @@ def _holds(cell: BandCell, place: BandPlace) -> bool:
         (cell.degree, place.degree),
         (cell.shape, place.shape),
     )
-    return all(own is None or own == asked for own, asked in pairs)
+    return all(own is None or own == requested for own, requested in pairs)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MOST_DAYS: Final = 90
+# What renews a table whose rows have dates; `seatrial prices refresh` renews a team's own prices.
 RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
     {
         "accelerators.json": "python scripts/renew.py accelerators --write",
@@ -41,7 +42,6 @@ RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
         "symptoms.json": "python scripts/renew.py symptoms --write",
     }
 )
-"""What renews a table whose rows have dates; `seatrial prices refresh` renews a team's own prices."""
 _DATE: Final = re.compile(r'"date": ?"(\d{4})-(\d\d)(?:-(\d\d))?"')
 
 

@@ -2,12 +2,13 @@
 
 Options are the fields of `seatrial_lint.engines.config.ServingConfig`, and a few that make a container what it is. A
 new option, spelling or version is a change of `engine_options.json`; what the planner decides, what a spec may fix and
-what lint knows is read from it.
+what lint knows is read from it. The parsers of tool calls and reasoning are values of two of them, by model family.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial_base.catalog.engine_versions import Version
+
 
 Kind = Literal[
     "text",
@@ -368,8 +370,8 @@ class LoadingOptions:
     source: str
 
 
+# What is known of what an engine loads by an option.
 LOADING_OPTIONS: Final = CatalogTable(LoadingOptions, "engine_options.json#loading", key="names")
-"""What is known of what an engine loads by an option."""
 
 
 @cache
@@ -452,7 +454,79 @@ def _table(dialect: Dialect, version: Version) -> SpellingTable:
     return SpellingTable(dialect, version, rows, absences)
 
 
+# In the order in which a container's configuration is written.
 ENGINE_OPTIONS: Final = CatalogTable(_engine_option, "engine_options.json#options", key="name")
-"""In the order in which a container's configuration is written."""
 _KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
 _BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")
+
+
+# Each parser, and the option that brings parsers of one's own, whose names nobody knows.
+PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParsers:
+    """The parsers of a model family in an engine; LMI takes the names of vLLM, which it runs.
+
+    Attributes:
+        engine: The engine whose names they are.
+        models: Regular expression of hub ids in lower case.
+        tool_call_parser: Of tool calls; `None` where no source names one.
+        reasoning_parser: Of the reasoning; `None` where no source names one.
+        source: Where it was read.
+        date: When that was read.
+    """
+
+    engine: Literal["vllm", "sglang"]
+    models: str
+    tool_call_parser: str | None
+    reasoning_parser: str | None
+    source: str
+    date: str
+
+
+MODEL_PARSERS: Final = CatalogTable(ModelParsers, "parsers.json", key="engine")
+
+
+def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
+    """Return the parsers of a model, or `None` where the catalog has none for it.
+
+    Args:
+        engine: The engine that serves it.
+        hub_id: The model's id on the hub, whatever its case.
+    """
+    spoken = "vllm" if engine == "lmi" else engine
+    rows = MODEL_PARSERS.having(spoken)
+    return next((row for row in rows if re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserNames:
+    """The names that an engine takes for one of its parsers.
+
+    Attributes:
+        engine: The engine; LMI takes the names of vLLM, which it runs.
+        option: Which parser.
+        names: All names, ascending; those of the newest source that was read, so that an older release may lack some.
+        source: Where they were read.
+        date: When.
+    """
+
+    engine: Literal["vllm", "sglang"]
+    option: Literal["tool_call_parser", "reasoning_parser"]
+    names: tuple[str, ...]
+    source: str
+    date: str
+
+
+PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda row: (row.engine, row.option))
+
+
+def parser_names(engine: str, option: str) -> ParserNames | None:
+    """Return the names of an engine's parsers, or `None` where the catalog has none.
+
+    Args:
+        engine: The engine: `lmi`, `vllm`, `sglang`.
+        option: `tool_call_parser` or `reasoning_parser`.
+    """
+    return PARSER_NAMES.get(("vllm" if engine == "lmi" else engine, option))

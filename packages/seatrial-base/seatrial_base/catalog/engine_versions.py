@@ -63,19 +63,16 @@ def version_text(engine: EngineName, version: Version) -> str:
 
 
 def _lmi(text: str) -> Version | None:
-    if found := re.search(r"lmi[-_]?(\d+)", text.lower()):
-        return (int(found[1]),)
+    if match := re.search(r"lmi[-_]?(\d+)", text.lower()):
+        return (int(match[1]),)
     if re.fullmatch(r"\d+", text):
         return (int(text),) if int(text) >= OLDEST_LMI else None
-    if not (found := re.match(r"v?0\.(\d+)(\.|$)", text)):
+    if not (match := re.match(r"v?0\.(\d+)(\.|$)", text)):
         return None
-    minor = int(found[1])
+    minor = int(match[1])
     if minor in _MINORS_WITH_ONE_BUILD:
         return (minor - _MINOR_LESS_NUMBER,)
-    return _newest_of_djl(text.partition("-")[0].removeprefix("v"))
-
-
-def _newest_of_djl(djl: str) -> Version | None:
+    djl = text.partition("-")[0].removeprefix("v")
     builds = [build for build in IMAGES.rows if build.family == "lmi" and build.version.startswith(f"{djl}-")]
     numbers = [build.lmi for build in builds if build.lmi is not None and build.documented] or [
         build.lmi for build in builds if build.lmi is not None
@@ -85,13 +82,13 @@ def _newest_of_djl(djl: str) -> Version | None:
 
 def _numbers(engine: str, text: str) -> Version | None:
     if engine == "tgi" and "optimum" in text:  # a tag that leads with PyTorch's version: `2.7.0-optimum3.3.6-neuronx-…`
-        found = re.search(r"optimum([1-9]\d*(?:\.\d+)+)", text)
+        match = re.search(r"optimum([1-9]\d*(?:\.\d+)+)", text)
     else:
         named = re.search(rf"{engine}[-_]?v?(\d+(?:\.\d+)+)", text.lower())
-        found = named or re.match(r"v?(\d+(?:\.\d+)*)", text)
-    if not found:
+        match = named or re.match(r"v?(\d+(?:\.\d+)*)", text)
+    if not match:
         return None
-    numbers = tuple(int(number) for number in found[1].split("."))
+    numbers = tuple(int(number) for number in match[1].split("."))
     return numbers + (0,) * (_PARTS - len(numbers))
 
 

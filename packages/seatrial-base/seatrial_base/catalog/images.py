@@ -41,10 +41,10 @@ _CUDA_BY_AMI = {
     "al2-ami-sagemaker-inference-gpu-3-1": (12, 4),
     "al2023-ami-sagemaker-inference-gpu-4-1": (13, 0),
 }
+# CUDA that counts as the default AMI's: its driver is not documented, and CUDA 13 was seen to fail on it.
 DEFAULT_AMI_CUDA = (12, 2)
-"""CUDA that counts as the default AMI's: its driver is not documented, and CUDA 13 was seen to fail on it."""
+# The InferenceAmiVersion with the newest driver.
 NEWEST_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
-"""The InferenceAmiVersion with the newest driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Build:
     date: str
 
 
+# Sorted by engine and version.
 IMAGES: Final = CatalogTable(Build, "images.json")
-"""Sorted by engine and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def resolve_image(
     builds = builds_of(family, flavours)
     matching = [build for build in builds if version in _names(build)] if version else _accepted(builds, accepted)
     if not matching:
-        asked = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
-        raise _unknown(asked, version or "", [build.version for build in builds])
+        requested = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
+        raise _unknown(requested, version or "", [build.version for build in builds])
     build = max(matching, key=_newness)
     if region not in regions_of_build(build):
         raise _unknown(f"{build.tag} in {region}", region, regions_of_build(build))
@@ -228,8 +228,8 @@ def _names(build: Build) -> tuple[str, ...]:
     return (build.version, build.tag, build.version.partition("-")[0], *number)
 
 
-def _unknown(what: str, asked: str, known: list[str]) -> PlanError:
-    names = nearest_names(asked, known) or tuple(known[-8:])
+def _unknown(what: str, requested: str, known: list[str]) -> PlanError:
+    names = nearest_names(requested, known) or tuple(known[-8:])
     hint = f"known: {', '.join(names)}; or give the image's URI in serving.image"
     return PlanError.of("SEA303", f"no image is known for {what}", hint=hint)
 

@@ -9,8 +9,8 @@ from typing import Final, Literal
 from seatrial_base.catalog.rows import CatalogTable
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
+# How instance hours are bought, as `purchase` of an environment names it.
 Purchase = Literal["on_demand", "savings_plan_1y", "savings_plan_3y", "capacity_block"]
-"""How instance hours are bought, as `purchase` of an environment names it."""
 
 # Of vCPUs, for copies. An assumption: the other half stays for the service and for peaks.
 SHARE_OF_CPUS = 0.5
@@ -74,8 +74,8 @@ class Instance:
     purchase_usd_per_hour: float | None = None
 
 
+# Sorted by name.
 INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")
-"""Sorted by name."""
 
 
 def find_instance(instance_type: str) -> Instance | None:

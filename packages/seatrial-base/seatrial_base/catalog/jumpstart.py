@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILE = "jumpstart.json"
+# The region that the catalog's metadata was read from.
 HOME = "us-east-1"
-"""The region that the catalog's metadata was read from."""
 
+# How the addresses of gated artifacts begin.
 GATED = "s3://jumpstart-private-cache-prod-"
-"""How the addresses of gated artifacts begin."""
 MOST_BYTES = 50 * 10**6  # of one metadata file; the largest are a few MB
 
 
@@ -60,8 +60,8 @@ class JumpStartModel:
         return f"https://{host}/{self.eula_key}" if self.eula_key else None
 
 
+# Sorted by id.
 JUMPSTART_MODELS: Final = CatalogTable(JumpStartModel, FILE, key="id")
-"""Sorted by id."""
 
 
 @cache
@@ -92,10 +92,10 @@ def read_metadata(path: Path, model_id: str) -> JumpStartModel:
         MetadataError: A file can't be read or is no such JSON, or none describes the model.
     """
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    found = [spec for file in files for spec in _specs(file) if spec.get("model_id") == model_id]
-    if not found:
+    specs = [spec for file in files for spec in _specs(file) if spec.get("model_id") == model_id]
+    if not specs:
         raise MetadataError(f"no file describes {model_id}")
-    return _model(max(found, key=lambda spec: _version(str(spec.get("version", "")))))
+    return _model(max(specs, key=lambda spec: _version(str(spec.get("version", "")))))
 
 
 def _specs(file: Path) -> Iterator[dict[str, object]]:

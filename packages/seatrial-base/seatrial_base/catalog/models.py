@@ -1,19 +1,160 @@
-"""Model architectures by hub id, and by the names that people and published tables give them."""
+"""Model architectures by hub id, and by the names that people and published tables give them; licences of models.
+
+A name (`Llama 2 7B Chat`, `Mistral 7B v0.3`) is a family, a generation and a size, which say what the shape is, and
+details, which mostly do not: how it was tuned, which version of the weights, which context, how many parameters are
+active. Its end may be the precision of the weights: `Qwen3-32B-FP8`, `Llama-3.1-8B-Instruct-quantized.w4a16`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.architecture import Architecture
-from seatrial_base.catalog.model_names import ModelName, read_name, split_precision, unsupported_format
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_TOKEN = re.compile(r"v\d+(?:\.\d+)*|\d+x\d+(?:\.\d+)?[bm]|\d+(?:\.\d+)*[bmk]?(?![a-z])|[a-z]+|\d+(?:\.\d+)*", re.ASCII)
+_SIZE = re.compile(r"(?:\d+x)?\d+(?:\.\d+)*[bm]")
+_ACTIVE = re.compile(r"(?<=[-_ ])a(?=\d+(?:\.\d+)?b)")
+_VERSION = re.compile(r"v\d+(?:\.\d+)*")
+_CONTEXT = re.compile(r"\d+k")
+_DATE = re.compile(r"\d{4}")  # year and month, or month and day, of a release: 2507, 0528
+_TUNED_NAME = frozenset({"chat", "instruct", "it", "pt", "python", "thinking"})
+_NOISE = frozenset({"base", "hf", "meta"})
+_SEPARATOR = "[-_. (]+"
+_PRECISIONS: tuple[tuple[str, str | None], ...] = (
+    (r"fp8(?:[-_](?:dynamic|static|block|kv|per[-_]?tensor|per[-_]?token))*", "fp8"),
+    (r"awq(?:[-_](?:w?4a16|(?:int)?4(?:[-_]?bits?)?|g?\d+))*", "awq"),
+    (r"gptq[-_](?:int)?8(?:[-_]?bits?)?(?:[-_]g?\d+)*", "int8"),
+    (r"gptq(?:[-_](?:(?:int)?4(?:[-_]?bits?)?|g?\d+|g?\d+g|marlin))*", "gptq"),
+    (r"(?:quantized[-_. ])?w4a16(?:[-_]g\d+)?", "gptq"),  # groups of 128 in every linear layer, as GPTQ writes them
+    (r"int4(?:[-_](?:w4a16|autoround|mixed[-_]autoround|mixed))*", "gptq"),
+    (r"(?:quantized[-_. ])?(?:w8a8|w8a16|int8)", "int8"),
+    (r"(?:nv)?fp4(?:a16)?(?:[-_]v\d+)?", "nvfp4"),
+    (r"(?:w[-_])?mxfp4(?:[-_](?:preview|a[-_]fp8|moe[-_]quant))*", "mxfp4"),
+    (r"(?:bf16|fp16)", None),
+)
+_NAMED_PRECISION = tuple(
+    (re.compile(f"{_SEPARATOR}(?:{pattern})[)]?$", re.IGNORECASE), method) for pattern, method in _PRECISIONS
+)
+_UNSUPPORTED = re.compile(
+    f"{_SEPARATOR}(?P<format>bnb|gguf|ggml|exl2|exl3|mlx|hqq|aqlm|eetq|\\d-?bits?)(?![a-z])", re.IGNORECASE | re.ASCII
+)
+_FORMATS = {"bnb": "bitsandbytes", "gguf": "GGUF", "ggml": "GGML", "exl2": "EXL2", "exl3": "EXL3", "mlx": "MLX"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """What a name says.
+
+    Attributes:
+        owner: What stands before the slash of a hub id, in lower case; empty without one.
+        core: Family, generation and size: `("llama", "2", "7b")`.
+        tuned: Words of tuning: `{"chat"}`. They do not change the shape.
+        details: Version, context and active parameters: `{"v0.1"}`. Whoever writes one means it.
+    """
+
+    owner: str
+    core: tuple[str, ...]
+    tuned: frozenset[str]
+    details: frozenset[str]
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The version of the weights, for sorting; the lowest where there is none."""
+        version = next((detail for detail in self.details if _VERSION.fullmatch(detail)), "v")
+        return tuple(int(number) for number in version[1:].split(".") if number)
+
+
+def split_precision(name: str) -> tuple[str, str | None, bool]:
+    """Split the precision of the weights off the end of a name.
+
+    Returns:
+        The name of the model, the quantization (`None` for 16 bits), and whether the name told a precision at all.
+    """
+    for pattern, method in _NAMED_PRECISION:
+        match = pattern.search(name)
+        if match is not None:
+            return name[: match.start()], method, True
+    return name, None, False
+
+
+def unsupported_format(name: str) -> str | None:
+    """Return the format of the weights that a name tells and that can't be planned, as GGUF; `None` without one."""
+    if split_precision(name)[2]:
+        return None
+    match = _UNSUPPORTED.search(name)
+    return None if match is None else _FORMATS.get(match["format"].lower(), match["format"])
+
+
+def read_name(text: str) -> ModelName:
+    """Read any text as a model's name; what is no word and no number is left out."""
+    owner, _, name = text.strip().lower().rpartition("/")
+    core: list[str] = []
+    details: set[str] = set()
+    tuned: set[str] = set()
+    for token in _TOKEN.findall(_ACTIVE.sub("active", name)):
+        if token in _TUNED_NAME:
+            tuned.add(token)
+        elif _is_detail(token, core):
+            details.add(token)
+        elif token.isalpha() and core and core[-1].isalpha():
+            core[-1] += "" if token in _NOISE else token  # Code Llama is CodeLlama
+        elif token not in _NOISE:
+            core.append(token)
+    return _with_active(owner, core, tuned, details)
+
+
+def _is_detail(token: str, core: list[str]) -> bool:
+    """Tell a version, context or date from a generation: it stands behind the size, or is a number of thousands."""
+    sized = any(_SIZE.fullmatch(part) for part in core)
+    is_date = bool(core) and bool(_DATE.fullmatch(token))
+    return is_date or bool(_CONTEXT.fullmatch(token)) or (sized and bool(_VERSION.fullmatch(token)))
+
+
+def _with_active(owner: str, core: list[str], tuned: set[str], details: set[str]) -> ModelName:
+    """Move the active parameters (`A3B` of `30B-A3B`) from the end of the core to the details."""
+    if len(core) > 1 and core[-2] == "active":
+        core, details = core[:-2], {*details, f"a{core[-1]}"}
+    return ModelName(owner, tuple(core), frozenset(tuned), frozenset(details))
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence and the models that have it.
+
+    Attributes:
+        licence: Its id on the hub.
+        models: Patterns of hub ids and JumpStart ids; upper and lower case don't matter.
+        source: Where it was read.
+        date: When it was entered.
+    """
+
+    licence: str
+    models: tuple[str, ...]
+    source: str
+    date: str
+
+    def covers(self, name: str) -> bool:
+        """Tell whether a hub id or JumpStart id is among the models."""
+        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
+
+
+LICENCES: Final = CatalogTable(Licence, "licences.json")
+
+
+def licence_of(name: str) -> str | None:
+    """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
+    return next((row.licence for row in LICENCES.rows if row.covers(name)), None)
+
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
 _REPUBLISHERS = frozenset(
@@ -29,8 +170,8 @@ class _Alias:
     max_context: int | None
 
 
+# Sorted by id.
 MODELS: Final = CatalogTable(Architecture, "models.json", key=lambda row: row.id.lower())
-"""Sorted by id."""
 _ALIASES: Final = CatalogTable(_Alias, "models.json#aliases", key=lambda row: row.alias.lower())
 
 
@@ -42,8 +183,8 @@ def find_model(model_id: str) -> Architecture | None:
     id itself is unknown (`tiiuae/falcon-40b-instruct`). The aliases of the catalog name the repositories for which
     that is not all, because they were renamed or ship another context length. Upper and lower case don't matter.
     """
-    asked = model_id.lower()
-    return _look_up(asked) or _look_up(_TUNED.sub("", asked, count=1))
+    name = model_id.lower()
+    return _look_up(name) or _look_up(_TUNED.sub("", name, count=1))
 
 
 def find_model_by_name(name: str) -> Architecture | None:
@@ -58,12 +199,14 @@ def find_model_by_name(name: str) -> Architecture | None:
     exact = find_model(name)
     if exact is not None:
         return exact
-    asked = read_name(name)
-    named = [each for each in _by_core().get(asked.core, ()) if _means(asked, each[0])] if asked.core else []
-    found = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
-    if not found:
+    requested = read_name(name)
+    named = (
+        [each for each in _by_core().get(requested.core, ()) if _means(requested, each[0])] if requested.core else []
+    )
+    candidates = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
+    if not candidates:
         return None
-    return min(found, key=lambda pair: _age(asked, *pair))[1]
+    return min(candidates, key=lambda pair: _age(requested, *pair))[1]
 
 
 def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -73,22 +216,22 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`.
     The architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
     `catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
-    a format that can't be planned (`model_names.unsupported_format`).
+    a format that can't be planned (`unsupported_format`).
     """
     if unsupported_format(name) is not None:
         return None
     exact = find_model_by_name(name)
     if exact is not None:
         return exact, exact.checkpoint_quantization
-    base, method, told = split_precision(name)
+    base, method, precision = split_precision(name)
     owner, _, plain = base.rpartition("/")
-    found = find_model_by_name(base)
-    if found is None and (told or owner.lower() in _REPUBLISHERS):
-        found = find_model_by_name(plain)
-    if found is None:
+    model = find_model_by_name(base)
+    if model is None and (precision or owner.lower() in _REPUBLISHERS):
+        model = find_model_by_name(plain)
+    if model is None:
         return None
-    quantization = method if told else found.checkpoint_quantization
-    return replace(found, checkpoint_quantization=quantization), quantization
+    quantization = method if precision else model.checkpoint_quantization
+    return replace(model, checkpoint_quantization=quantization), quantization
 
 
 def sister_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -96,16 +239,16 @@ def sister_model(name: str) -> tuple[Architecture, str | None] | None:
 
     `None` where no id has it, or several do, unless the name alone says which one (`find_model_by_name`).
     """
-    base, method, told = split_precision(name)
+    base, method, precision = split_precision(name)
     plain = base.rpartition("/")[2].lower()
     if "/" not in base:
         return None
     same = [model for model in MODELS.rows if model.id.rpartition("/")[2].lower() == plain]
-    found = same[0] if len(same) == 1 else find_model_by_name(plain)
-    if found is None:
+    sibling = same[0] if len(same) == 1 else find_model_by_name(plain)
+    if sibling is None:
         return None
-    quantization = method if told else found.checkpoint_quantization
-    return replace(found, checkpoint_quantization=quantization), quantization
+    quantization = method if precision else sibling.checkpoint_quantization
+    return replace(sibling, checkpoint_quantization=quantization), quantization
 
 
 def nearest_models(name: str) -> tuple[str, ...]:
@@ -114,10 +257,10 @@ def nearest_models(name: str) -> tuple[str, ...]:
     Compared are family, generation and size, and the owner where there is one; of releases that differ in neither, the
     oldest plain one is named.
     """
-    asked = read_name(name)
-    ids = _written_ids(with_owner=bool(asked.owner))
-    written = _written(asked, with_owner=bool(asked.owner))
-    return tuple(ids[found] for found in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
+    requested = read_name(name)
+    ids = _written_ids(with_owner=bool(requested.owner))
+    written = _written(requested, with_owner=bool(requested.owner))
+    return tuple(ids[match] for match in difflib.get_close_matches(written, ids, n=3, cutoff=_FEWEST_ALIKE))
 
 
 @cache
@@ -137,26 +280,26 @@ def _written(name: ModelName, *, with_owner: bool) -> str:
     return " ".join((name.owner, *name.core) if with_owner else name.core)
 
 
-def _means(asked: ModelName, known: ModelName) -> bool:
+def _means(requested: ModelName, known: ModelName) -> bool:
     """Tell whether a name of the same core means another: what it says more must be the other's own."""
-    return asked.details <= known.details and asked.owner in ("", known.owner)
+    return requested.details <= known.details and requested.owner in ("", known.owner)
 
 
-def _age(asked: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
+def _age(requested: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
     """Order releases of one model: the oldest plain one first."""
-    return known.version, len(asked.tuned ^ known.tuned), architecture.max_context, architecture.id
+    return known.version, len(requested.tuned ^ known.tuned), architecture.max_context, architecture.id
 
 
 def _look_up(name: str) -> Architecture | None:
     alias = _ALIASES.get(name)
-    found = MODELS.get(alias.id.lower() if alias else name)
-    return replace(found, max_context=alias.max_context) if found and alias and alias.max_context else found
+    model = MODELS.get(alias.id.lower() if alias else name)
+    return replace(model, max_context=alias.max_context) if model and alias and alias.max_context else model
 
 
 @cache
 def _by_core() -> Mapping[tuple[str, ...], list[tuple[ModelName, str]]]:
-    found: dict[tuple[str, ...], list[tuple[ModelName, str]]] = {}
+    by_core: dict[tuple[str, ...], list[tuple[ModelName, str]]] = {}
     for written in (*(model.id for model in MODELS.rows), *(row.alias for row in _ALIASES.rows)):
         known = read_name(written.lower())
-        found.setdefault(known.core, []).append((known, written.lower()))
-    return found
+        by_core.setdefault(known.core, []).append((known, written.lower()))
+    return by_core

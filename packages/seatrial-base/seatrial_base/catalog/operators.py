@@ -29,8 +29,8 @@ from seatrial_base.catalog.rows import CatalogTable
 
 Kind = Literal["product", "experts", "decode attention", "prefill attention"]
 
+# The precision of weights that are not quantized.
 WIDE = "16-bit"
-"""The precision of weights that are not quantized."""
 
 # Accelerators without tables, and the one with tables whose multiprocessors and memory are built most alike.
 _ALIKE = {

@@ -160,8 +160,8 @@ ACCELERATOR_LIMITS: Final = CatalogTable(AcceleratorLimit, "optimizations.json#a
 PAIR_LIMITS: Final = CatalogTable(PairLimit, "optimizations.json#pairs")
 FEATURE_LIMITS: Final = CatalogTable(FeatureLimit, "optimizations.json#features")
 JOB_SUPPORT: Final = CatalogTable(JobSupport, "optimizations.json#jobs", key="optimizations")
+# One row.
 JOB_INSTANCES: Final = CatalogTable(JobInstances, "optimizations.json#job_instances")
-"""One row."""
 SAGEMAKER_DRAFTS: Final = CatalogTable(DraftRestriction, "optimizations.json#sagemaker_drafts")
 LOSSES: Final = CatalogTable(GivenUp, "optimizations.json#gives_up", key="optimization")
 

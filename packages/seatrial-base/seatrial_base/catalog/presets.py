@@ -43,8 +43,8 @@ class Preset(FrozenModel):
     verdict: Literal["", "pass", "fail", "inconclusive"] = Field("", description="Whether the trial's SLO held.")
 
 
+# Sorted by name.
 PRESETS: Final = CatalogTable(Preset, "presets.json")
-"""Sorted by name."""
 
 
 def presets_document(rows: tuple[Preset, ...]) -> str:

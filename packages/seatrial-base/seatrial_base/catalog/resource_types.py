@@ -1,24 +1,30 @@
 """Facts of CloudFormation resource types: schema, rights of their handlers, what only a new one can have, regions.
 
-A resource type is a handler for each operation. The schema names the IAM actions that each handler may call with the
-rights of who deploys, and the properties that only a new resource can have.
+A resource type is a handler for each operation. The schema names every IAM action that a handler may call with the
+rights of who deploys, and the properties that only a new resource can have. One deployment needs fewer actions: a key
+only where a property names one, tags only where they change. Each such condition has its reason, and an action without
+a condition is always needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
+
 
 CUSTOM = "AWS::CloudFormation::CustomResource"
 Handler: TypeAlias = Literal["create", "read", "update", "delete"]
 HANDLERS: Final[tuple[Handler, ...]] = ("create", "read", "update", "delete")
+# Types that templates have and whose schema names no rights, with the reason.
 WITHOUT_HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AWS::CDK::Metadata": "names the libraries that a template was made with; CloudFormation makes nothing of it",
@@ -27,7 +33,6 @@ WITHOUT_HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
         "Custom::*": "is a custom resource under a name of its own",
     }
 )
-"""Types that templates have and whose schema names no rights, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +74,16 @@ def find_resource_schema(resource_type: str) -> ResourceSchema | None:
 def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, object]) -> ResourceSchema:
     tagging = schema.get("tagging")
     tags = _path(str(tagging.get("tagProperty", ""))) if isinstance(tagging, dict) and tagging.get("taggable") else ""
+    handlers = schema.get("handlers")
+    permissions: dict[Handler, tuple[str, ...]] = {}
+    for name in HANDLERS:
+        handler = handlers.get(name) if isinstance(handlers, dict) else None
+        listed = handler.get("permissions") if isinstance(handler, dict) else None
+        if isinstance(listed, list):
+            permissions[name] = tuple(str(action) for action in listed)
     return ResourceSchema(
         resource_type=resource_type,
-        permissions=_permissions(schema.get("handlers")),
+        permissions=MappingProxyType(permissions),
         create_only=_paths(schema, "createOnlyProperties"),
         conditional_create_only=_paths(schema, "conditionalCreateOnlyProperties"),
         read_only=_paths(schema, "readOnlyProperties"),
@@ -84,16 +96,6 @@ def _schema(*, resource_type: str, source: str, date: str, schema: dict[str, obj
     )
 
 
-def _permissions(handlers: object) -> Mapping[Handler, tuple[str, ...]]:
-    found: dict[Handler, tuple[str, ...]] = {}
-    for name in HANDLERS:
-        handler = handlers.get(name) if isinstance(handlers, dict) else None
-        listed = handler.get("permissions") if isinstance(handler, dict) else None
-        if isinstance(listed, list):
-            found[name] = tuple(str(action) for action in listed)
-    return MappingProxyType(found)
-
-
 def _paths(schema: Mapping[str, object], keyword: str) -> tuple[str, ...]:
     listed = schema.get(keyword, [])
     return tuple(sorted(_path(str(pointer)) for pointer in listed)) if isinstance(listed, list) else ()
@@ -103,8 +105,8 @@ def _path(pointer: str) -> str:
     return pointer.removeprefix("/properties/").replace("/", ".")
 
 
+# Sorted by type.
 RESOURCE_SCHEMAS: Final = CatalogTable(_schema, "resource_schemas.json", key="resource_type")
-"""Sorted by type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +199,174 @@ AVAILABILITY: Final = CatalogTable(Availability, "regions.json", key="resource_t
 def availability(resource_type: str = INFERENCE_COMPONENT) -> Availability:
     """Return the regions of a resource type of the catalog."""
     return AVAILABILITY[resource_type]
+
+
+EVERY_TYPE: Final = "*"
+TAGS: Final = "@tags"
+ROLES: Final = "@roles"
+KEYS: Final = "@keys"
+EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
+Value = TypeVar("Value")
+Properties: TypeAlias = Mapping[str, object]
+When: TypeAlias = Literal["present", "changed", "set", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCondition:
+    """When handlers of one resource type need some of their rights.
+
+    Attributes:
+        resource_type: The type; `*` for every type.
+        actions: Patterns of the actions.
+        handlers: Whose actions; none for those of every handler.
+        properties: Paths, one of which has to hold; `@tags`, `@roles` and `@keys` are the properties of these.
+        value: Pattern of the property's value; empty for any.
+        when: In an update: the property is `present` before or after, has `changed`, is `set` anew, or is `removed`.
+            In a creation or deletion: it is present.
+        reason: Why.
+    """
+
+    resource_type: str
+    actions: tuple[str, ...]
+    handlers: tuple[Handler, ...]
+    properties: tuple[str, ...]
+    value: str
+    when: When
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRight:
+    """An action that a handler needs and its schema does not name.
+
+    Attributes:
+        resource_type: The type.
+        handler: The handler.
+        actions: The actions.
+        source: Where this is told.
+    """
+
+    resource_type: str
+    handler: Handler
+    actions: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassedRole:
+    """A property that names a role for a service.
+
+    Attributes:
+        resource_type: The type.
+        path: The property.
+        service: The service that the role is passed to.
+    """
+
+    resource_type: str
+    path: str
+    service: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedKey:
+    """A property that names a key of AWS KMS.
+
+    Attributes:
+        resource_type: The type.
+        path: The property.
+    """
+
+    resource_type: str
+    path: str
+
+
+CONDITIONS: Final = CatalogTable(HandlerCondition, "handler_conditions.json#conditions")
+# What schemas leave out.
+ADDED_RIGHTS: Final = CatalogTable(AddedRight, "handler_conditions.json#added", key="resource_type")
+PASSED_ROLES: Final = CatalogTable(PassedRole, "handler_conditions.json#roles", key="resource_type")
+NAMED_KEYS: Final = CatalogTable(NamedKey, "handler_conditions.json#keys", key="resource_type")
+
+
+@cache
+def handler_actions(resource_type: str, handler: Handler) -> tuple[str, ...]:
+    """Return every action that a handler may call, at the end those that its schema leaves out; none without one."""
+    schema = find_resource_schema(resource_type)
+    listed = schema.permissions.get(handler, ()) if schema else ()
+    added = (row for row in ADDED_RIGHTS.having(resource_type) if row.handler == handler)
+    return (*listed, *(action for row in added for action in row.actions if action not in listed))
+
+
+def needed_actions(resource_type: str, handler: Handler, old: Properties, new: Properties) -> Iterator[str]:
+    """Return the actions that a handler needs.
+
+    Args:
+        resource_type: The type.
+        handler: The handler.
+        old: The properties before; none in a creation.
+        new: The properties after; none in a deletion.
+    """
+    for action in handler_actions(resource_type, handler):
+        conditions = [*conditions_of(resource_type, handler, action)]
+        if all(_holds(condition, resource_type, old, new) for condition in conditions):
+            yield action
+
+
+def conditions_of(resource_type: str, handler: Handler, action: str) -> Iterator[HandlerCondition]:
+    """Return the conditions of one right; it is needed when all hold."""
+    for condition in CONDITIONS.rows:
+        if (
+            condition.resource_type in (EVERY_TYPE, resource_type)
+            and (not condition.handlers or handler in condition.handlers)
+            and any(fnmatchcase(action, pattern) for pattern in condition.actions)
+        ):
+            yield condition
+
+
+def values_at(properties: Mapping[str, Value], path: str) -> list[Value]:
+    """Return the values of a path; `*` stands for each item of a list."""
+    first, *rest = path.split(".")
+    values = [properties[first]] if first in properties else []
+    for name in rest:
+        values = [value for each in values for value in _below(each, name)]
+    return values
+
+
+def _below(value: Value, name: str) -> list[Value]:
+    if name == "*":
+        return [*value] if isinstance(value, list) else []
+    return [value[name]] if isinstance(value, Mapping) and name in value else []
+
+
+def _holds(condition: HandlerCondition, resource_type: str, old: Properties, new: Properties) -> bool:
+    paths = [path for written in condition.properties for path in _condition_paths(written, resource_type)]
+    both = [(values_at(old, path), values_at(new, path)) for path in paths]
+    return any(_has(condition, before, after, is_update=bool(old and new)) for before, after in both)
+
+
+def _condition_paths(written: str, resource_type: str) -> tuple[str, ...]:
+    if written == ROLES:
+        return tuple(row.path for row in PASSED_ROLES.having(resource_type))
+    if written == KEYS:
+        return tuple(row.path for row in NAMED_KEYS.having(resource_type))
+    if written != TAGS:
+        return (written,)
+    schema = find_resource_schema(resource_type)
+    return (schema.tag_property,) if schema and schema.tag_property else ()
+
+
+def _has(condition: HandlerCondition, before: list[object], after: list[object], *, is_update: bool) -> bool:
+    pattern = condition.value or "*"
+    before, after = ([value for value in values if value not in EMPTY] for values in (before, after))
+    fits = any(fnmatchcase(_text(value), pattern) for value in (*before, *after))
+    if not is_update or condition.when == "present":
+        return fits
+    changes = {
+        "changed": before != after,
+        "set": bool(after) and before != after,
+        "removed": bool(before) > bool(after),
+    }
+    return fits and changes[condition.when]
+
+
+def _text(value: object) -> str:
+    return f"{value}".lower() if isinstance(value, bool) else f"{value}"

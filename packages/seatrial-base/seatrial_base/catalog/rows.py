@@ -57,12 +57,12 @@ class CatalogTable(Generic[Row]):
 
     @cached_property
     def _by_key(self) -> Mapping[Hashable, tuple[Row, ...]]:
-        found: dict[Hashable, list[Row]] = {}
+        by_key: dict[Hashable, list[Row]] = {}
         for row in self.rows:
             own = getattr(row, self._key) if isinstance(self._key, str) else self._key(row) if self._key else ()
             for key in own if isinstance(self._key, str) and isinstance(own, tuple) else (own,):
-                found.setdefault(key, []).append(row)
-        return {key: tuple(rows) for key, rows in found.items()}
+                by_key.setdefault(key, []).append(row)
+        return {key: tuple(rows) for key, rows in by_key.items()}
 
 
 def _part(place: str) -> list[Mapping[str, object]]:

@@ -26,8 +26,8 @@ _FIELDS = 6
 ANY, ANY_ONE, ANY_BUT_SLASH = "*", "?", "\N{SYMBOL FOR NULL}"
 _WILD = frozenset({ANY, ANY_ONE, ANY_BUT_SLASH})
 _NAMED_PART = re.compile(r"\$\{([^}]*)\}")
+# Placeholders that a slash ends: the ARN of a bucket is the beginning of those of its objects.
 _WITHOUT_SLASH = frozenset({"BucketName"})
-"""Placeholders that a slash ends: the ARN of a bucket is the beginning of those of its objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,8 @@ def matching_actions(pattern: str) -> tuple[ActionFacts, ...]:
     """Return the actions of a described service that a pattern with `*` and `?` names, sorted by name."""
     service, lower = find_service(pattern.partition(":")[0]), pattern.lower()
     if service is None or not {"*", "?"} & {*lower}:
-        found = service and service.actions_by_name.get(lower)
-        return (found,) if found else ()
+        actions = service and service.actions_by_name.get(lower)
+        return (actions,) if actions else ()
     if len(lower) - lower.count("*") > max(map(len, service.actions_by_name)):
         return ()  # more characters than any action has; compiling a megabyte takes seconds
     matches = re.compile(translate(_STARS.sub("*", lower).replace("[", "[[]"))).match
@@ -232,7 +232,7 @@ def _names(part: str) -> frozenset[str]:
 
 def type_pattern(arn: str) -> str:
     """Return the pattern of a resource type's ARN: a placeholder as `${Account}` stands for any text."""
-    return _NAMED_PART.sub(lambda found: ANY_BUT_SLASH if found[1] in _WITHOUT_SLASH else ANY, arn)
+    return _NAMED_PART.sub(lambda match: ANY_BUT_SLASH if match[1] in _WITHOUT_SLASH else ANY, arn)
 
 
 def completed(arn: str) -> str:
@@ -275,22 +275,22 @@ def _step(reached: set[int], character: str, pattern: str) -> set[int]:
     """Return the positions after one more character; after `*` every position that a text of its own leads to."""
     if character == ANY:
         return set(range(min(reached), len(pattern) + 1))
-    found = set[int]()
+    following = set[int]()
     for at in reached:
         expected = pattern[at] if at < len(pattern) else ""
         if expected == ANY or (expected == ANY_BUT_SLASH and character != "/"):
-            found.add(at)
+            following.add(at)
         elif expected and (character in {expected, ANY_ONE} or expected == ANY_ONE):
-            found.add(at + 1)
-    return found
+            following.add(at + 1)
+    return following
 
 
 def _closed(reached: set[int], pattern: str) -> set[int]:
     """Add the positions after placeholders that stand for nothing."""
-    found, waiting = set(reached), list(reached)
+    closed, waiting = set(reached), list(reached)
     while waiting:
         at = waiting.pop()
-        if at < len(pattern) and pattern[at] in {ANY, ANY_BUT_SLASH} and at + 1 not in found:
-            found.add(at + 1)
+        if at < len(pattern) and pattern[at] in {ANY, ANY_BUT_SLASH} and at + 1 not in closed:
+            closed.add(at + 1)
             waiting.append(at + 1)
-    return found
+    return closed

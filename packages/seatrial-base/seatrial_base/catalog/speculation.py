@@ -85,8 +85,8 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
         model: The model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
         draft: The draft model's hub id.
     """
-    found = resolve_model(model)
-    return facts_of(method, found[0] if found else None, draft)
+    resolved = resolve_model(model)
+    return facts_of(method, resolved[0] if resolved else None, draft)
 
 
 def facts_of(method: Method, target: Architecture | None, draft: str | None = None) -> DraftFacts:
@@ -103,8 +103,8 @@ def draft_of(method: Method, target: Architecture, draft: str | None = None) -> 
     """
     if method in ("eagle", "eagle3"):
         return _head(method, target)
-    found = resolve_model(draft) if method == "draft_model" and draft else None
-    return Draft(found[0], found[0].params_total * _BYTES, _step_s()) if found else None
+    resolved = resolve_model(draft) if method == "draft_model" and draft else None
+    return Draft(resolved[0], resolved[0].params_total * _BYTES, _step_s()) if resolved else None
 
 
 def _row_of(method: Method, target: Architecture | None) -> _Row:
@@ -127,8 +127,8 @@ def _cost(method: Method, target: Architecture | None, draft: str | None) -> flo
         return DEFAULT_DRAFT_COST
     if method == "medusa":
         return target.hidden_size * (target.hidden_size + target.vocab) / target.params_active
-    found = draft_of(method, target, draft)
-    return found.shape.params_active / target.params_active if found else DEFAULT_DRAFT_COST
+    draft_model = draft_of(method, target, draft)
+    return draft_model.shape.params_active / target.params_active if draft_model else DEFAULT_DRAFT_COST
 
 
 def _head(method: Method, target: Architecture) -> Draft:

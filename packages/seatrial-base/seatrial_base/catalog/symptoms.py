@@ -9,8 +9,8 @@ from typing import Final
 
 from seatrial_base.catalog.rows import CatalogTable
 
+# Rules of the causes by which AWS has no instance to give, the account may have no more, or no instance has room.
 LACK_OF_CAPACITY: Final = ("SEA752", "SEA753")
-"""Rules of the causes by which AWS has no instance to give, the account may have no more, or no instance has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class SymptomFound:
     line: str
 
 
+# The more a text says, the earlier it comes.
 SYMPTOMS: Final = CatalogTable(Symptom, "symptoms.json")
-"""The more a text says, the earlier it comes."""
 
 
 def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
@@ -60,8 +60,8 @@ def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
 
 def is_lack_of_capacity(reason: str) -> bool:
     """Tell whether a failure says that no instance has room for a copy, or that the account may have no more."""
-    found = find_symptom(tuple(reason.splitlines()))
-    return found is not None and found.symptom.rule in LACK_OF_CAPACITY
+    symptom = find_symptom(tuple(reason.splitlines()))
+    return symptom is not None and symptom.symptom.rule in LACK_OF_CAPACITY
 
 
 @cache

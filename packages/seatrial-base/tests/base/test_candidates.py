@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.candidates import (
+from seatrial_base.tags import (
     LONGEST_NAME,
     candidate_name,
     candidate_tags,

@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from seatrial_base.markdown import code, escaped, fenced, folded
-from seatrial_base.printable import printable
+from seatrial_base.text import code, escaped, fenced, folded, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.printable import printable, unprintable
+from seatrial_base.text import printable, unprintable
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import SpecError
-from seatrial_base.findings import Finding, Format, Place, is_wrong
+from seatrial_base.findings import RULES, Finding, Format, Place, is_wrong, lint_rules, template_rules
 from seatrial_base.printer import LONGEST_SHOWN, Judgement, formatted, tally
-from seatrial_base.rules import RULES, lint_rules, template_rules
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 TOKEN = f"hf_{'a1B2' * 9}"

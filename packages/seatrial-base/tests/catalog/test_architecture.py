@@ -10,8 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
-from seatrial_base.catalog.config_families import family_names, unplanned_feature
-from seatrial_base.catalog.config_json import checked_config_json
+from seatrial_base.catalog.config_json import checked_config_json, family_names, unplanned_feature
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog import model_names
+from seatrial_base.catalog import models
 from seatrial_base.catalog.jumpstart import JUMPSTART_MODELS
-from seatrial_base.catalog.model_names import LICENCES
-from seatrial_base.catalog.models import MODELS
+from seatrial_base.catalog.models import LICENCES, MODELS
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ from seatrial_base.catalog.models import MODELS
     ],
 )
 def test_a_licence_belongs_to_the_publishers_own_models(name: str, licence: str | None) -> None:
-    assert model_names.licence_of(name) == licence
+    assert models.licence_of(name) == licence
 
 
 def test_no_model_has_two_licences() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.catalog import neuron
-from seatrial_base.catalog.engine_choice import ENGINE_CANDIDATES
+from seatrial_base.catalog.engines import ENGINE_CANDIDATES
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.models import find_model
 

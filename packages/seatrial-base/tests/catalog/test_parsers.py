@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.parsers import MODEL_PARSERS, ModelParsers, model_parsers, parser_names
+from seatrial_base.catalog.engine_options import MODEL_PARSERS, ModelParsers, model_parsers, parser_names
 
 ROWS = MODEL_PARSERS.rows
 

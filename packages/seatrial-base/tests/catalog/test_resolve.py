@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_base.catalog.model_names import unsupported_format
-from seatrial_base.catalog.models import MODELS, find_model, resolve_model
+from seatrial_base.catalog.models import MODELS, find_model, resolve_model, unsupported_format
 from seatrial_base.catalog.precision import find_precision
 
 if TYPE_CHECKING:

@@ -7,24 +7,22 @@ from fnmatch import fnmatchcase
 import pytest
 
 from scripts import build_resource_schemas
-from seatrial_base.catalog.handler_conditions import (
+from seatrial_base.catalog.resource_types import (
     ADDED_RIGHTS,
     CONDITIONS,
     EVERY_TYPE,
+    HANDLERS,
     NAMED_KEYS,
     PASSED_ROLES,
+    RESOURCE_SCHEMAS,
+    WITHOUT_HANDLERS,
     HandlerCondition,
+    ResourceSchema,
     conditions_of,
+    find_resource_schema,
     handler_actions,
     needed_actions,
     values_at,
-)
-from seatrial_base.catalog.resource_types import (
-    HANDLERS,
-    RESOURCE_SCHEMAS,
-    WITHOUT_HANDLERS,
-    ResourceSchema,
-    find_resource_schema,
 )
 
 ROLE = "AWS::IAM::Role"

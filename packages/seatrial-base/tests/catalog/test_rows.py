@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base import rules
+from seatrial_base import findings
 from seatrial_base.catalog import (
-    engine_choice,
     engine_options,
     engine_versions,
     engines,
@@ -17,7 +16,6 @@ from seatrial_base.catalog import (
     neuron,
     operators,
     optimizations,
-    parsers,
     resource_types,
     rows,
 )
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 FOUND_BY_KEY: dict[str, CatalogTable[object]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
     for module, name in (
-        (engine_choice, "ENGINE_CANDIDATES"),
+        (engines, "ENGINE_CANDIDATES"),
         (engine_options, "ENGINE_OPTIONS"),
         (engine_options, "LOADING_OPTIONS"),
         (engine_options, "SPELLING_SOURCES"),
@@ -43,10 +41,10 @@ FOUND_BY_KEY: dict[str, CatalogTable[object]] = {
         (neuron, "NEURON_ENGINES"),
         (operators, "OPERATORS"),
         (optimizations, "LOSSES"),
-        (parsers, "PARSER_NAMES"),
+        (engine_options, "PARSER_NAMES"),
         (resource_types, "RESOURCE_SCHEMAS"),
         (resource_types, "AVAILABILITY"),
-        (rules, "RULES"),
+        (findings, "RULES"),
     )
 }
 

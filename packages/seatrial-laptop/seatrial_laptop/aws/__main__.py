@@ -1,20 +1,30 @@
-"""Run the embedded AWS: `python -m seatrial_laptop.aws --port P --state-dir DIR`; `seatrial_laptop.lifecycle` does."""
+"""Run the embedded AWS: `python -m seatrial_laptop.aws --port P --state-dir DIR`; `seatrial_laptop.lifecycle` does.
+
+Every ten virtual seconds samples are taken, alarms evaluated and copies scaled.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import faulthandler
+import math
 import os
 import secrets
 import signal
 import string
 import sys
+import threading
+import traceback
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from seatrial_laptop.aws.alarms import Evaluation, MiniStackAlarms, take_over_evaluation
+from seatrial_laptop.aws.autoscaling.scaling_actions import ScalingActions
+from seatrial_laptop.aws.runtime.sampling import take_samples
+from seatrial_laptop.aws.runtime.telemetry import SAMPLE_S
 from seatrial_laptop.environment import engine_environment, function_environment
 from seatrial_laptop.loopback import HOST
 from seatrial_laptop.state import ACCOUNT, RunningProcess, StateLock, hold_lock, server_scratch_folder
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
     from hypercorn.config import Config
     from hypercorn.typing import ASGIFramework
+
+    from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling
+    from seatrial_laptop.aws.control_plane.cloud import Cloud
+
 
 PRIVATE: Final = 0o077
 """The umask: what it and its engines and functions write is for the user alone."""
@@ -47,6 +61,7 @@ class EmbeddedAwsArguments:
 def _main() -> int:
     """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
     arguments = _arguments()
+    # Before anything is written: the folder will hold the access key.
     os.umask(PRIVATE)
     lock = hold_lock(arguments.state_dir)
     if lock is None:
@@ -57,7 +72,8 @@ def _main() -> int:
     scratch = server_scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
-    os.environ.clear()  # functions inherit what is left
+    # Functions inherit what is left.
+    os.environ.clear()
     os.environ.update(function_environment(process, scratch=scratch, verbose=arguments.verbose))
     with lock:
         # `asyncio.run` would wait for threads that await functions
@@ -65,7 +81,8 @@ def _main() -> int:
         if lock.is_ours():
             lock.clean()
     sys.stdout.flush()
-    os._exit(0)  # MiniStack leaves threads that nobody waits for
+    # MiniStack leaves threads that nobody waits for.
+    os._exit(0)
 
 
 T = TypeVar("T")
@@ -103,7 +120,8 @@ async def _serve(
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
-    from seatrial_laptop.aws.alarms.alarm_book import MiniStackAlarms  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.__main__ import start_life  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.alarms import MiniStackAlarms  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
@@ -112,14 +130,14 @@ async def _serve(
     from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.gateway.throttling import Throttling  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.life import start_life  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.object_expiry import start_expiry  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.rights.execution_role import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights.role_rights import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.rights.sessions import evaluate_sessions  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
-    faulthandler.register(signal.SIGUSR1)  # tells in the log where every thread is
+    # Tells in the log where every thread is.
+    faulthandler.register(signal.SIGUSR1)
     asyncio.get_running_loop().set_task_factory(kept_task)  # type: ignore[arg-type] # MiniStack has no generators as tasks
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -154,7 +172,8 @@ async def _serve(
     finally:
         watch.cancel()
         cloud.running.close()
-        lambda_runtime.reset()  # ends every function
+        # Ends every function.
+        lambda_runtime.reset()
 
 
 def _server_config(arguments: EmbeddedAwsArguments) -> Config:
@@ -164,7 +183,8 @@ def _server_config(arguments: EmbeddedAwsArguments) -> Config:
     config.bind = [f"{HOST}:{arguments.port}"]
     config.loglevel = "INFO" if arguments.verbose else "WARNING"
     config.accesslog = "-" if arguments.verbose else None
-    config.access_log_format = "%(m)s %(U)s %(s)s"  # no query: a presigned one is a credential
+    # No query: a presigned one is a credential.
+    config.access_log_format = "%(m)s %(U)s %(s)s"
     config.graceful_timeout = 0.5
     config.shutdown_timeout = 2.0
     return config
@@ -198,3 +218,40 @@ def _arguments() -> EmbeddedAwsArguments:
 
 if __name__ == "__main__":
     sys.exit(_main())
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One step every ten virtual seconds."""
+
+    cloud: Cloud
+    evaluation: Evaluation
+    actions: ScalingActions
+
+    def step(self, now_s: float, *, since_s: float) -> None:
+        """Take samples, evaluate alarms, scale, then release idle instances; `since_s` is when the last step was."""
+        take_samples(self.cloud, now_s, since_s=since_s)
+        self.evaluation.evaluate(now_s)
+        self.actions.act(now_s)
+        self.cloud.fleets.release_idle(now_s)
+
+    def run(self) -> None:
+        """Step for ever; when a step took longer than ten virtual seconds, the next one covers what was missed."""
+        clock = self.cloud.clock
+        last_s = math.floor(clock.now_s() / SAMPLE_S) * SAMPLE_S
+        while True:
+            next_s = (math.floor(clock.now_s() / SAMPLE_S) + 1) * SAMPLE_S
+            clock.wait(next_s - clock.now_s(), is_idle=True)
+            try:
+                self.step(next_s, since_s=last_s)
+            except Exception:  # noqa: BLE001 (the border of a thread)
+                traceback.print_exc()
+            last_s = next_s
+
+
+def start_life(cloud: Cloud, scaling: Scaling) -> None:
+    """Start the thread that does what happens by itself, until the process ends."""
+    take_over_evaluation()
+    book = MiniStackAlarms()
+    life = Life(cloud, Evaluation(book, cloud.history), ScalingActions(cloud, scaling, book))
+    threading.Thread(target=life.run, name="life", daemon=True).start()

@@ -91,15 +91,11 @@ def coerced(shape: Shape, value: object) -> object:
         return [coerced(shape.member, entry) for entry in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
         return {key: coerced(shape.value, entry) for key, entry in value.items()}
-    return _scalar(shape.type_name, value)
-
-
-def _scalar(type_name: str, value: object) -> object:
-    if type_name == "string" and isinstance(value, bool | int | float):
+    if shape.type_name == "string" and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
-        return int(value) if type_name in ("integer", "long") and isinstance(value, float) else value
-    pattern, read = _WRITTEN.get(type_name, ("", str))
+        return int(value) if shape.type_name in ("integer", "long") and isinstance(value, float) else value
+    pattern, read = _WRITTEN.get(shape.type_name, ("", str))
     return read(value) if re.fullmatch(pattern, value) else value
 
 
@@ -137,8 +133,8 @@ def _size_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
     size = len(value) if isinstance(value, bytes) else value
     if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
         kind = "length" if isinstance(value, bytes) else "value"
-        told = "" if isinstance(value, bytes) else f"Value '{value}' at "
-        yield f"{told}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
+        beginning = "" if isinstance(value, bytes) else f"Value '{value}' at "
+        yield f"{beginning}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
 
 
 def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]:

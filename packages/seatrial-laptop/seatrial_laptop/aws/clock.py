@@ -108,8 +108,12 @@ class VirtualClock:
         """
         with self._changed:
             end_s = self.now_s() + seconds
+            # The loops of the background wait all the time: counted, they would let time be skipped for
+            # ever.
             with self._counted(0 if is_idle else 1):
                 while (left_s := end_s - self.now_s()) > 0:
+                    # Each change of the speed wakes it, and it waits for what is left at the new
+                    # one.
                     self._changed.wait(left_s / self._rate)
 
     def wait_aws(self, seconds: float) -> None:
@@ -146,6 +150,7 @@ class VirtualClock:
 
     @property
     def _skips(self) -> bool:
+        # A function works in real seconds: none are skipped while one runs.
         return self._wait_speed is not None and self._waiting > 0 and self._running <= 0
 
     @property
@@ -154,6 +159,7 @@ class VirtualClock:
 
     @property
     def _gain(self) -> float:
+        # The real second passes by itself: AWS's date gains only what is above it.
         return max(0.0, (self._wait_speed or 0.0) - 1.0) if self._skips else 0.0
 
     @contextmanager
@@ -173,9 +179,12 @@ class VirtualClock:
         """Let the times of now stay what they are while the block changes how they pass."""
         with self._changed:
             now_s = self._monotonic()
+            # What has passed until now passed at the old rate: added before the rate changes, no time
+            # jumps.
             self._virtual_s += (now_s - self._real_s) * self._rate
             self._skipped_s += (now_s - self._real_s) * self._gain
             self._real_s = now_s
             yield
+            # Told while the lock is held: a function that goes on never reads an older date.
             self._tell(self._skipped_s)
             self._changed.notify_all()

@@ -158,21 +158,21 @@ class _RefusalsLeft:
         self._now_s = now_s
         self._left: tuple[_RefusalLeft, ...] = ()
 
-    def set(self, asked: Sequence[_RefusedOperation]) -> None:
+    def set(self, requested: Sequence[_RefusedOperation]) -> None:
         now_s = self._now_s()
         self._left = tuple(
             _RefusalLeft(each.operation, each.count, None if each.seconds is None else now_s + each.seconds)
-            for each in asked
+            for each in requested
         )
 
     def take(self, operation: str) -> bool:
         """Return whether a request is refused, and count it."""
-        found = next((each for each in self._lasting() if each.operation == operation), None)
-        if found is None:
+        refusal = next((each for each in self._lasting() if each.operation == operation), None)
+        if refusal is None:
             return False
-        if found.left is not None:
-            counted = [replace(found, left=found.left - 1)] if found.left > 1 else []
-            self._left = (*counted, *(each for each in self._left if each is not found))
+        if refusal.left is not None:
+            counted = [replace(refusal, left=refusal.left - 1)] if refusal.left > 1 else []
+            self._left = (*counted, *(each for each in self._left if each is not refusal))
         return True
 
     def told(self) -> list[tuple[str, int | None, float | None]]:
@@ -230,7 +230,7 @@ class Faults:
         try:
             wanted = ControlSettings.model_validate(document)
         except ValidationError as error:
-            raise ApiError("ValidationException", _told(error)) from error
+            raise ApiError("ValidationException", _error_text(error)) from error
         with self._lock:
             given = {name: getattr(wanted, name) for name in wanted.model_fields_set}
             self._settings = self._settings.model_copy(update=given)
@@ -279,7 +279,7 @@ class Faults:
             return self._settings.stuck == component
 
 
-def _told(error: ValidationError) -> str:
+def _error_text(error: ValidationError) -> str:
     return "; ".join(
         f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
     )

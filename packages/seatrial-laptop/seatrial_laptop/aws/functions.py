@@ -2,15 +2,24 @@
 
 MiniStack calls a function once where EventBridge, SNS or CloudFormation do; Lambda calls it twice more. Done through
 names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
+
+`function_modules/sitecustomize.py` reads AWS's date, and sleeps by it. The seconds that were skipped lie in a file that
+every function maps: they change only while no function runs. A function that sleeps says so, with a key, on a loopback
+port; meanwhile time may be skipped.
 """
 
 from __future__ import annotations
 
 import contextvars
 import json
+import mmap
 import os
+import secrets
+import struct
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -19,11 +28,13 @@ from ministack.services import eventbridge, lambda_svc, sns, stepfunctions
 from ministack.services.cloudformation import custom_resource
 
 import seatrial_laptop
-from seatrial_laptop.aws.function_clock import CLOCK_VARIABLE, serve_function_clock
 from seatrial_laptop.aws.json_document import Document, child, text_member, whole
+from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
 
     from seatrial_laptop.aws.clock import VirtualClock, WaitingClock
     from seatrial_laptop.aws.faults import ControlSettings, Faults
@@ -43,6 +54,12 @@ MODULES: Final = Path(seatrial_laptop.__path__[0]) / "function_modules"
 _is_asynchronous: Final[contextvars.ContextVar[bool]] = contextvars.ContextVar("_is_asynchronous", default=False)
 """Whether whoever calls a function in this context doesn't wait for its answer."""
 
+CLOCK_VARIABLE: Final = "SEATRIAL_LAPTOP_CLOCK"
+"""The variable by which a function finds it: the file, the port and the key."""
+SECONDS: Final = struct.Struct("d")
+LOOK_S: Final = 1.0
+"""Seconds of AWS's date between two looks whether the function that sleeps is still there."""
+
 
 def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> None:
     """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed.
@@ -54,19 +71,17 @@ def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> N
     """
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
-    _count_running(clock)
-    stepfunctions._scaled_sleep = clock.wait_aws  # noqa: SLF001 (the contract)
+    wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
+    wrap("_scaled_sleep", lambda _: clock.wait_aws, stepfunctions)
     _call_again(clock)
 
 
-def _count_running(clock: VirtualClock) -> None:
-    theirs = lambda_svc._execute_function_dispatch  # noqa: SLF001 (the contract)
-
+def _counted(theirs: Callable[..., object], clock: VirtualClock) -> Callable[..., object]:
     def execute(*arguments: object) -> object:
         with clock.function_runs():
             return theirs(*arguments)
 
-    lambda_svc._execute_function_dispatch = execute  # noqa: SLF001 (the contract)
+    return execute
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,7 @@ class AsynchronousCalls:
 
     def begin(self, function: Document, event: object) -> None:
         """Call a function, and again when it fails; return at once."""
+        # The account and the Region of the request are in the context.
         work = contextvars.copy_context()
         threading.Thread(target=work.run, args=(self.make, function, event), name="call", daemon=True).start()
 
@@ -93,16 +109,17 @@ class AsynchronousCalls:
         ends_s = self.clock.now_s() + whole(config, "MaximumEventAgeInSeconds", LONGEST_AGE_S)
         failures, throttle_s = 0, 1.0
         while True:
-            told = self.call(function, event)
-            if not told.get("error"):
+            result = self.call(function, event)
+            if not result.get("error"):
                 return
-            if told.get("throttle"):
+            # A throttled call is no failure: it is repeated until the event is too old.
+            if result.get("throttle"):
                 wait_s, throttle_s = throttle_s, min(2 * throttle_s, LONGEST_THROTTLE_S)
             else:
                 failures += 1
                 wait_s = RETRY_S * failures
             if failures > retries or self.clock.now_s() + wait_s > ends_s:
-                _tell_failure(function, event, told)
+                _tell_failure(function, event, result)
                 return
             self.clock.wait(wait_s)
 
@@ -113,12 +130,12 @@ def _invoke_config(function: Document) -> Document:
     return dict(kept) if isinstance(kept, dict) else {}
 
 
-def _tell_failure(function: Document, event: object, told: Document) -> None:
+def _tell_failure(function: Document, event: object, result: Document) -> None:
     described = child(function, "config")
     destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
     arn = text_member(destination, "Destination") or text_member(child(described, "DeadLetterConfig"), "TargetArn")
     if arn:
-        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, told)  # noqa: SLF001 (the contract)
+        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
 
 
 def _call_again(clock: VirtualClock) -> None:
@@ -137,11 +154,11 @@ def _call_again(clock: VirtualClock) -> None:
         if function and config:
             calls.begin(lambda_svc._execution_record_for_config(function, config), _event(payload))  # noqa: SLF001 (the contract)
 
-    lambda_svc._execute_function_with_config_scope = execute  # noqa: SLF001 (the contract)
+    wrap("_execute_function_with_config_scope", lambda _: execute, lambda_svc)
     lambda_svc.invoke_async_with_retry = calls.begin
-    eventbridge._dispatch_to_lambda = dispatch  # noqa: SLF001 (the contract)
+    wrap("_dispatch_to_lambda", lambda _: dispatch, eventbridge)
     custom_resource.invoke_custom_resource = _asynchronous(custom_resource.invoke_custom_resource)
-    sns._deliver_to_lambda = _asynchronous(sns._deliver_to_lambda)  # noqa: SLF001 (the contract)
+    wrap("_deliver_to_lambda", _asynchronous, sns)
 
 
 def _event(payload: str) -> object:
@@ -153,11 +170,11 @@ def _event(payload: str) -> object:
 
 
 Call = ParamSpec("Call")
-Told = TypeVar("Told")
+Result = TypeVar("Result")
 
 
-def _asynchronous(theirs: Callable[Call, Told]) -> Callable[Call, Told]:
-    def call(*arguments: Call.args, **named: Call.kwargs) -> Told:
+def _asynchronous(theirs: Callable[Call, Result]) -> Callable[Call, Result]:
+    def call(*arguments: Call.args, **named: Call.kwargs) -> Result:
         token = _is_asynchronous.set(True)
         try:
             return theirs(*arguments, **named)
@@ -183,3 +200,33 @@ class PythonPath:
 
     def _set(self) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [self._first, str(MODULES)]))
+
+
+def serve_function_clock(clock: VirtualClock, folder: Path) -> str:
+    """Tell functions AWS's date until the process ends; return the value of `CLOCK_VARIABLE`."""
+    path, key = folder / "clock", secrets.token_bytes(32)
+    path.write_bytes(bytes(SECONDS.size))
+    with path.open("r+b") as file:
+        shared = mmap.mmap(file.fileno(), SECONDS.size)
+    clock.tell_skipped(lambda skipped_s: SECONDS.pack_into(shared, 0, skipped_s))
+    listener = Listener((HOST, 0), authkey=key)
+    threading.Thread(target=_accept, args=(clock, listener), name="function-clock", daemon=True).start()
+    return f"{path}|{listener.address[1]}|{key.hex()}"
+
+
+def _accept(clock: VirtualClock, listener: Listener) -> None:
+    while True:
+        # A caller without the key ends here, and the next one is awaited.
+        with suppress(OSError, EOFError, ValueError):
+            connection = listener.accept()
+            threading.Thread(target=_sleep, args=(clock, connection), name="function-sleeps", daemon=True).start()
+
+
+def _sleep(clock: VirtualClock, connection: Connection[object, object]) -> None:
+    """Wait as long as a function asks; end when it is gone."""
+    with connection, suppress(OSError, EOFError, ValueError, TypeError):
+        end_s = clock.aws_date_s() + float(str(connection.recv()))
+        with clock.function_sleeps():
+            while (left_s := end_s - clock.aws_date_s()) > 0 and not connection.poll():
+                clock.wait_aws(min(left_s, LOOK_S))
+        connection.send("")

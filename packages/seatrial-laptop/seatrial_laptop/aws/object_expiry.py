@@ -83,35 +83,35 @@ def delete_expired(client: S3Client, bucket: str, now: datetime) -> None:
     for rule in children({"Rules": rules}, "Rules"):
         if text_member(rule, "Status") == "Enabled" and "Days" in child(rule, "Expiration"):
             before = now - timedelta(days=number(child(rule, "Expiration"), "Days"))
-            for key in _expired(client, bucket, _filter(rule), before):
+            plain = child(rule, "Filter")
+            chosen = {**plain, **child(plain, "And")}
+            tag = child(plain, "Tag")
+            for key in _expired(
+                client,
+                bucket,
+                {"Prefix": text_member(rule, "Prefix"), **chosen, **({"Tags": [tag]} if tag else {})},
+                before,
+            ):
                 client.delete_object(Bucket=bucket, Key=key)
-
-
-def _filter(rule: Document) -> Document:
-    """Return what a rule chooses objects by: prefix, sizes and tags, however it is written."""
-    plain = child(rule, "Filter")
-    chosen = {**plain, **child(plain, "And")}
-    tag = child(plain, "Tag")
-    return {"Prefix": text_member(rule, "Prefix"), **chosen, **({"Tags": [tag]} if tag else {})}
 
 
 def _expired(client: S3Client, bucket: str, chosen: Document, before: datetime) -> Iterator[str]:
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=text_member(chosen, "Prefix"))
-    for found in [each for page in pages for each in page.get("Contents", [])]:
-        if found["LastModified"] <= before and _has_size(found, chosen) and _has_tags(client, bucket, found, chosen):
-            yield found["Key"]
+    for stored in [each for page in pages for each in page.get("Contents", [])]:
+        if stored["LastModified"] <= before and _has_size(stored, chosen) and _has_tags(client, bucket, stored, chosen):
+            yield stored["Key"]
 
 
-def _has_size(found: ObjectTypeDef, chosen: Document) -> bool:
+def _has_size(stored: ObjectTypeDef, chosen: Document) -> bool:
     least, most = chosen.get("ObjectSizeGreaterThan", -1), chosen.get("ObjectSizeLessThan", math.inf)
     if not isinstance(least, int) or not isinstance(most, int | float):
         raise TypeError(f"not sizes: {least!r}, {most!r}")
-    return least < found["Size"] < most
+    return least < stored["Size"] < most
 
 
-def _has_tags(client: S3Client, bucket: str, found: ObjectTypeDef, chosen: Document) -> bool:
+def _has_tags(client: S3Client, bucket: str, stored: ObjectTypeDef, chosen: Document) -> bool:
     wanted: Iterable[Document] = children(chosen, "Tags")
     if not wanted:
         return True
-    tags = client.get_object_tagging(Bucket=bucket, Key=found["Key"])["TagSet"]
+    tags = client.get_object_tagging(Bucket=bucket, Key=stored["Key"])["TagSet"]
     return all(dict(each) in [dict(tag) for tag in tags] for each in wanted)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 LAST_LINES = 25
-STOP_S = 1.0  # so that Ctrl-C ends everything within 3 s
+# So that Ctrl-C ends everything within 3 s.
+STOP_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def _stop(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(STOP_S)
     except (ProcessLookupError, subprocess.TimeoutExpired):
-        pass  # it has ended by itself, or is ended now
+        # It has ended by itself, or is ended now.
+        pass
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -105,11 +105,11 @@ class EmbeddedAws:
 
     def live(self, component: str) -> Live:
         """Return what serves under a component's name."""
-        found = self.client("sagemaker").describe_inference_component(InferenceComponentName=component)
+        component_view = self.client("sagemaker").describe_inference_component(InferenceComponentName=component)
         return Live(
-            component_arn=found["InferenceComponentArn"],
-            created=found["CreationTime"].isoformat(),
-            model_name=found["Specification"].get("ModelName", ""),
+            component_arn=component_view["InferenceComponentArn"],
+            created=component_view["CreationTime"].isoformat(),
+            model_name=component_view["Specification"].get("ModelName", ""),
             target=self._target(component),
         )
 
@@ -170,6 +170,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
     Threads wait for each other: two at a time would restore what the other set.
     """
+    # Two threads in here would each restore what the other has set.
     with _ONE_AT_A_TIME:
         users = dict(os.environ)
         os.environ.clear()

@@ -40,6 +40,8 @@ def end_on_signals() -> None:
     A job in the background is started with Ctrl-C ignored: that is undone. `nohup` is not.
     """
     for number in ENDING:
+        # `nohup` ignores SIGHUP on purpose; a shell lets every job of the background ignore Ctrl-C, which is
+        # undone.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_by_signal)
 
@@ -54,16 +56,12 @@ def _end_by_signal(number: int, _frame: FrameType | None) -> NoReturn:
     """End by the first signal; a second one may not hinder what is undone then."""
     ignore_signals()
     if number == signal.SIGHUP:
-        _leave_terminal()
+        # Write to no terminal any more: it is closed, and each write would fail.
+        with open(os.devnull, "wb") as nothing:  # noqa: PTH123 (a device, not a path)
+            for output in STANDARD_OUTPUTS:
+                if os.isatty(output):
+                    os.dup2(nothing.fileno(), output)
     sys.exit(128 + number)
-
-
-def _leave_terminal() -> None:
-    """Write to no terminal any more: it is closed, and each write would fail."""
-    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 (a device, not a path)
-        for output in STANDARD_OUTPUTS:
-            if os.isatty(output):
-                os.dup2(nothing.fileno(), output)
 
 
 def run_demo(root: Path, console: Console, *, verbose: bool) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HINT = "run again with --verbose; logs: .seatrial/demo"
 
 
-def expect(failure: str, found: object, wanted: object) -> None:
+def expect(failure: str, actual: object, wanted: object) -> None:
     """Compare what was found with what the scenario says.
 
     Args:
@@ -46,8 +46,8 @@ def expect(failure: str, found: object, wanted: object) -> None:
     Raises:
         LocalError: SEA606 with the failure and both values.
     """
-    if found != wanted:
-        raise failed(f"{failure}: expected {wanted!r}, found {found!r}")
+    if actual != wanted:
+        raise failed(f"{failure}: expected {wanted!r}, found {actual!r}")
 
 
 def failed(failure: str) -> LocalError:
@@ -187,8 +187,8 @@ class Scenario:
         table = Table("concurrency", "tok/s", "TTFT p95", "TPOT p95", "SLO")
         for level in result.levels:
             speed = "–" if level.output_tok_s is None else digits(level.output_tok_s)
-            found = (level.ttft_ms, level.tpot_ms)
-            latencies = ("–" if times is None else f"{tenths(times.p95, grouped=True)} ms" for times in found)
+            measured = (level.ttft_ms, level.tpot_ms)
+            latencies = ("–" if times is None else f"{tenths(times.p95, grouped=True)} ms" for times in measured)
             table.add_row(str(level.concurrency), speed, *latencies, "met" if level.meets_slo else "missed")
         self.steps.show(table)
         self.steps.show(knee_line(result))
@@ -245,5 +245,5 @@ def check_refused(outcome: ToolOutcome) -> None:
 
 
 def _reason(outcome: ToolOutcome) -> str:
-    found = re.search(rf"{MISSED} .*? per copy", outcome.output)
-    return found[0] if found else ""
+    match = re.search(rf"{MISSED} .*? per copy", outcome.output)
+    return match[0] if match else ""

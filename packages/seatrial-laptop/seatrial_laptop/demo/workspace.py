@@ -14,7 +14,7 @@ from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import LocalError
-from seatrial_base.file_lock import hold_file_lock
+from seatrial_base.files import hold_file_lock
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import MIB
 from seatrial_laptop.demo.cdk_cli import cdk_path

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import LocalError
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 from seatrial_laptop.engine.container import ENGINE_NAME, Container
 from seatrial_laptop.engine.family import read_settings
 from seatrial_laptop.engine.llama import Llama
@@ -78,17 +78,18 @@ async def _serve(arguments: EngineArguments, settings: EngineSettings, weights: 
         _say(f"ready: http://{HOST}:{arguments.port}")
         await stop.wait()
     _say("stopped")
-    os._exit(0)  # llama.cpp's threads have nothing to save, and joining them takes a second
+    # llama.cpp's threads have nothing to save, and joining them takes a second.
+    os._exit(0)
 
 
 def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    while os.read(
-        sys.stdin.fileno(), 1
-    ):  # not through its buffer: Python aborts over one that a thread holds at the end
+    while os.read(sys.stdin.fileno(), 1):
+        # Not through its buffer: Python aborts over one that a thread holds at the end.
         pass
     loop.call_soon_threadsafe(stop.set)
     time.sleep(END_S)
-    os._exit(1)  # it hangs: its parent is gone, and nobody else would end it
+    # It hangs: its parent is gone, and nobody else would end it.
+    os._exit(1)
 
 
 def _say(line: str) -> None:

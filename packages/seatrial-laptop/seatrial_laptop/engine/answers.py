@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from seatrial_laptop.engine.generation import NO_TOOLS, ToolChoice
 from seatrial_laptop.engine.settings import WireFormat
-from seatrial_laptop.engine.tools import NO_TOOLS, ToolChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,13 +107,14 @@ class LmiAsyncFormat:
 
     def whole(self, written: Written, *, details: bool) -> bytes:
         """Write the object; its finish_reason is null, because the real handler reads vLLM's stop_reason."""
-        told = {
+        details_object = {
+            # The real handler reads vLLM's stop_reason, which is null.
             "finish_reason": None,
             "generated_tokens": written.usage.output_tokens,
             "input_length": written.usage.input_tokens,
             "tokens": [_token(token, "logprob") for token in written.tokens],
         }
-        return _document({"generated_text": written.text, **({"details": told} if details else {})})
+        return _document({"generated_text": written.text, **({"details": details_object} if details else {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +135,13 @@ class LmiRollingBatchFormat:
 
     def whole(self, written: Written, *, details: bool) -> bytes:
         """Write the object, with details when they were asked for."""
-        told = {
+        details_object = {
             "finish_reason": _tgi_reason(written.usage),
             "generated_tokens": written.usage.output_tokens,
             "inputs": None,
             "tokens": [_token(token, "log_prob") for token in written.tokens],
         }
-        return _document({"generated_text": written.text, **({"details": told} if details else {})})
+        return _document({"generated_text": written.text, **({"details": details_object} if details else {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +169,14 @@ class TgiFormat:
 
     def whole(self, written: Written, *, details: bool) -> bytes:
         """Write the list of one object, with details when they were asked for."""
-        told = {
+        details_object = {
             "finish_reason": _tgi_reason(written.usage),
             "generated_tokens": written.usage.output_tokens,
             "seed": None,
             "prefill": [],
             "tokens": [_tgi_token(token) for token in written.tokens],
         }
-        return _document([{"generated_text": written.text, **({"details": told} if details else {})}])
+        return _document([{"generated_text": written.text, **({"details": details_object} if details else {})}])
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +293,8 @@ def _last_token(token: LlamaToken | None, written: Written, logprob_key: str) ->
 
 
 def _chat_logprob(token: LlamaToken) -> dict[str, object]:
-    told = {"token": token.text, "logprob": token.logprob, "bytes": list(token.text.encode())}
-    return {**told, "top_logprobs": []}
+    entry = {"token": token.text, "logprob": token.logprob, "bytes": list(token.text.encode())}
+    return {**entry, "top_logprobs": []}
 
 
 def _logprobs(tokens: Sequence[LlamaToken]) -> dict[str, object]:

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
 from seatrial_laptop.engine.generation import (
     Ask,
+    BadRequest,
+    Overloaded,
+    UnknownModel,
     limit_output,
     overloaded_status,
     read_ask,
     refused_status,
 )
 from seatrial_laptop.engine.llama import EngineError, Llama, LlamaToken, LlamaUsage
-from seatrial_laptop.engine.refusals import BadRequest, Overloaded, UnknownModel
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
 from seatrial_laptop.loopback import (
     TOKEN_HEADER,
@@ -84,7 +86,8 @@ class Container:
                     task.cancel()
             await asyncio.gather(answer, gone, return_exceptions=True)
         except LoopbackError:
-            pass  # a port scan or a client that left in the middle of its request
+            # A port scan or a client that left in the middle of its request.
+            pass
         finally:
             writer.close()
 
@@ -95,9 +98,40 @@ class Container:
             ready = HTTPStatus.OK if self.llama else HTTPStatus.SERVICE_UNAVAILABLE
             await reply.send(ready, b"{}", JSON)
         elif request.path == "/info":
-            await reply.send(HTTPStatus.OK, json.dumps(self._info()).encode(), JSON)
+            await reply.send(
+                HTTPStatus.OK,
+                json.dumps(
+                    {
+                        "engine": ENGINE_NAME,
+                        "model": "a small random model on the CPU of this machine; nothing was downloaded",
+                        "model_named": self.settings.model_id,
+                        "weights": self.weights.text,
+                        "weights_bytes": self.weights.bytes,
+                        "gguf_type": self.weights.gguf_type,
+                        "settings": asdict(self.settings),
+                        "slots": self.settings.slots,
+                        "running": self.admission.running,
+                        "waiting": self.admission.waiting,
+                    }
+                ).encode(),
+                JSON,
+            )
         elif request.path == METRICS and self.settings.wire_format is not WireFormat.TGI:
-            await reply.send(HTTPStatus.OK, self._metrics().encode(), {"content-type": "text/plain", **ENGINE_HEADER})
+            # As vLLM reports its queue. The KV cache's share is that of the tokens that running requests may take;
+            # llama.cpp preempts none.
+            metrics = {
+                "vllm:num_requests_running": self.admission.running,
+                "vllm:num_requests_waiting": self.admission.waiting,
+                "vllm:kv_cache_usage_perc": self.admission.tokens_share,
+                "vllm:num_preemptions_total": 0,
+            }
+            await reply.send(
+                HTTPStatus.OK,
+                "".join(
+                    f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in metrics.items()
+                ).encode(),
+                {"content-type": "text/plain", **ENGINE_HEADER},
+            )
         elif request.method != "POST" or request.path not in SERVED:
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
         elif not self._knows(request):
@@ -122,7 +156,8 @@ class Container:
             await self._refuse(reply, overloaded_status(wire_format), "Model is overloaded", "overloaded")
         except EngineError as failure:
             if reply.begun:
-                return  # the missing end of the chunks tells the client
+                # The missing end of the chunks tells the client.
+                return
             status = HTTPStatus.FAILED_DEPENDENCY if wire_format is WireFormat.TGI else HTTPStatus.INTERNAL_SERVER_ERROR
             await self._refuse(reply, status, str(failure), "generation")
 
@@ -144,7 +179,9 @@ class Container:
         return ask
 
     async def _generate(self, llama: Llama, ask: Ask, reply: Reply) -> None:
-        prompt = await llama.tokenize(await _prompt_text(llama, ask))
+        prompt = await llama.tokenize(
+            await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
+        )
         output_tokens = limit_output(ask, len(prompt), self.settings)
         async with self.admission.slot(len(prompt) + output_tokens):
             answer = answer_format(self.settings.wire_format, ask, self.settings.model_id)
@@ -165,37 +202,6 @@ class Container:
         else:
             document = {"code": status.value, "type": kind, "message": message}
         await reply.send(status, json.dumps(document).encode(), JSON)
-
-    def _info(self) -> dict[str, object]:
-        return {
-            "engine": ENGINE_NAME,
-            "model": "a small random model on the CPU of this machine; nothing was downloaded",
-            "model_named": self.settings.model_id,
-            "weights": self.weights.text,
-            "weights_bytes": self.weights.bytes,
-            "gguf_type": self.weights.gguf_type,
-            "settings": asdict(self.settings),
-            "slots": self.settings.slots,
-            "running": self.admission.running,
-            "waiting": self.admission.waiting,
-        }
-
-    def _metrics(self) -> str:
-        """Return what vLLM would tell of its queue, in Prometheus' text format.
-
-        The KV cache's share is that of the tokens that running requests may take; llama.cpp preempts none.
-        """
-        told = {
-            "vllm:num_requests_running": self.admission.running,
-            "vllm:num_requests_waiting": self.admission.waiting,
-            "vllm:kv_cache_usage_perc": self.admission.tokens_share,
-            "vllm:num_preemptions_total": 0,
-        }
-        return "".join(f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in told.items())
-
-
-async def _prompt_text(llama: Llama, ask: Ask) -> str:
-    return await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
 
 
 async def _whole(items: AsyncIterator[LlamaToken | LlamaUsage]) -> Written:
@@ -220,7 +226,8 @@ async def _stream(
             await reply.end()
             return
         tokens.append(item)
-        if len(tokens) < output_tokens:  # the last one waits for the usage, which follows at once
+        # The last one waits for the usage, which follows at once.
+        if len(tokens) < output_tokens:
             await reply.chunk(answer.token(len(tokens) - 1, item))
 
 
@@ -280,12 +287,14 @@ class Admission:
     def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
         if entry in self._queue:
             self._queue.remove(entry)
-        else:  # its turn had come in the same moment: give the place back
+        else:
+            # Its turn had come in the same moment: give the place back.
             self.running -= 1
             self._free_tokens += entry[0]
         self._start_next()
 
     def _start_next(self) -> None:
+        # Strictly in the order of arrival: a small request waits behind a large one.
         while self._queue and self.running < self._slots and self._queue[0][0] <= self._free_tokens:
             tokens, turn = self._queue.popleft()
             self.running += 1

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog import precision
-from seatrial_base.catalog.model_names import split_precision
-from seatrial_base.catalog.models import find_model
+from seatrial_base.catalog.models import find_model, split_precision
 from seatrial_laptop.engine.lmi import lmi_settings
 from seatrial_laptop.engine.settings import EngineSettings, start_error
 from seatrial_laptop.engine.tgi import tgi_settings

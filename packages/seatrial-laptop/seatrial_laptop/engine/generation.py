@@ -1,19 +1,41 @@
-"""What a request asks for, whatever its schema, and the refusals of a request."""
+"""What a request for text contains, whatever its schema, the calls of tools that it allows, and its refusals.
+
+A forced call is really generated, under a grammar of the tool's parameters; of several tools that may be called the
+first one is. A model with random weights calls no tool by itself.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.engine.llama import Sampling
-from seatrial_laptop.engine.refusals import BadRequest
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
-from seatrial_laptop.engine.tools import NO_TOOLS, ToolChoice, read_tool_choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """How the model may call tools.
+
+    Attributes:
+        is_own: The model may choose to call one.
+        forced: The tool that it must call; empty for none.
+        parameters: JSON schema of that tool's parameters.
+        is_named: The request names the tool; vLLM then ends with `stop`, else with `tool_calls`.
+    """
+
+    is_own: bool = False
+    forced: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    is_named: bool = False
+
+
+NO_TOOLS: Final = ToolChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +137,26 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
     limits = [parameters[name] for name in names if parameters.get(name) is not None]
     if limits and (not isinstance(limits[0], int) or limits[0] < 1):
         raise BadRequest(f"`{names[-1]}` must be a whole number above 0: {limits[0]!r}")
+    value = document.get("stream_options")
+    greedy = parameters.get("do_sample") is False or parameters.get("temperature") is None
+    stop = parameters.get("stop") or parameters.get("stop_sequences") or []
+    stops = [stop] if isinstance(stop, str) else stop
+    temperature = 0.0 if greedy else _number(parameters["temperature"], "temperature")
+    if not isinstance(stops, list):
+        raise BadRequest("`stop` must be a list of strings")
+    top_k = int(_number(parameters.get("top_k") or 40, "top_k"))
     return Ask(
         schema=schema,
         prompt=document[schema],
         output_tokens=limits[0] if limits else None,
-        sampling=_sampling(parameters),
+        sampling=Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops)),
         stream=document.get("stream") is True,
         details=parameters.get("details") is True,
         model=str(document.get("model") or ""),
         logprobs=_asks_logprobs(schema, document.get("logprobs")),
-        usage=_asks_usage(document.get("stream_options")),
+        usage=isinstance(value, dict) and value.get("include_usage") is True,
         tools=read_tool_choice(document) if schema == "messages" else NO_TOOLS,
     )
-
-
-def _asks_usage(value: object) -> bool:
-    return isinstance(value, dict) and value.get("include_usage") is True
 
 
 def _asks_logprobs(schema: str, value: object) -> bool:
@@ -144,18 +170,52 @@ def _asks_logprobs(schema: str, value: object) -> bool:
     return True
 
 
-def _sampling(parameters: Mapping[str, object]) -> Sampling:
-    greedy = parameters.get("do_sample") is False or parameters.get("temperature") is None
-    stop = parameters.get("stop") or parameters.get("stop_sequences") or []
-    stops = [stop] if isinstance(stop, str) else stop
-    temperature = 0.0 if greedy else _number(parameters["temperature"], "temperature")
-    if not isinstance(stops, list):
-        raise BadRequest("`stop` must be a list of strings")
-    top_k = int(_number(parameters.get("top_k") or 40, "top_k"))
-    return Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops))
-
-
 def _number(value: object, name: str) -> float:
     if not isinstance(value, int | float) or value < 0:
         raise BadRequest(f"`{name}` must be a number of at least 0: {value!r}")
     return float(value)
+
+
+def read_tool_choice(document: Mapping[str, object]) -> ToolChoice:
+    """Read `tools` and `tool_choice` of a chat request.
+
+    Raises:
+        BadRequest: They have the wrong type, or name no tool that is there.
+    """
+    tools = _functions(document.get("tools"))
+    choice = document.get("tool_choice") or ("auto" if tools else "none")
+    if choice in ("auto", "none"):
+        return ToolChoice(is_own=choice == "auto")
+    if not tools:
+        raise BadRequest("When using `tool_choice`, `tools` must be set.")
+    if choice == "required":
+        name, parameters = next(iter(tools.items()))
+        return ToolChoice(forced=name, parameters=parameters)
+    named = choice.get("function") if isinstance(choice, dict) else None
+    name = str(named.get("name") if isinstance(named, dict) else choice)
+    if name not in tools:
+        raise BadRequest("The tool specified in `tool_choice` does not match any of the specified `tools`")
+    return ToolChoice(forced=name, parameters=tools[name], is_named=True)
+
+
+def _functions(tools: object) -> dict[str, Mapping[str, object]]:
+    if tools is None:
+        return {}
+    listed = tools if isinstance(tools, list) else [None]
+    functions = [tool.get("function") if isinstance(tool, dict) else None for tool in listed]
+    if not functions or not all(isinstance(function, dict) and "name" in function for function in functions):
+        raise BadRequest("`tools` must be a list of functions with a name")
+    described = (function for function in functions if isinstance(function, dict))
+    return {str(function["name"]): function.get("parameters") or {"type": "object"} for function in described}
+
+
+class BadRequest(Exception):  # noqa: N818 (an answer to the client, not a failure)
+    """The request can't be served; carries the message for the client."""
+
+
+class UnknownModel(Exception):  # noqa: N818 (an answer to the client, not a failure)
+    """The request names a model that the container doesn't serve."""
+
+
+class Overloaded(Exception):  # noqa: N818 (an answer to the client, not a failure)
+    """As many requests are in flight as the container admits."""

@@ -81,8 +81,17 @@ def quantize_file(source: Path, target: Path, kind: GgufType) -> None:
             raise ValueError(f"{source.name} is not a GGUF file")
     reader = gguf.GGUFReader(source)
     with replacing(target) as part:
-        writer = gguf.GGUFWriter(part, _architecture(reader))
-        _copy_metadata(reader, writer)
+        field = reader.get_field("general.architecture")
+        if field is None:
+            raise ValueError("the GGUF file names no architecture")
+        writer = gguf.GGUFWriter(part, str(field.contents()))
+        for metadata_field in reader.fields.values():
+            if metadata_field.name.startswith("GGUF.") or metadata_field.name == "general.architecture":
+                # The writer writes them.
+                continue
+            metadata_kind = metadata_field.types[0]
+            inner = metadata_field.types[-1] if metadata_kind is gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(metadata_field.name, metadata_field.contents(), metadata_kind, sub_type=inner)
         for tensor in reader.tensors:
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
             content, how = stored(tensor.name, values, kind)
@@ -96,21 +105,3 @@ def write_whole_file(writer: gguf.GGUFWriter) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _architecture(reader: gguf.GGUFReader) -> str:
-    field = reader.get_field("general.architecture")
-    if field is None:
-        raise ValueError("the GGUF file names no architecture")
-    return str(field.contents())
-
-
-def _copy_metadata(reader: gguf.GGUFReader, writer: gguf.GGUFWriter) -> None:
-    from gguf import GGUFValueType  # noqa: PLC0415 (an optional dependency)
-
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name == "general.architecture":
-            continue  # the writer writes them
-        kind = field.types[0]
-        inner = field.types[-1] if kind is GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, field.contents(), kind, sub_type=inner)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.loopback import HOST, LoopbackError, exchange
-from seatrial_load.payload.reader import LineReader
+from seatrial_load.payload.answer import LineReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -122,14 +122,17 @@ def server_parameters(
     """Set up llama.cpp for a configuration and return its parameters."""
     parameters.model.path = str(weights)
     parameters.hostnames = [HOST]
+    # The system chooses a free port, which `listening_address` tells.
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.cors_origins = ""
     parameters.n_parallel = settings.slots
+    # Each slot has a context of its own: a long request takes no room of another one.
     parameters.n_ctx = settings.slots * settings.max_total_tokens
     parameters.kv_unified = False
     parameters.n_batch = settings.prefill_tokens or parameters.n_batch
     parameters.n_ubatch = min(UBATCH_TOKENS, parameters.n_batch)
+    # Two threads of a two-core machine wait for each other in busy loops.
     parameters.cpuparams.n_threads = 1
     parameters.cpuparams_batch.n_threads = 1
     parameters.n_threads_http = settings.slots + 4
@@ -150,7 +153,8 @@ def _completion(
         "prompt": prompt,
         "n_predict": output_tokens,
         "stream": True,
-        "ignore_eos": schema is None,  # random weights mean nothing by it; behind a whole document nothing else fits
+        # Random weights mean nothing by it; behind a whole document nothing else fits.
+        "ignore_eos": schema is None,
         "temperature": sampling.temperature,
         "top_k": sampling.top_k,
         "samplers": ["top_k", "temperature"],

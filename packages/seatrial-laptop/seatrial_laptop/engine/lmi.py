@@ -57,7 +57,16 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
     max_num_seqs = options.whole("option.max_rolling_batch_size") or (256 if rolling else 32)
     max_model_len = options.whole("option.max_model_len") or DEFAULT_MODEL_LEN
     prefill_tokens = options.whole("option.max_rolling_batch_prefill_tokens")
-    _refuse_sizes(max_num_seqs=max_num_seqs, max_model_len=max_model_len, prefill_tokens=prefill_tokens)
+    if prefill_tokens is not None and prefill_tokens < max_num_seqs:
+        raise start_error(
+            f"max_num_batched_tokens ({prefill_tokens}) must be greater than or equal to max_num_seqs ({max_num_seqs})",
+            field="option.max_rolling_batch_prefill_tokens",
+        )
+    if max_model_len > KV_POOL_TOKENS:
+        raise start_error(
+            f"{max_model_len} tokens exceed the {KV_POOL_TOKENS} of the local engine's KV cache",
+            field="option.max_model_len",
+        )
     return EngineSettings(
         wire_format=wire_format,
         model_id=options.text("option.model_id"),
@@ -74,15 +83,15 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
 
 def options_of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Read the options that the container's environment holds, under the names of `serving.properties`."""
-    found = {RENAMED_ENVIRONMENT[name]: value for name, value in environment.items() if name in RENAMED_ENVIRONMENT}
+    options = {RENAMED_ENVIRONMENT[name]: value for name, value in environment.items() if name in RENAMED_ENVIRONMENT}
     for name, value in environment.items():
         if name in RENAMED_ENVIRONMENT:
             continue
         if name.startswith("OPTION_"):
-            found[f"option.{_key(name, 'OPTION_')}"] = value
+            options[f"option.{_key(name, 'OPTION_')}"] = value
         elif name.startswith("SERVING_"):
-            found[_key(name, "SERVING_")] = value
-    return found
+            options[_key(name, "SERVING_")] = value
+    return options
 
 
 def djl_minor(image: str) -> int:
@@ -138,16 +147,3 @@ def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:
     if rolling_batch == "auto" and djl_minor >= ASYNC_IS_DEFAULT_SINCE:
         return WireFormat.LMI_ASYNC
     return WireFormat.LMI_ROLLING_BATCH
-
-
-def _refuse_sizes(*, max_num_seqs: int, max_model_len: int, prefill_tokens: int | None) -> None:
-    if prefill_tokens is not None and prefill_tokens < max_num_seqs:
-        raise start_error(
-            f"max_num_batched_tokens ({prefill_tokens}) must be greater than or equal to max_num_seqs ({max_num_seqs})",
-            field="option.max_rolling_batch_prefill_tokens",
-        )
-    if max_model_len > KV_POOL_TOKENS:
-        raise start_error(
-            f"{max_model_len} tokens exceed the {KV_POOL_TOKENS} of the local engine's KV cache",
-            field="option.max_model_len",
-        )

@@ -154,12 +154,15 @@ def _tensors(shape: Shape, tokens: list[str], seed: int) -> dict[str, NDArray[np
 
     def into_residual(columns: int) -> NDArray[np.float32]:
         weights = matrix(shape.hidden, columns, 0.02)
-        weights[0] = 0.0  # the bias channel stays constant through every layer
+        # The bias channel stays constant through every layer.
+        weights[0] = 0.0
         return weights
 
     ones = np.ones(shape.hidden, np.float32)
     kv_width = shape.kv_heads * shape.head_dim
     embedding = matrix(len(tokens), shape.hidden, 1.0)
+    # Channel 0 is 1 for every token and stays so through every layer. The output layer reads it as a bias, by
+    # which a token that can't be printed is never drawn.
     embedding[:, 0] = 1.0
     output = matrix(len(tokens), shape.hidden, 0.1)
     output[:, 0] = [
@@ -220,7 +223,7 @@ def served_weights(
         return ServedWeights(mounted[0], f"{mounted[0].name}, as it was mounted", mounted[0].stat().st_size, "")
     kind = stands_for(settings.quantization)
     path = weights_file(cache_dir, shape=_shape(variables), kind=kind or GgufType.F16)
-    return ServedWeights(path, _told(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
+    return ServedWeights(path, _weights_text(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
 
 
 def _shape(variables: Mapping[str, str]) -> Shape:
@@ -230,7 +233,7 @@ def _shape(variables: Mapping[str, str]) -> Shape:
     return SHAPES[name]
 
 
-def _told(quantization: str, kind: GgufType | None) -> str:
+def _weights_text(quantization: str, kind: GgufType | None) -> str:
     if kind is None:
         return f"GGUF {GgufType.F16} of random weights; no GGUF type stands for {quantization}"
     return f"GGUF {kind} of random weights" + (f", in place of {quantization}" if quantization else "")

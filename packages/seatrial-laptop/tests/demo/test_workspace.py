@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_base.file_lock import hold_file_lock
+from seatrial_base.files import hold_file_lock
 from seatrial_laptop import lifecycle
 from seatrial_laptop.demo import workspace as disk
 from seatrial_laptop.demo.workspace import check_machine, clear_scratch, disk_failures, only_demo, renew, workspace_of

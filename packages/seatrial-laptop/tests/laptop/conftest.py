@@ -147,7 +147,7 @@ class Roles:
 
     def session(self, role: str, policy: str | None = None) -> boto3.Session:
         """Return a session that acts with a role, within a session policy."""
-        within = {"Policy": policy} if policy else {}
+        within: dict[str, Any] = {"Policy": policy} if policy else {}
         made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="tester", **within)["Credentials"]
         return boto3.Session(
             aws_access_key_id=made["AccessKeyId"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from seatrial_base.command import run_command_line
+from seatrial_base.terminal import run_command_line
 
 
 def main() -> NoReturn:

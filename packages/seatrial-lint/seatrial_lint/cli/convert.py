@@ -70,21 +70,23 @@ def convert_command(
 def _instance(name: str | None) -> Instance | None:
     from seatrial_base.catalog.instances import find_instance
 
-    found = find_instance(name) if name else None
-    if name and found is None:
+    instance = find_instance(name) if name else None
+    if name and instance is None:
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type")
-    return found
+    return instance
 
 
 def _source(file: Path) -> ConfigSource:
     from seatrial_lint.lint.read import read_file, with_handler
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
-    found = [with_handler(one) for one in read_file(file)]
-    configurations = [one for one in found if isinstance(one, ConfigSource) and one.kind != "endpoint config"]
+    sources = [with_handler(one) for one in read_file(file)]
+    configurations = [
+        source for source in sources if isinstance(source, ConfigSource) and source.kind != "endpoint config"
+    ]
     if len(configurations) == 1:
         return configurations[0]
-    unreadable = next((one for one in found if isinstance(one, Unreadable)), None)
+    unreadable = next((source for source in sources if isinstance(source, Unreadable)), None)
     because = unreadable.because if unreadable else f"contains {len(configurations)} containers; give one at a time"
     raise SpecError.of("SEA101", because, where=file.as_posix())
 
@@ -114,6 +116,6 @@ def _tell(converted: Converted) -> None:
     typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)
     for one in converted.lost:
         typer.echo(f"lost: {one}", err=True)
-    told = {one.because for one in converted.lost}
-    for note in (note for note in converted.rendered.notes if note.message not in told):
+    reasons = {one.because for one in converted.lost}
+    for note in (note for note in converted.rendered.notes if note.message not in reasons):
         typer.echo(f"note: {note}", err=True)

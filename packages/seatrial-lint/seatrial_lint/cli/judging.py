@@ -48,16 +48,16 @@ def problems_in(output_format: Format, command: str) -> Iterator[list[Finding]]:
     """
     from seatrial_base.printer import Judgement
 
-    told: list[Finding] = []
-    problems: Sequence[Finding] = told
+    errors: list[Finding] = []
+    problems: Sequence[Finding] = errors
     try:
-        yield told
+        yield errors
     except SeatrialError as error:
         if output_format == "text":
             raise
-        problems, code = (*told, *error.problems), error.exit_code
+        problems, code = (*errors, *error.problems), error.exit_code
     else:
-        code = WRONG if any(map(is_wrong, told)) else 0
+        code = WRONG if any(map(is_wrong, errors)) else 0
     if output_format != "text" or problems:
         show_judgement(Judgement(command=command, findings=problems), output_format)
         raise typer.Exit(code)

@@ -73,13 +73,14 @@ def lint_command(
     if version is not None and engine is not None:
         _check_version(engine, version)
     _check_instance(instance_type)
-    gc.disable()  # a short run that makes hardly a cycle: collecting was a tenth of its time
+    # A short run that makes hardly a cycle: collecting was a tenth of its time.
+    gc.disable()
     given = Given(engine, version, instance_type, ami_version, startup_timeout_s)
     if fix and Path("-") in paths:
         raise SpecError.of("SEA108", "--fix can't change the standard input", field="--fix", hint="name a file")
     sources = list(_read(paths, stdin_name))
     if skip_others:
-        sources = [one for one in sources if getattr(one, "is_failure", True)]
+        sources = [source for source in sources if getattr(source, "is_failure", True)]
     report = lint_sources(sources, given)
     if fix and (changed := _fix(sources, report, given)) is not None:
         report = lint_sources([*_read(paths, stdin_name), *changed], given)
@@ -96,7 +97,8 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
     for path in dict.fromkeys(paths):
         if str(path) != STDIN:
             yield from read_path(path)
-        elif sys.stdin is None:  # it was closed
+        elif sys.stdin is None:
+            # It was closed.
             yield Unreadable(stdin_name, "the standard input is closed", is_failure=True)
         else:
             yield from read_stdin(sys.stdin.buffer, stdin_name)
@@ -116,7 +118,7 @@ def _check_instance(name: str | None) -> None:
     from seatrial_base.catalog.instances import INSTANCES, find_instance
 
     if name is not None and find_instance(name) is None:
-        known = difflib.get_close_matches(name, [one.instance_type for one in INSTANCES.rows], n=3)
+        known = difflib.get_close_matches(name, [row.instance_type for row in INSTANCES.rows], n=3)
         hint = f"did you mean {', '.join(known)}?" if known else ""
         raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
 
@@ -145,9 +147,9 @@ def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Gi
 def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
     """Return one source a file, with the keys of all its containers."""
     files: dict[str, ConfigSource] = {}
-    for one in sources:
-        known = files.get(one.file)
-        files[one.file] = replace(known, entries=known.entries + one.entries) if known else one
+    for source in sources:
+        known = files.get(source.file)
+        files[source.file] = replace(known, entries=known.entries + source.entries) if known else source
     return list(files.values())
 
 

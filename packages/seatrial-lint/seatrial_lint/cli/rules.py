@@ -12,7 +12,7 @@ def rules_command(
     sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
 ) -> None:
     """List every rule with its ID and severity."""
-    from seatrial_base.rules import RULES
+    from seatrial_base.findings import RULES
 
     for rule in RULES.rows:
         typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from seatrial_base.printable import printable
+from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,8 @@ class _Usage:
 def _tell_usage(error: typer.BadParameter) -> int:
     from typer.rich_utils import rich_format_error
 
-    if type(error).__name__ != "NoArgsIsHelpError":  # that one has shown the help already
+    # That one has shown the help already.
+    if type(error).__name__ != "NoArgsIsHelpError":
         message = printable(error.format_message())
         rich_format_error(cast("typer.BadParameter", _Usage(cast("typer.Context", error.ctx), lambda: message)))
     return error.exit_code

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 SUB = "Fn::Sub"
 NO_VALUE = "AWS::NoValue"
-_REFERENCE_OR_LITERAL = re.compile(r"\$\{(?:!|([^!${}][^${}]*)\})")  # `${!` is a literal `${`
+# `${!` is a literal `${`.
+_REFERENCE_OR_LITERAL = re.compile(r"\$\{(?:!|([^!${}][^${}]*)\})")
 LONGEST_TEXT = 2**20
 """Characters; what would be longer, as by variables within variables, stays as it is written."""
 _COST_OF_PART = 8
@@ -77,7 +78,8 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
             return {name: evaluate(one, scope) for name, one in value.items() if not is_no_value(one)}
         ((name, argument),) = value.items()
         function = _FUNCTIONS.get(name)
-        below = evaluate(argument, scope)  # once: twice at each depth is exponential
+        # Once: twice at each depth is exponential.
+        below = evaluate(argument, scope)
         known = function(below, scope) if function else None
         return {name: below} if known is None else known
     return [evaluate(one, scope) for one in value] if isinstance(value, list) else value
@@ -145,10 +147,10 @@ def _split(argument: JsonValue, scope: TemplateScope) -> JsonValue:  # noqa: ARG
 def _find_in_map(argument: JsonValue, scope: TemplateScope) -> JsonValue:
     if not isinstance(argument, list) or len(argument) != 3:  # noqa: PLR2004 (map, key, second key)
         return None
-    found = scope.mappings
+    value = scope.mappings
     for name in argument:
-        found = found.get(name) if isinstance(found, dict) and isinstance(name, str) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) and isinstance(name, str) else None
+    return value
 
 
 _FUNCTIONS: Mapping[str, Callable[[JsonValue, TemplateScope], JsonValue]] = {

@@ -42,7 +42,8 @@ class TemplateGroup:
 @dataclass(frozen=True, slots=True)
 class _TemplateFile:
     path: Path
-    environment: str  # `aws://ACCOUNT/REGION` of a manifest; empty when it is not known
+    # `aws://ACCOUNT/REGION` of a manifest; empty when it is not known.
+    environment: str
 
     @property
     def region(self) -> str | None:

@@ -236,7 +236,8 @@ def _names(value: JsonValue) -> tuple[str, ...]:
     return tuple(name for name in value if isinstance(name, str)) if isinstance(value, list) else ()
 
 
-@lru_cache(maxsize=1)  # the findings of one template follow each other
+# The findings of one template follow each other.
+@lru_cache(maxsize=1)
 def _text_lines(text: str) -> _Lines:
     if text.lstrip().startswith("{"):
         return _Lines(read_json(text))
@@ -249,15 +250,16 @@ class _Lines:
 
     def __init__(self, root: Node) -> None:
         self._root = root
-        self._members: dict[int, dict[str, Member]] = {}  # by the identity of nodes, which the root keeps alive
+        # By the identity of nodes, which the root keeps alive.
+        self._members: dict[int, dict[str, Member]] = {}
 
     def of(self, logical_id: str, path: str) -> int:
         """Return the line of a value of a resource: that of its name in an object; 0 without the resource."""
         resources = self._named(self._root).get("Resources")
-        found = self._named(resources.node if resources else self._root).get(logical_id)
-        if found is None:
+        named = self._named(resources.node if resources else self._root).get(logical_id)
+        if named is None:
             return 0
-        node, line, rest = found.node, found.node.line, path
+        node, line, rest = named.node, named.node.line, path
         while rest:
             name, _, after = rest.partition(".")
             items = node.value if isinstance(node.value, tuple) and not node.is_object else ()

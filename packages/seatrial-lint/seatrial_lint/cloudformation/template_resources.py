@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MOST_STEPS = 500_000
 """Comparisons for one template: those of every pair would take hours for a template of a megabyte."""
 _PSEUDO = "AWS::"
-_MARK = "\N{SYMBOL FOR NULL}"  # no name holds it: what stands for a reference within a text
+# No name holds it: what stands for a reference within a text.
+_MARK = "\N{SYMBOL FOR NULL}"
 _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
 
 
@@ -29,7 +30,9 @@ class TemplateResources:
     """
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
-        self._all = {each.key: each for template in templates.values() for each in template.resources.values()}
+        self._all = {
+            resource.key: resource for template in templates.values() for resource in template.resources.values()
+        }
         self._exports = dict(self._exported(templates))
         self._kinds: dict[str, list[TemplateResource]] = {}
         for each in self._all.values():
@@ -58,8 +61,8 @@ class TemplateResources:
 
     def referred(self, template: str, value: TemplateValue) -> TemplateResource | None:
         """Return the resource that a value refers to as a whole; `None` of anything else."""
-        found = _REFERENCE.fullmatch(self.written(template, value) or "")
-        return self._all.get((found[1], found[2])) if found else None
+        match = _REFERENCE.fullmatch(self.written(template, value) or "")
+        return self._all.get((match[1], match[2])) if match else None
 
     def named(self, template: str, value: TemplateValue, kind: str, name: str) -> TemplateResource | None:
         """Return the resource of a type that a value refers to or names.
@@ -79,28 +82,25 @@ class TemplateResources:
 
     def leading(self, text: str) -> tuple[TemplateResource, str] | None:
         """Return the resource that a text of `written` begins with, and what follows; `None` without one."""
-        found = _REFERENCE.match(text)
-        resource = self._all.get((found[1], found[2])) if found else None
-        return (resource, text[found.end() :]) if found and resource else None
+        match = _REFERENCE.match(text)
+        resource = self._all.get((match[1], match[2])) if match else None
+        return (resource, text[match.end() :]) if match and resource else None
 
     def by_text(self, template: str, text: str | None, kind: str, name: str) -> TemplateResource | None:
         """Return the resource of a type that a text of `written` refers to or names; `None` for several elsewhere."""
-        found = _REFERENCE.fullmatch(text or "")
-        referred = self._all.get((found[1], found[2])) if found else None
+        match = _REFERENCE.fullmatch(text or "")
+        referred = self._all.get((match[1], match[2])) if match else None
         if referred or not text:
             return referred if referred and referred.resource_type == kind else None
-        same = self._by_name(kind, name).get(text, ())
-        here = [each for each in same if each.template == template] or same
-        return next(iter(here), None) if len({each.template for each in here}) == 1 else None
-
-    def _by_name(self, kind: str, name: str) -> Mapping[str, list[TemplateResource]]:
         if (kind, name) not in self._names:
             by_name: dict[str, list[TemplateResource]] = {}
             for each in self.of(kind):
-                if text := self.written(each.template, each.at(name)):
-                    by_name.setdefault(text, []).append(each)
+                if name_text := self.written(each.template, each.at(name)):
+                    by_name.setdefault(name_text, []).append(each)
             self._names[kind, name] = by_name
-        return self._names[kind, name]
+        same = self._names[kind, name].get(text, ())
+        here = [each for each in same if each.template == template] or same
+        return next(iter(here), None) if len({each.template for each in here}) == 1 else None
 
     def written(self, template: str, value: TemplateValue) -> str | None:
         """Return a value as text in which each reference is one mark; `None` when it can't be told.
@@ -128,7 +128,10 @@ class TemplateResources:
     def _before(self, key: tuple[str, str]) -> frozenset[tuple[str, str]]:
         if key not in self._edges:
             resource = self._all[key]
-            names = {*resource.depends_on, *(one.logical_id for one in references(dict(resource.properties)))}
+            names = {
+                *resource.depends_on,
+                *(reference.logical_id for reference in references(dict(resource.properties))),
+            }
             self._edges[key] = frozenset((key[0], name) for name in names if (key[0], name) in self._all)
         return self._edges[key]
 
@@ -139,7 +142,8 @@ class TemplateResources:
         return replace_references(value, lambda reference: self._mark(template, reference.logical_id))
 
     def _mark(self, template: str, name: str) -> str:
-        of = "" if name.startswith(_PSEUDO) else template  # the templates are of one account and region
+        # The templates are of one account and region.
+        of = "" if name.startswith(_PSEUDO) else template
         return f"{_MARK}{of}{_MARK}{name}{_MARK}"
 
     def _exported(self, templates: Mapping[str, Template]) -> Iterator[tuple[str, str]]:

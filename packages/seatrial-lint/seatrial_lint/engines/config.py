@@ -120,7 +120,8 @@ class ServingConfig(EngineOptions):
 
 Leaf = str | int | float | bool | tuple[Adapter, ...]
 Neutral = str | tuple[Adapter, ...]
-PRESENT = ""  # the value of a field that is a model of its own, before its members
+# The value of a field that is a model of its own, before its members.
+PRESENT = ""
 
 
 def flatten(config: ServingConfig) -> dict[str, Leaf]:

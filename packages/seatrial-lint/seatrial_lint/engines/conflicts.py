@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_lint.engines.config import ServingConfig
 
-LAST_LMI_DIST_THAT_REFUSES_BOTH = (8,)  # DJL 0.26: lmi_dist_rb_properties.validate_quantize
-FIRST_TGI_WITH_TYPED_BITSANDBYTES = (1, 2)  # TGI 1.2: server/cli.py, "Only 1 can be set" but for bitsandbytes
-LAST_TGI_WITHOUT_CHUNKS = (2, 3)  # TGI 2.3: launcher, "prefill >= input" holds without prefill chunking
+# DJL 0.26: lmi_dist_rb_properties.validate_quantize.
+LAST_LMI_DIST_THAT_REFUSES_BOTH = (8,)
+# TGI 1.2: server/cli.py, "Only 1 can be set" but for bitsandbytes.
+FIRST_TGI_WITH_TYPED_BITSANDBYTES = (1, 2)
+# TGI 2.3: launcher, "prefill >= input" holds without prefill chunking.
+LAST_TGI_WITHOUT_CHUNKS = (2, 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Form = Literal["properties", "env", "both"]
 PROPERTIES_FILE = "serving.properties"
 HEADER = "Rendered by Seatrial."
-EXTRA = "extra"  # topic of what a spec passes as it is
+# Topic of what a spec passes as it is.
+EXTRA = "extra"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +88,15 @@ def render_config(
             any environment and extra options; every problem at once.
     """
     table = find_spellings(dialect, version)
-    said = spell(config, table)
-    problems = [*_form_problems(table, form), *_missing(table, said), *_conflicts(config, table, said)]
-    problems += _extra_problems(config, table, said)
+    spelled = spell(config, table)
+    problems = [*_form_problems(table, form), *_missing(table, spelled), *_conflicts(config, table, spelled)]
+    problems += _extra_problems(config, table, spelled)
     if problems:
         raise RenderError(problems)
-    lines = tuple(_lines(said, config, table))
+    lines = tuple(_lines(spelled, config, table))
     files = _files(table, lines, header, templates) if form != "env" else {}
     env = _env(table, lines, form, header, templates) if form != "properties" else {}
-    return Rendered(files, env, (*_image_note(table), *(Note(*note) for note in said.notes)))
+    return Rendered(files, env, (*_image_note(table), *(Note(*note) for note in spelled.notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,9 @@ class _Line:
     text: str
 
 
-def _lines(said: SpelledConfig, config: ServingConfig, table: SpellingTable) -> Iterator[_Line]:
+def _lines(spelled: SpelledConfig, config: ServingConfig, table: SpellingTable) -> Iterator[_Line]:
     """Yield what is written, extra options last and sorted."""
-    for row, text in said.pairs:
+    for row, text in spelled.pairs:
         yield _Line(topic_of(row.option), row.option, row.key, row.env, text)
     for name in sorted(config.extra):
         key, env = extra_names(name, table)
@@ -183,8 +184,8 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
         yield Finding("SEA310", Place(field="form"), message, hint)
 
 
-def _missing(table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
-    for one in said.missing:
+def _missing(table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
+    for one in spelled.missing:
         because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
         known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
         hint = one.absence.hint if one.absence and one.absence.hint else known
@@ -192,17 +193,17 @@ def _missing(table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
         yield Finding("SEA308", Place(field=one.field), message, hint)
 
 
-def _conflicts(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
+def _conflicts(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
     for conflict in conflicts(config, table):
         yield Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
-    for first, second, key in doubled(said):
+    for first, second, key in doubled(spelled):
         message = f"{table.called} writes both as {key}"
         yield Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out")
 
 
-def _extra_problems(config: ServingConfig, table: SpellingTable, said: SpelledConfig) -> Iterator[Finding]:
+def _extra_problems(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
     flat = flatten(config)
-    rows = _rows_by_name(flat, table, {row.key or row.env for row, _ in said.pairs})
+    rows = _rows_by_name(flat, table, {row.key or row.env for row, _ in spelled.pairs})
     for name in config.extra:
         key, env = extra_names(name, table)
         row = rows.get(key or env) or rows.get(env)
@@ -220,7 +221,8 @@ def _rows_by_name(
     return {name: row for row in reversed(rows) for name in (row.key, row.env)}
 
 
-NOTHING = "{}"  # an empty JSON object says nothing
+# An empty JSON object says nothing.
+NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,8 @@ class Missing:
 
 @dataclass(slots=True)
 class _Draft:
-    texts: dict[int, str] = field(default_factory=dict)  # index of the row to its text
+    # Index of the row to its text.
+    texts: dict[int, str] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
 
@@ -267,9 +270,13 @@ def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
     flat = flatten(config)
     draft = _Draft()
     for name in flat:
-        if not _said_by_parent(name, table):
+        if not _written_by_parent(name, table):
             _say(name, flat, table, draft)
-    _add_fixed(flat, table, draft)
+    taken = {table.rows[index].key or table.rows[index].env for index in draft.texts}
+    for index, row in enumerate(table.rows):
+        wanted = row.fixed is not None and (row.when is None or row.when in flat)
+        if wanted and row.fixed is not None and (row.key or row.env) not in taken:
+            draft.texts[index] = row.fixed
     pairs = tuple((row, draft.texts[index]) for index, row in enumerate(table.rows) if index in draft.texts)
     return SpelledConfig(pairs, tuple(dict.fromkeys(draft.notes)), tuple(draft.missing))
 
@@ -280,7 +287,14 @@ def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draf
     for index in chosen[:1] + [index for index in chosen[1:] if table.rows[index].also]:
         _write(index, name, flat, table, draft)
     if not chosen and not _is_heading(name, flat, table):
-        _miss(name, text, table, draft)
+        matching = (row for row in table.absences if row.field == name and (not row.values or text in row.values))
+        absence = next(matching, None)
+        if absence is None or absence.how == "error":
+            rows = [row for row in table.of_field(name) if not row.alias]
+            known = tuple(dict.fromkeys(value for row in rows for value in (*row.translation, *row.leave)))
+            draft.missing.append(Missing(name, text, known, absence))
+        elif absence.how == "note":
+            draft.notes.append((name, absence.because))
 
 
 def _write(index: int, name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
@@ -314,7 +328,7 @@ def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bo
     return any(row.when == name or (row.field or "").startswith(f"{name}.") for row in table.rows)
 
 
-def _said_by_parent(name: str, table: SpellingTable) -> bool:
+def _written_by_parent(name: str, table: SpellingTable) -> bool:
     """Say whether a member is written inside its parent's JSON, or its parent can't be said at all."""
     parent, _, member = name.rpartition(".")
     if not parent:
@@ -322,17 +336,6 @@ def _said_by_parent(name: str, table: SpellingTable) -> bool:
     known = [row for row in table.rows if row.field == parent]
     in_json = any(member in row.members for row in known)
     return in_json or not any((row.field or "").startswith(parent) or row.when == parent for row in table.rows)
-
-
-def _miss(name: str, text: str, table: SpellingTable, draft: _Draft) -> None:
-    matching = (row for row in table.absences if row.field == name and (not row.values or text in row.values))
-    absence = next(matching, None)
-    if absence is None or absence.how == "error":
-        rows = [row for row in table.of_field(name) if not row.alias]
-        known = tuple(dict.fromkeys(value for row in rows for value in (*row.translation, *row.leave)))
-        draft.missing.append(Missing(name, text, known, absence))
-    elif absence.how == "note":
-        draft.notes.append((name, absence.because))
 
 
 def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
@@ -352,25 +355,18 @@ def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
 def _json(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
     members = {row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat}
     if members.get("method") == "draft_model":
-        del members["method"]  # the engines' default
+        # The engines' default.
+        del members["method"]
     inside = {key: value for key, value in members.items() if not key.startswith("^")}
     beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
     document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
     return json.dumps(document | beside, separators=(",", ":"))
 
 
-def _add_fixed(flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
-    taken = {table.rows[index].key or table.rows[index].env for index in draft.texts}
-    for index, row in enumerate(table.rows):
-        wanted = row.fixed is not None and (row.when is None or row.when in flat)
-        if wanted and row.fixed is not None and (row.key or row.env) not in taken:
-            draft.texts[index] = row.fixed
-
-
-def doubled(said: SpelledConfig) -> Iterator[tuple[str, str, str]]:
+def doubled(spelled: SpelledConfig) -> Iterator[tuple[str, str, str]]:
     """Yield each key that two fields write: the fields and the key."""
     seen: dict[str, str] = {}
-    for row, _ in said.pairs:
+    for row, _ in spelled.pairs:
         key, name = row.key or row.env or "", row.field or ""
         if key in seen:
             yield seen[key], name, key

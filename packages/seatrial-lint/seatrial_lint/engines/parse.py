@@ -103,7 +103,8 @@ def parse(
 def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, PropertyLine]]:
     if table.dialect.engine != "lmi":
         return
-    last = {line.key: line for line in read_properties(properties)}  # Java keeps the last of a key
+    # Java keeps the last of a key.
+    last = {line.key: line for line in read_properties(properties)}
     yield from ((PROPERTIES, line) for line in last.values())
 
 
@@ -132,10 +133,11 @@ def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _Parse
 
 def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
     rows = _rows(source, line.key, table)
-    for row in sorted(rows, key=lambda row: line.value not in row.translation.values()):  # a word before any number
-        said = read_value(row, line.value)
-        if said is not None:
-            return row.field or row.when, _take(said, line, reading)
+    # A word before any number.
+    for row in sorted(rows, key=lambda row: line.value not in row.translation.values()):
+        fields = read_value(row, line.value)
+        if fields is not None:
+            return row.field or row.when, _take(fields, line, reading)
     says_more = any(row.kind == "json" for row in rows) and is_object(line.value)
     if rows and not says_more:
         return rows[0].field, _why_not(rows[0], line, table)
@@ -153,8 +155,8 @@ def _rows(source: str, key: str, table: SpellingTable) -> tuple[Spelling, ...]:
     return table.of_env(key) or (table.of_key(option) if option else ())
 
 
-def _take(said: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState) -> str:
-    for name, value in said.items():
+def _take(fields: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState) -> str:
+    for name, value in fields.items():
         known = reading.values.setdefault(name, value)
         if known not in (value, PRESENT) and value != PRESENT:
             return f"{line.key} sets {name} again to another value"
@@ -210,20 +212,16 @@ _WHOLE = ("int", "milliseconds", "seconds", "with_running")
 def read_value(row: Spelling, text: str) -> dict[str, Neutral] | None:
     """Return the neutral fields that a written value says by one spelling; `None` when it can't be read so."""
     if row.fixed is not None:
-        return _fixed(row, text)
+        same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
+        if text.lower() not in same:
+            return None
+        return {row.when: PRESENT} if row.when and "." not in row.when else {}
     if row.field is None or text in row.unset:
         return {}
     if row.kind == "json":
         return _json(row, row.field, text)
     value = _pairs(row, text) if row.kind.startswith("pair") else _scalar(row, text)
     return None if value is None else {row.field: value, **row.implies}
-
-
-def _fixed(row: Spelling, text: str) -> dict[str, Neutral] | None:
-    same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
-    if text.lower() not in same:
-        return None
-    return {row.when: PRESENT} if row.when and "." not in row.when else {}
 
 
 def _scalar(row: Spelling, text: str) -> str | None:
@@ -235,15 +233,11 @@ def _scalar(row: Spelling, text: str) -> str | None:
     if row.kind == "flag":
         return shown if shown in ("true", "false") else None
     if row.kind in _WHOLE:
-        return _whole(text, row.offset)
+        try:
+            return str(int(text) - row.offset)
+        except ValueError:
+            return None
     return text
-
-
-def _whole(text: str, offset: int) -> str | None:
-    try:
-        return str(int(text) - offset)
-    except ValueError:
-        return None
 
 
 def _pairs(row: Spelling, text: str) -> tuple[Adapter, ...] | None:
@@ -273,9 +267,10 @@ def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
     if members is None or not set(members) <= set(names):
         return None
     if any(isinstance(value, dict | list) or value is None for value in members.values()):
-        return None  # it says more than the neutral field can
-    said: dict[str, Neutral] = {f"{parent}.{names[key]}": _text(value) for key, value in members.items()}
-    return {parent: PRESENT, **said}
+        # It says more than the neutral field can.
+        return None
+    fields: dict[str, Neutral] = {f"{parent}.{names[key]}": _text(value) for key, value in members.items()}
+    return {parent: PRESENT, **fields}
 
 
 def _json_members(row: Spelling, document: dict[str, object] | None) -> dict[str, object] | None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"})
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_JOINT = r"\\(?:\r\n|\r|\n)[ \t\f]*"  # a line that goes on: the next one's leading blanks don't count
+# A line that goes on: the next one's leading blanks don't count.
+_JOINT = r"\\(?:\r\n|\r|\n)[ \t\f]*"
 _KEY = re.compile(rf"(?:{_JOINT}|\\.|[^\\=: \t\f])*", re.DOTALL)
 _GAP = re.compile(rf"(?:[ \t\f]|{_JOINT})*(?:[=:](?:[ \t\f]|{_JOINT})*)?")
 _CONTINUED = re.compile(_JOINT)
@@ -60,9 +61,9 @@ def _escape(text: str) -> str:
     return _NOT_ASCII.sub(_units, text.translate(_ESCAPES))
 
 
-def _units(found: re.Match[str]) -> str:
+def _units(match: re.Match[str]) -> str:
     """Write each UTF-16 unit of a text as an escape."""
-    return "\\u" + found[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u")
+    return "\\u" + match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u")
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -81,11 +82,10 @@ def property_lines(text: str) -> Iterator[PropertyLine]:
     for start, end in _logical_lines(text):
         body = _body(text[start:end])
         stripped = body.lstrip(" \t\f")
-        if (
-            _CONTINUED.sub("", stripped) not in ("", "\\") and stripped[0] not in "#!"
-        ):  # Java passes over what is empty once joined
+        if _CONTINUED.sub("", stripped) not in ("", "\\") and stripped[0] not in "#!":
+            # Java passes over what is empty once joined.
             yield _entry(text, (start, end), start + len(body) - len(stripped), line)
-        line += _count_lines(text[start:end])
+        line += len(re.findall(r"\r\n|\r|\n", text[start:end]))
 
 
 def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> PropertyLine:
@@ -98,16 +98,16 @@ def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> Property
 
 
 def _matched(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
-    found = pattern.match(text, start, end)
-    return found.end() if found else start
+    match = pattern.match(text, start, end)
+    return match.end() if match else start
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
     """Yield the span of each logical line: a backslash at the end of a line goes on with the next one."""
     start = at = 0
     while at < len(text):
-        found = _LINE.match(text, at)
-        line, is_first, at = at, at == start, found.end() if found else len(text)
+        match = _LINE.match(text, at)
+        line, is_first, at = at, at == start, match.end() if match else len(text)
         if not _goes_on(_body(text[line:at]), is_first=is_first) or at >= len(text):
             yield start, at
             start = at
@@ -134,14 +134,10 @@ def _unescape(text: str) -> str:
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if "\\u" in joined else plain
 
 
-def _escaped(found: re.Match[str]) -> str:
-    if units := found[1]:
+def _escaped(match: re.Match[str]) -> str:
+    if units := match[1]:
         return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "surrogatepass")
-    return _UNESCAPES.get(found[2], found[2])
-
-
-def _count_lines(text: str) -> int:
-    return len(re.findall(r"\r\n|\r|\n", text))
+    return _UNESCAPES.get(match[2], match[2])
 
 
 def read_env_lines(text: str) -> tuple[PropertyLine, ...]:
@@ -161,9 +157,12 @@ def write_env(env: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in env.items())
 
 
-MAX_ENTRIES = 100  # SageMaker API, CreateModel, Environment map
-MAX_CHARS = 1024  # of a name, and of a value (same map)
-MAX_TOTAL_BYTES = 32 * 1024  # SageMaker developer guide, container environment
+# SageMaker API, CreateModel, Environment map.
+MAX_ENTRIES = 100
+# Of a name, and of a value (same map).
+MAX_CHARS = 1024
+# SageMaker developer guide, container environment.
+MAX_TOTAL_BYTES = 32 * 1024
 
 
 def env_problems(env: Mapping[str, str], where: str) -> Iterator[Finding]:

@@ -77,7 +77,8 @@ _WORDS: Mapping[type[nodes.Node], str] = {
     nodes.Pow: "**", nodes.Pos: "+", nodes.Slice: "[from:to]", nodes.CallBlock: "call", nodes.FilterBlock: "filter",
     nodes.NSRef: "attribute that is set", nodes.ScopedEvalContextModifier: "autoescape",
 }  # fmt: skip
-_VALUE, _STEPS = "the value", "the steps"  # filters that no template can name, for their blanks
+# Filters that no template can name, for their blanks.
+_VALUE, _STEPS = "the value", "the steps"
 _COUNTED: Mapping[type[nodes.Node], tuple[str, ...]] = {
     nodes.Output: ("nodes",), nodes.For: ("iter",), nodes.Concat: ("nodes",), nodes.List: ("items",),
     nodes.Tuple: ("items",), nodes.Pair: ("key", "value"), nodes.Compare: ("expr",), nodes.Operand: ("expr",),
@@ -137,7 +138,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            optimized=False,  # else constant parts run while they are compiled, and nothing counts them
+            # Else constant parts run while they are compiled, and nothing counts them.
+            optimized=False,
         )
         self._left, self._depth = MOST_WORK, 0
         self.globals.clear()
@@ -154,7 +156,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(obj, LoopContext):
             return attr in LOOP
         is_of_list = any(isinstance(obj, kind) and attr in names for kind, names in METHODS.items())
-        return is_of_list or isinstance(value, Macro)  # of a file that is imported
+        # Of a file that is imported.
+        return is_of_list or isinstance(value, Macro)
 
     def unsafe_undefined(self, obj: object, attribute: str) -> Undefined:
         """Return what says, where it is used, that an attribute is not of the lists."""
@@ -177,7 +180,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             self._depth -= 1
             return made
         if isinstance(function, Undefined):
-            return function()  # it says what is undefined
+            # It says what is undefined.
+            return function()
         owner = function.__self__ if isinstance(function, BuiltinMethodType) else None
         if owner is None or not self.is_safe_attribute(owner, function.__name__, function):
             message = f"{type(function).__name__} can't be called: templates call macros and methods of the list"
@@ -195,7 +199,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def _value(self, value: Any) -> Any:  # noqa: ANN401 (whatever a template has)
         """Count a value by its size and return it; refuse what is no value, such as a method."""
-        if isinstance(value, str):  # most are
+        # Most are.
+        if isinstance(value, str):
             self._spend(1 + len(value))
             return value
         waiting = [(value, 1)]
@@ -212,7 +217,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             elif isinstance(one, (list, tuple, KeysView, ValuesView, ItemsView)):
                 members = one
             elif isinstance(one, Undefined) and depth > 1:
-                members = str(one)  # raises what it is: within a list, nothing else would say it
+                # Raises what it is: within a list, nothing else would say it.
+                members = str(one)
             elif not isinstance(one, (int, float, Undefined)) and one is not None:
                 message = f"{type(one).__name__} is neither text, number, list nor mapping"
                 raise SecurityError(message)
@@ -234,16 +240,18 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return counted
 
     def _join(self, values: Iterable[object], separator: str = "") -> str:
-        parts = [str(one) for one in values]
-        self._spend(len(parts) * len(separator))  # before it is made
+        parts = [str(value) for value in values]
+        # Before it is made.
+        self._spend(len(parts) * len(separator))
         return separator.join(parts)
 
     def _replace(self, text: object, old: str, new: str) -> str:
-        self._spend(f"{text}".count(old) * len(new))  # before it is made
+        # Before it is made.
+        self._spend(f"{text}".count(old) * len(new))
         return f"{text}".replace(old, new)
 
     def _map(self, values: Iterable[object], *, attribute: str) -> list[object]:
-        return [self.getitem(one, attribute) for one in values]
+        return [self.getitem(value, attribute) for value in values]
 
 
 class _CheckedTemplates(BaseLoader):
@@ -273,7 +281,8 @@ def _last(values: Iterable[object]) -> object:
 
 
 def _sorted(values: Iterable[Any], *, reverse: bool = False) -> list[object]:
-    return sorted(values, key=lambda one: one.lower() if isinstance(one, str) else one, reverse=reverse)  # as Jinja
+    # As Jinja.
+    return sorted(values, key=lambda one: one.lower() if isinstance(one, str) else one, reverse=reverse)
 
 
 def _json(value: object) -> str:
@@ -310,13 +319,14 @@ def check_template(text: str, name: str, shown: str) -> CheckedTemplate:
             if (used := _used(node)) is not None
         )
         problems = (problem for node, line, depth in parts for problem in _problems(node, Place(shown, line), depth))
-        if found := tuple(dict.fromkeys(problems)):
-            return replace(unread, uses=uses, problems=found)
+        if distinct := tuple(dict.fromkeys(problems)):
+            return replace(unread, uses=uses, problems=distinct)
         _count(tree)
         return replace(unread, uses=uses, code=environment.compile(tree, name, shown))
     except RecursionError as error:
         return replace(unread, problems=(_nested(Place(shown, _line(error))),))
-    except (TemplateSyntaxError, ValueError) as error:  # ValueError: a number of more digits than Python reads
+    except (TemplateSyntaxError, ValueError) as error:
+        # ValueError: a number of more digits than Python reads.
         message = f"{type(error).__name__}: {getattr(error, 'message', error)}"
         return replace(unread, problems=(Finding("SEA301", Place(shown, _line(error)), message, "fix the template"),))
 
@@ -346,15 +356,16 @@ def _too_deep_brackets(environment: Environment, text: str) -> int:
 
 def _walk(tree: nodes.Template) -> list[tuple[nodes.Node, int, int]]:
     """Return each part of a template in its order, with its line and how deeply it is nested; none that is too deep."""
-    found: list[tuple[nodes.Node, int, int]] = []
+    parts: list[tuple[nodes.Node, int, int]] = []
     waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
-    while waiting:  # no recursion: a tree may be deeper than Python's stack
+    # No recursion: a tree may be deeper than Python's stack.
+    while waiting:
         node, above, depth = waiting.pop()
         line = node.lineno or above
-        found.append((node, line, depth))
+        parts.append((node, line, depth))
         if depth <= MOST_NESTED:
             waiting += [(child, line, depth + 1) for child in node.iter_child_nodes()][::-1]
-    return found
+    return parts
 
 
 def _problems(node: nodes.Node, place: Place, depth: int) -> Iterator[Finding]:
@@ -425,5 +436,6 @@ def _count(node: nodes.Node) -> int:
 
 def _sized(node: nodes.Expr) -> nodes.Expr:
     if isinstance(node, (nodes.TemplateData, nodes.Const)):
-        return node  # counted as steps
+        # Counted as steps.
+        return node
     return nodes.Filter(node, _VALUE, [], [], None, None, lineno=node.lineno)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from seatrial_lint.engines.sandbox import CheckedTemplate
 
-_LONGEST_MESSAGE, _MOST_TOLD = 300, 100
+_LONGEST_MESSAGE, _MOST_SHOWN = 300, 100
 _FAILURES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 """What a template can raise beside Jinja's own errors."""
 _MAY = "see what templates may do: docs/how-to/serving-templates.md"
@@ -152,10 +152,10 @@ def render_variables(template: str, variables: TemplateVariables, *, own: Path |
     where = _shown(_path(template, own), own)
     wrong = [line for line in lines if not _VARIABLE.fullmatch(line.key)]
     if wrong:
-        told = wrong[:_MOST_TOLD]
-        names = [f"line {line.number} of the result, {line.key[:40]!r}, is not NAME=value" for line in told]
+        shown = wrong[:_MOST_SHOWN]
+        names = [f"line {line.number} of the result, {line.key[:40]!r}, is not NAME=value" for line in shown]
         names += (
-            [f"{len(wrong) - len(told):,} more lines of the result are not NAME=value"] if wrong[_MOST_TOLD:] else []
+            [f"{len(wrong) - len(shown):,} more lines of the result are not NAME=value"] if wrong[_MOST_SHOWN:] else []
         )
         raise RenderError(Finding("SEA301", Place.at(where), name, "fix the template") for name in names)
     return {line.key: line.value for line in lines}

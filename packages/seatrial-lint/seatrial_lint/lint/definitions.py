@@ -34,17 +34,21 @@ _VARIANT_FACTS = {
     "model_name": ("ModelName",),
 }
 _COUNTS = frozenset(["model_data_url", "artifact_url"])
-_TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}  # so that nothing is said of what is not known
+# So that nothing is said of what is not known.
+_TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}
 _STARTUP = {"startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",)}
-_IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}  # as DescribeInferenceComponent tells it
-_INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")  # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes
+# As DescribeInferenceComponent tells it.
+_IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}
+# `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes.
+_INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")
 _ARGUMENTS = ("command", "args", "entrypoint")
 _SAGEMAKER = "AWS::SageMaker::"
 
 
 def read_definition(root: Node, file: str) -> tuple[ConfigSource, ...]:
     """Return the containers that a JSON document defines, or its variants; none when it is something else."""
-    for name in ("Model", "EndpointConfig", "InferenceComponent"):  # wrapped, as tools print several at once
+    # Wrapped, as tools print several at once.
+    for name in ("Model", "EndpointConfig", "InferenceComponent"):
         inner = root.member(name)
         if inner is not None and inner.is_object and len(root.members()) == 1:
             root = inner
@@ -69,8 +73,8 @@ def components(root: Node, file: str) -> Iterator[ConfigSource]:
     """Yield the containers of an inference component's definition."""
     specification = root.member("Specification")
     several = root.member("Specifications")
-    found = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
-    for one in found:
+    nodes = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
+    for one in nodes:
         startup = one.member("StartupParameters")
         shared = {name: _fact(startup, path) for name, path in _STARTUP.items()} if startup else {}
         shared["network_isolation"] = None
@@ -83,7 +87,7 @@ def variant_sources(root: Node, file: str) -> Iterator[ConfigSource]:
     every = root.member("ProductionVariants")
     for variant in every.items() if every else ():
         facts = {name: _fact(variant, path) for name, path in _VARIANT_FACTS.items()}
-        yield ConfigSource(file, "endpoint config", (), _known(_said(facts)), is_json=True, line=variant.line)
+        yield ConfigSource(file, "endpoint config", (), _known(_written(facts)), is_json=True, line=variant.line)
 
 
 def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
@@ -108,7 +112,7 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
         file,
         "model definition",
         read_environment(environment) if environment else (),
-        _known(_said(facts | shared)),
+        _known(_written(facts | shared)),
         is_json=True,
         line=node.line,
         is_partial=is_partial,
@@ -134,7 +138,7 @@ def _known(facts: dict[str, SourceEntry]) -> dict[str, SourceEntry]:
     return known
 
 
-def _said(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
+def _written(facts: dict[str, SourceEntry | None]) -> dict[str, SourceEntry]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
@@ -151,13 +155,13 @@ def read_environment(node: Node) -> tuple[SourceEntry, ...]:
 
 
 def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
-    found: Node | None = node
+    member: Node | None = node
     for name in path:
-        found = found.member(name) if found else None
-    value = scalar_text(found) if found and not is_no_value(plain_value(found)) else None
+        member = member.member(name) if member else None
+    value = scalar_text(member) if member and not is_no_value(plain_value(member)) else None
     return (
-        SourceEntry(".".join(path), value, found.line, "env", value_span=found.span)
-        if found and value is not None
+        SourceEntry(".".join(path), value, member.line, "env", value_span=member.span)
+        if member and value is not None
         else None
     )
 
@@ -172,7 +176,7 @@ def is_manifest(root: Node) -> bool:
 def read_manifest(root: Node, file: str) -> Iterator[ConfigSource]:
     """Yield the containers of a document that have an image and an environment."""
     services = root.member("services")
-    written = (one.node for one in services.members()) if services else _containers(root)
+    written = (member.node for member in services.members()) if services else _containers(root)
     for node in written:
         environment = node.member("environment") or node.member("env")
         if environment is None:
@@ -189,14 +193,15 @@ def read_manifest(root: Node, file: str) -> Iterator[ConfigSource]:
             is_json=True,
             line=node.line,
             is_fixable=False,
-            is_partial=True,  # the image, files and arguments may give more
+            # The image, files and arguments may give more.
+            is_partial=True,
             unread=f"its {taken} is not read" if taken else "",
         )
 
 
 def _containers(root: Node) -> Iterator[Node]:
     """Yield the containers of a pod, wherever its template stands."""
-    for name, inner in ((one.name, one.node) for one in root.members()):
+    for name, inner in ((member.name, member.node) for member in root.members()):
         if name == "containers":
             yield from (one for one in inner.items() if one.is_object)
         elif name in ("spec", "template", "jobTemplate", "predictor", "model", "items"):
@@ -205,23 +210,20 @@ def _containers(root: Node) -> Iterator[Node]:
 
 
 def _variables(environment: Node) -> Iterator[SourceEntry]:
-    for one in environment.members():
-        value = scalar_text(one.node)
-        yield SourceEntry(one.name, value or "", one.line, "env", is_known=value is not None and _is_known(value))
+    for member in environment.members():
+        value = scalar_text(member.node)
+        yield SourceEntry(member.name, value or "", member.line, "env", is_known=value is not None and _is_known(value))
     for node in environment.items():
         if (pair := node.text()) is not None:
             name, equals, value = pair.partition("=")
             yield SourceEntry(name, value, node.line, "env", is_known=bool(equals) and _is_known(value))
         else:
-            yield from _named_variable(node)
-
-
-def _named_variable(node: Node) -> Iterator[SourceEntry]:
-    """Yield the variable of a mapping with `name` and `value`, as Kubernetes writes one."""
-    name_node, value_node = node.member("name"), node.member("value")
-    text = scalar_text(value_node) if value_node else None
-    if name_node is not None and (name := name_node.text() or ""):
-        yield SourceEntry(name, text or "", node.line, "env", is_known=text is not None and _is_known(text))
+            name_node, value_node = node.member("name"), node.member("value")
+            text = scalar_text(value_node) if value_node else None
+            if name_node is not None and (variable_name := name_node.text() or ""):
+                yield SourceEntry(
+                    variable_name, text or "", node.line, "env", is_known=text is not None and _is_known(text)
+                )
 
 
 def _is_known(value: str) -> bool:
@@ -231,7 +233,7 @@ def _is_known(value: str) -> bool:
 def is_template(root: Node) -> bool:
     """Say whether a document is a CloudFormation template."""
     resources = root.member("Resources")
-    return resources is not None and any(one.node.member("Type") for one in resources.members())
+    return resources is not None and any(member.node.member("Type") for member in resources.members())
 
 
 def template_sources(root: Node, file: str) -> Iterator[ConfigSource]:
@@ -294,21 +296,21 @@ def _planned(kind: str, values: Node, file: str) -> Iterator[ConfigSource]:
 
 def _resources(module: Node) -> Iterator[Node]:
     for name in ("resources", "child_modules"):
-        found = module.member(name)
-        for one in found.items() if found else ():
+        member = module.member(name)
+        for one in member.items() if member else ():
             yield from _resources(one) if name == "child_modules" else (one,)
 
 
 def _unknowns(root: Node) -> dict[str, Node]:
     """Return by address what is known after the plan is applied only."""
     changes = root.member("resource_changes")
-    found: dict[str, Node] = {}
+    unknowns: dict[str, Node] = {}
     for change in changes.items() if changes else ():
         address, inner = change.member("address"), change.member("change")
         later = inner.member("after_unknown") if inner else None
         if address is not None and later is not None and (name := address.text()):
-            found[name] = later
-    return found
+            unknowns[name] = later
+    return unknowns
 
 
 _BLOCKS = {"model_data_source", "s3_data_source", "model_access_config", "primary_container", "image_config"}
@@ -322,7 +324,7 @@ _API_NAMES = {
 def _as_in_api(values: Node, later: Node | None) -> Node:
     """Return a resource's arguments under the API's names; what is known later is unknown."""
     members: list[Member] = []
-    names = {one.name for one in values.members()}
+    names = {member.name for member in values.members()}
     for one in values.members():
         inner = later.member(one.name) if later else None
         name = _api(one.name)
@@ -356,6 +358,6 @@ def _with_unknown(environment: Node, later: Node | None) -> Node:
     """Return an environment with the variables that are known later."""
     if later is None or not later.members():
         return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
-    names = {one.name for one in environment.members()}
-    more = {one.name: unknown_node(environment.line) for one in later.members() if one.name not in names}
+    names = {member.name for member in environment.members()}
+    more = {member.name: unknown_node(environment.line) for member in later.members() if member.name not in names}
     return replace(environment, value=(*environment.members(), *as_object(more, environment.line).members()))

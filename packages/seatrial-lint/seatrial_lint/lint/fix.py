@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial_base.file_lock import changing
-from seatrial_base.files import write_whole
+from seatrial_base.files import changing, write_whole
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, uncovered
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
     from seatrial_base.findings import Edit, Finding
 
-ROUNDS = 5  # one mended key can make another one mendable; more was never seen
+# One mended key can make another one mendable; more was never seen.
+ROUNDS = 5
 
 
 def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
@@ -79,13 +79,13 @@ def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given 
         given: What the user said beside the files.
     """
     given = given or Given()
-    open_ones = [one for one in findings if one.edit and one.place.file == source.file]
+    open_ones = [finding for finding in findings if finding.edit and finding.place.file == source.file]
     for _ in range(ROUNDS):
         text = _as_far_as_good(source, open_ones, given)
         if text == source.text:
             break
         source = replace(source, text=text)
-        open_ones = [one for one in _found(source, given) if one.edit]
+        open_ones = [one for one in _findings_of(source, given) if one.edit]
     return source.text
 
 
@@ -96,18 +96,18 @@ def _as_far_as_good(source: ConfigSource, findings: list[Finding], given: Given)
     if text == source.text or _wrong(replace(source, text=text), given) <= before:
         return text
     good: list[Finding] = []
-    for one in findings:
-        tried = replace(source, text=fixed_text(source, [*good, one]))
+    for finding in findings:
+        tried = replace(source, text=fixed_text(source, [*good, finding]))
         if _wrong(tried, given) <= before:
-            good.append(one)
+            good.append(finding)
     return fixed_text(source, good)
 
 
 def _wrong(source: ConfigSource, given: Given) -> set[str]:
-    return {f"{one.rule} {one.message}" for one in _found(source, given) if one.severity != "note"}
+    return {f"{one.rule} {one.message}" for one in _findings_of(source, given) if one.severity != "note"}
 
 
-def _found(source: ConfigSource, given: Given) -> tuple[Finding, ...]:
+def _findings_of(source: ConfigSource, given: Given) -> tuple[Finding, ...]:
     read = read_content(source.text.encode(source.encoding), source.file)
     beside = {name: fact for name, fact in source.facts.items() if name == "model_py"}
     every = [replace(one, facts={**one.facts, **beside}) for one in read if isinstance(one, ConfigSource)]

@@ -26,13 +26,19 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engine_options import SpellingTable
     from seatrial_base.catalog.engine_versions import DialectName
 
-FIRST_PASSED_ON = (14,)  # from LMI 14 on, any argument of vLLM's engine is passed on
+# From LMI 14 on, any argument of vLLM's engine is passed on.
+FIRST_PASSED_ON = (14,)
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
-_OLDEST_READ = {"tgi": "0.9.3"}  # scripts/build_engine_options.py: nothing is known of older versions
-_OF_NO_BATCHER = ("server", "java", "frontend")  # scopes that are read whatever runs the model
-_NEAR = 0.7  # above which a known name is suggested
-_ALIKE = 0.85  # share of letters in common above which a variable is taken for a slip
-_COMPARED = 5  # names that are compared letter by letter
+# scripts/build_engine_options.py: nothing is known of older versions.
+_OLDEST_READ = {"tgi": "0.9.3"}
+# Scopes that are read whatever runs the model.
+_OF_NO_BATCHER = ("server", "java", "frontend")
+# Above which a known name is suggested.
+_NEAR = 0.7
+# Share of letters in common above which a variable is taken for a slip.
+_ALIKE = 0.85
+# Names that are compared letter by letter.
+_COMPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     existing = {row.scope for row in rows if within(target.version, row.since, row.until)}
     handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
     if handed_on or existing & scopes:
-        return None  # TensorRT-LLM's own code, to which options are handed on, is not public
+        # TensorRT-LLM's own code, to which options are handed on, is not public.
+        return None
     passes_on = _passes_on(target)
     if passes_on and _is_passed_on(target, name) is not False:
         return None
@@ -90,10 +97,6 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
     if rows:
         own = [row for row in rows if row.scope in scopes]
         return KeyVerdict("elsewhere", _when(target, _nearest_row(target, own or list(rows))))
-    return _unknown_to_lmi(target, name, passes_on=passes_on)
-
-
-def _unknown_to_lmi(target: TargetContainer, name: str, *, passes_on: bool) -> KeyVerdict:
     nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
 
@@ -134,7 +137,8 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
     if not versions:
         return KeyVerdict("unknown", f"is not an argument of {target.called}, which does not start with it", nearest)
     if known is None and max(versions) == max(version for version, _ in _arguments()):
-        return None  # the newest that was read has it
+        # The newest that was read has it.
+        return None
     last = version_text("vllm", max(versions))
     later = min(versions) > target.version
     first = version_text("vllm", min(versions))
@@ -220,11 +224,6 @@ def _names_of(engine: EngineName, dialect: DialectName, version: Version, passes
     return tuple(sorted(names))
 
 
-def _nearest_build(version: Version) -> int | None:
-    numbers = [row.lmi for row in all_known_options() if row.lmi]
-    return min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
-
-
 @cache
 def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     try:
@@ -236,7 +235,8 @@ def _spelled(dialect: DialectName, version: Version) -> frozenset[str]:
     if table.dialect.engine == "tgi":
         return frozenset(_variables(table))
     keys = {row.key.removeprefix("option.") for row in table.rows if row.key}
-    prefix = PREFIXES.get(table.dialect.engine, "-")  # LMI's variables have no prefix of an engine
+    # LMI's variables have no prefix of an engine.
+    prefix = PREFIXES.get(table.dialect.engine, "-")
     return frozenset(keys | {env.removeprefix(prefix).lower() for env in _variables(table) if env.startswith(prefix)})
 
 
@@ -257,7 +257,8 @@ def _passes_on(target: TargetContainer) -> bool:
 @cache
 def _options_of_build(version: Version) -> frozenset[str]:
     """Return the options of the LMI build that was read nearest to a version."""
-    build = _nearest_build(version)
+    numbers = [row.lmi for row in all_known_options() if row.lmi]
+    build = min(numbers, key=lambda number: abs(number - version[0])) if numbers else None
     return frozenset(option for row in all_known_options() if row.lmi == build for option in row.options)
 
 
@@ -287,12 +288,12 @@ def _rows(engine: EngineName, name: str) -> tuple[KnownKey, ...]:
 
 @cache
 def _by_name() -> dict[tuple[EngineName, str], tuple[KnownKey, ...]]:
-    found: dict[tuple[EngineName, str], tuple[KnownKey, ...]] = {}
+    rows: dict[tuple[EngineName, str], tuple[KnownKey, ...]] = {}
     for row in all_known_keys():
         if row.scope in _OF_NO_BATCHER:
             continue
-        found[row.engine, row.name] = (*found.get((row.engine, row.name), ()), row)
-    return found
+        rows[row.engine, row.name] = (*rows.get((row.engine, row.name), ()), row)
+    return rows
 
 
 def nearest_of(name: str, names: tuple[str, ...]) -> str:
@@ -306,8 +307,8 @@ def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
     shared = Counter(at for pair in _pairs(name[:80]) for at in _having(names).get(pair, ()))
     shares = ((count / (len(names[at]) + len(name)), -at) for at, count in shared.items())
     alike = [names[-at] for _, at in heapq.nlargest(_COMPARED, shares)]
-    found = difflib.get_close_matches(name[:80], alike, n=1, cutoff=cutoff)
-    return found[0] if found else ""
+    nearest = difflib.get_close_matches(name[:80], alike, n=1, cutoff=cutoff)
+    return nearest[0] if nearest else ""
 
 
 @cache

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from seatrial_base.findings import RULES, SEVERITIES
 from seatrial_base.printer import listed
-from seatrial_base.rules import RULES, SEVERITIES
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets
@@ -55,12 +55,12 @@ class Given:
 
     def facts(self) -> dict[str, SourceEntry]:
         """Return the deployment's facts among them."""
-        told = {
+        facts = {
             "instance_type": self.instance_type,
             "ami_version": self.ami_version,
             "startup_timeout_s": self.startup_timeout_s,
         }
-        return {name: SourceEntry("", str(value), 1, "env") for name, value in told.items() if value is not None}
+        return {name: SourceEntry("", str(value), 1, "env") for name, value in facts.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +103,21 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
     subjects = _in_folders([_subject(one, variants, given) for one in readable if one.kind != "endpoint config"])
     judged = [_judged(subject, variants, given) for subject in subjects]
-    found = [finding for findings, _ in judged for finding in findings]
+    findings_of_all = [finding for findings, _ in judged for finding in findings]
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     findings = sorted(
-        dict.fromkeys(redact_findings(found, readable)),
+        dict.fromkeys(redact_findings(findings_of_all, readable)),
         key=lambda one: (order[one.place.file], one.place.line, one.rule, one.field, one.message),
     )
-    told_of = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
-    readings = tuple(dict.fromkeys(redacted(text) for text in told_of))
+    notes = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
+    readings = tuple(dict.fromkeys(redacted(text) for text in notes))
     unreadable = tuple(dict.fromkeys(one for one in every if isinstance(one, Unreadable)))
     return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
 
 
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
-    findings = list(_of_one(subject))
+    findings = list(_sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject))))
     target = subject.target
     if target is None or not target.assumed or not findings:
         return findings, 0
@@ -137,11 +137,11 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
         other = replace(candidate, is_candidate=True)
         # Most options say nothing: checks of a single one need those alone that say something in the assumed version.
         part = look_at(subject.source, other, facts, few, handler=subject.handler)
-        found = [finding for check in alone for finding in check.judge(part)]
+        alone_findings = [finding for check in alone for finding in check.judge(part)]
         if together:
             whole = look_at(subject.source, other, facts, subject.options)
-            found += [finding for check in together for finding in check.judge(whole)]
-        return found
+            alone_findings += [finding for check in together for finding in check.judge(whole)]
+        return alone_findings
 
     return held_by_all(findings, target.engine, found_in)
 
@@ -150,14 +150,10 @@ def _checks_of(subject: Subject) -> Iterator[LintCheck]:
     return (check for check in CHECKS if check.handler == "any" or subject.handler == "own")
 
 
-def _of_one(subject: Subject) -> Iterator[Finding]:
-    return _sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject)))
-
-
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
     source = subject.source
-    unknown = {(one.line, one.key) for one in source.entries if not one.is_known}
+    unknown = {(entry.line, entry.key) for entry in source.entries if not entry.is_known}
     is_outside = source.kind == "container manifest"
     for one in findings:
         rule = RULES[one.rule]
@@ -218,7 +214,7 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
 
 
 def held_by_all(
-    findings: list[Finding], engine: EngineName, found_in: Callable[[str], list[Finding]]
+    findings: list[Finding], engine: EngineName, findings_in: Callable[[str], list[Finding]]
 ) -> tuple[list[Finding], int]:
     """Return the findings that every candidate version has, and how many errors and warnings are left out.
 
@@ -227,14 +223,14 @@ def held_by_all(
         engine: The container.
         found_in: Gives the findings of another version.
     """
-    open_ones = {_place(one) for one in findings if not RULES[one.rule].holds_in_any_version}
+    open_ones = {_place(finding) for finding in findings if not RULES[finding.rule].holds_in_any_version}
     held = set(open_ones)
     for version in CANDIDATES[engine]:
         if not held:
             break
-        held &= {_place(one) for one in found_in(version)}
-    kept = [one for one in findings if RULES[one.rule].holds_in_any_version or _place(one) in held]
-    left_out = {_place(one) for one in findings if one.severity != "note"} & (open_ones - held)
+        held &= {_place(one) for one in findings_in(version)}
+    kept = [finding for finding in findings if RULES[finding.rule].holds_in_any_version or _place(finding) in held]
+    left_out = {_place(finding) for finding in findings if finding.severity != "note"} & (open_ones - held)
     return kept, len(left_out)
 
 

@@ -97,6 +97,7 @@ def _lmi_variable(key: str) -> tuple[Space, str]:
         name = key.removeprefix("OPTION_")
         lowered = name.lower() if _CAPITALS.fullmatch(name) else name
         return "option", "entryPoint" if lowered == "entrypoint" else lowered
-    if key.startswith("SERVING_") and key != "SERVING_ENGINE":  # which ConfigManager.java reads nowhere
+    # Which ConfigManager.java reads nowhere.
+    if key.startswith("SERVING_") and key != "SERVING_ENGINE":
         return "server", key.removeprefix("SERVING_").lower()
     return "env", key

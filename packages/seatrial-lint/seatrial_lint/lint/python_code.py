@@ -28,7 +28,8 @@ MOST_BRACES = 20_000
 """In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
 _TEXT_OF_NODE = 32
 _TOO_MUCH = "its values are followed to a bound"
-_OPAQUE = "**"  # as a member's name: further names may come
+# As a member's name: further names may come.
+_OPAQUE = "**"
 # SageMaker Python SDK 2: model.py and djl_inference/model.py, Model.deploy.
 _DEPLOYED = {
     "instance_type": "instance_type",
@@ -69,14 +70,16 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
     wrong: list[str] = []
     for cell in cells:
         try:
-            with warnings.catch_warnings(action="ignore"):  # of escapes in texts that aren't ours
+            # Of escapes in texts that aren't ours.
+            with warnings.catch_warnings(action="ignore"):
                 tree = ast.parse(cell.text)
             reader.lines = cell.lines
             reader.visit(tree)
         except SyntaxError as error:
             line = cell.lines[min((error.lineno or 1), len(cell.lines)) - 1] if cell.lines else 1
             wrong.append(f"not Python: line {line}: {error.msg}")
-        except ValueError as error:  # a zero byte, before Python 3.11.4
+        except ValueError as error:
+            # A zero byte, before Python 3.11.4.
             wrong.append(f"not Python: {error}")
         except (RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
@@ -130,7 +133,8 @@ class _CallReader(ast.NodeVisitor):
         self.file = file
         self.lines: Sequence[int] = ()
         self.names: dict[str, Node] = {}
-        self.made: dict[str, list[int]] = {}  # name of an SDK model to the places in `found`
+        # Name of an SDK model to the places in `found`.
+        self.made: dict[str, list[int]] = {}
         self.found: list[ConfigSource] = []
         self.steps_left = MOST_STEPS
 
@@ -199,8 +203,8 @@ class _CallReader(ast.NodeVisitor):
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.steps_left -= len(self.names)
         outer = dict(self.names) if self.steps_left > 0 else {}
-        for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            self.names[one.arg] = unknown_node(self.line(node))
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            self.names[argument.arg] = unknown_node(self.line(node))
         self.generic_visit(node)
         self.names = outer
 
@@ -209,7 +213,7 @@ class _CallReader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         name = _called(node)
-        given = {one.arg: one.value for one in node.keywords if one.arg}
+        given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
         if name in ("update", "deploy") and isinstance(of, ast.Name):
             if name == "update":
@@ -220,12 +224,26 @@ class _CallReader(ast.NodeVisitor):
             members = {key: self.value(value) for key, value in given.items()}
             self.found += _OF_BOTO3[name](as_object(members, self.line(node)), self.file)
         elif name.endswith("Model") and ("env" in given or "image_uri" in given):
-            self.found.append(self._of_sdk(node, name, given))
+            members = {"Environment": self.value(given["env"])} if "env" in given else {}
+            if "image_uri" in given:
+                members["Image"] = self.value(given["image_uri"])
+            elif name == "HuggingFaceModel":
+                # Without an image, that of Hugging Face's toolkit.
+                members["Image"] = Node("huggingface-pytorch-inference", quoted=True, line=self.line(node), span=(0, 0))
+            if "model_data" in given:
+                data = self.value(given["model_data"])
+                members["ModelDataSource" if _is_dict(data) else "ModelDataUrl"] = data
+            container = as_object(members, self.line(node))
+            self.found.append(next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file)))
 
     def _update(self, name: str, node: ast.Call) -> None:
         known = self.names.get(name)
         parts = [self.value(one) for one in node.args]
-        parts += [as_object({one.arg: self.value(one.value)}, self.line(node)) for one in node.keywords if one.arg]
+        parts += [
+            as_object({keyword.arg: self.value(keyword.value)}, self.line(node))
+            for keyword in node.keywords
+            if keyword.arg
+        ]
         if known is None:
             return
         for part in parts:
@@ -243,18 +261,6 @@ class _CallReader(ast.NodeVisitor):
                 facts[fact] = SourceEntry(argument, value, self.line(given[argument]), "env")
         for index in self.made.get(name, ()):
             self.found[index] = replace(self.found[index], facts=self.found[index].facts | facts)
-
-    def _of_sdk(self, node: ast.Call, name: str, given: dict[str, ast.expr]) -> ConfigSource:
-        members = {"Environment": self.value(given["env"])} if "env" in given else {}
-        if "image_uri" in given:
-            members["Image"] = self.value(given["image_uri"])
-        elif name == "HuggingFaceModel":  # without an image, that of Hugging Face's toolkit
-            members["Image"] = Node("huggingface-pytorch-inference", quoted=True, line=self.line(node), span=(0, 0))
-        if "model_data" in given:
-            data = self.value(given["model_data"])
-            members["ModelDataSource" if _is_dict(data) else "ModelDataUrl"] = data
-        container = as_object(members, self.line(node))
-        return next(models(as_object({"PrimaryContainer": container}, self.line(node)), self.file))
 
     def value(self, node: ast.expr) -> Node:
         """Return what an expression is, as JSON; unknown where it is no literal, or too large to be followed."""
@@ -276,7 +282,7 @@ class _CallReader(ast.NodeVisitor):
                 members = tuple(islice(self._members(node), MOST_SIZE + 1))
                 return Node(members, quoted=False, line=line, span=(0, 0), is_object=True)
             case ast.List() | ast.Tuple():
-                return Node(tuple(self.value(one) for one in node.elts), quoted=False, line=line, span=(0, 0))
+                return Node(tuple(self.value(element) for element in node.elts), quoted=False, line=line, span=(0, 0))
             case ast.JoinedStr() | ast.BinOp(op=ast.Add()):
                 return self._joined(node)
             case ast.Call():
@@ -296,7 +302,7 @@ class _CallReader(ast.NodeVisitor):
 
     def _joined(self, node: ast.JoinedStr | ast.BinOp) -> Node:
         parts: list[ast.expr] = [node.left, node.right] if isinstance(node, ast.BinOp) else list(node.values)
-        inner = (one.value if isinstance(one, ast.FormattedValue) else one for one in parts)
+        inner = (part.value if isinstance(part, ast.FormattedValue) else part for part in parts)
         text, line = "", self.line(node)
         for one in inner:
             text += scalar_text(self.value(one)) or HOLE
@@ -306,7 +312,7 @@ class _CallReader(ast.NodeVisitor):
 
     def _called(self, node: ast.Call) -> Node:
         line, name = self.line(node), _called(node)
-        given = {one.arg: scalar_text(self.value(one.value)) for one in node.keywords if one.arg}
+        given = {keyword.arg: scalar_text(self.value(keyword.value)) for keyword in node.keywords if keyword.arg}
         first = scalar_text(self.value(node.args[0])) if node.args else None
         if name in ("str", "dumps") and len(node.args) == 1 and not node.keywords:
             is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
@@ -364,5 +370,5 @@ def _opaque(line: int) -> Member:
 def _with_member(known: Node, name: str, value: Node, line: int) -> Node:
     if not _is_dict(known):
         return known
-    others = tuple(one for one in known.members() if one.name != name)
+    others = tuple(member for member in known.members() if member.name != name)
     return replace(known, value=(*others, Member(name, line, (0, 0), value)))

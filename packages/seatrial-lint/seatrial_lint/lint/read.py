@@ -36,9 +36,12 @@ if TYPE_CHECKING:
 
 HANDLER = "model.py"
 STDIN = "-"
-MAX_KEYS = 2_000  # of one file; more are not read, so that no file takes minutes
-MAX_CONFIGURATIONS = 1_000  # of one file, likewise
-MAX_BYTES = 4 * 1024 * 1024  # a serving configuration is text of a few KiB; weights lie in the same folders
+# Of one file; more are not read, so that no file takes minutes.
+MAX_KEYS = 2_000
+# Of one file, likewise.
+MAX_CONFIGURATIONS = 1_000
+# A serving configuration is text of a few KiB; weights lie in the same folders.
+MAX_BYTES = 4 * 1024 * 1024
 _NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
 _YAML = (".yaml", ".yml", ".template")
 _YAML_MARKS = (b"AWS::SageMaker", b"image:", b"PrimaryContainer", b"ProductionVariants", b"Environment")
@@ -57,7 +60,8 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
     """
     try:
         is_folder = kind_of(path) == "folder"
-    except (OSError, ValueError) as error:  # a part of the path may not be searched, or is no name
+    except (OSError, ValueError) as error:
+        # A part of the path may not be searched, or is no name.
         yield Unreadable(path.as_posix(), _why(error))
         return
     yield from _read_folder(path) if is_folder else read_file(path)
@@ -94,7 +98,8 @@ def with_handler(source: ConfigSource | Unreadable) -> ConfigSource | Unreadable
 def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
     """Read one file; whatever its bytes are, it is read or said to be unreadable."""
     try:
-        if (kind := kind_of(path)) != "file":  # a pipe or device would block
+        # A pipe or device would block.
+        if (kind := kind_of(path)) != "file":
             because = "no such file" if kind is None else "not a regular file"
             return (Unreadable(path.as_posix(), because, is_failure=True),)
         with path.open("rb") as file:
@@ -124,11 +129,11 @@ def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, 
         return (Unreadable(file, f"larger than {MAX_BYTES:,} bytes"),)
     if b"\0" in content:
         return (Unreadable(file, "not a text file"),)
-    found = _from_text(content, file)
-    if sum(isinstance(one, ConfigSource) for one in found) <= MAX_CONFIGURATIONS:
-        return found
-    told = f"only its first {MAX_CONFIGURATIONS:,} configurations are read"
-    return *found[:MAX_CONFIGURATIONS], Unreadable(file, told, is_failure=True)
+    sources = _from_text(content, file)
+    if sum(isinstance(source, ConfigSource) for source in sources) <= MAX_CONFIGURATIONS:
+        return sources
+    message = f"only its first {MAX_CONFIGURATIONS:,} configurations are read"
+    return *sources[:MAX_CONFIGURATIONS], Unreadable(file, message, is_failure=True)
 
 
 def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
@@ -188,10 +193,10 @@ def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unre
         return (Unreadable(file, f"not JSON: {error}"),)
     except RecursionError:
         return (Unreadable(file, "not JSON: nested too deep"),)
-    found = _definitions(root, file)
-    if not found:
+    sources = _definitions(root, file)
+    if not sources:
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
-    return _of_text(found, text, encoding)
+    return _of_text(sources, text, encoding)
 
 
 def _definitions(root: Node, file: str) -> tuple[ConfigSource, ...]:
@@ -204,12 +209,12 @@ def _definitions(root: Node, file: str) -> tuple[ConfigSource, ...]:
     return read_definition(root, file)
 
 
-def _as_kind(found: Iterable[ConfigSource], kind: Kind) -> Iterator[ConfigSource]:
-    return (one if one.kind == "endpoint config" else replace(one, kind=kind) for one in found)
+def _as_kind(sources: Iterable[ConfigSource], kind: Kind) -> Iterator[ConfigSource]:
+    return (source if source.kind == "endpoint config" else replace(source, kind=kind) for source in sources)
 
 
-def _of_text(found: Iterable[ConfigSource], text: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
-    placed = (replace(one, text=text, encoding=encoding) for one in found)
+def _of_text(sources: Iterable[ConfigSource], text: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
+    placed = (replace(source, text=text, encoding=encoding) for source in sources)
     return tuple(part for one in placed for part in _bounded(one, one.entries))
 
 
@@ -217,14 +222,14 @@ def _from_yaml(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
     if not any(mark in content for mark in _YAML_MARKS):
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
     try:
-        found = [one for root in read_yaml(text) for one in _definitions(root, file)]
+        sources = [definition for root in read_yaml(text) for definition in _definitions(root, file)]
     except ValueError as error:
         return (Unreadable(file, f"not YAML: {error}"),)
     except RecursionError:
         return (Unreadable(file, "not YAML: nested too deep"),)
-    if not found:
+    if not sources:
         return (Unreadable(file, f"not {_DEFINITIONS}"),)
-    return _of_text((replace(one, is_fixable=False) for one in found), text, encoding)
+    return _of_text((replace(source, is_fixable=False) for source in sources), text, encoding)
 
 
 def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[ConfigSource | Unreadable, ...]:
@@ -241,23 +246,23 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
             return (Unreadable(file, "not a notebook: nested too deep"),)
         written = tuple(source for cell in every for source in _written_by(cell, file))
         cells = [without_magics(cell) for cell in every]
-    found, wrong = read_python(cells, file)
-    if not found and not written:
+    sources, wrong = read_python(cells, file)
+    if not sources and not written:
         return (Unreadable(file, wrong[0] if wrong else _NO_CALLS),)
     unread = f"{counted(len(wrong), 'cell')} not read: no Python" if wrong and len(cells) > 1 else ""
-    placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in found)
+    placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in sources)
     return _of_text((*written, *placed), text, encoding)
 
 
 def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:
     """Yield the configuration that a cell writes to a file, with the lines of the notebook."""
-    found = written_file(cell)
-    if found is None or found[0].lower().endswith((".py", ".ipynb")):
+    written = written_file(cell)
+    if written is None or written[0].lower().endswith((".py", ".ipynb")):
         return
-    name, body = found
+    name, body = written
     for source in read_content(body.text.encode(), name):
         if isinstance(source, ConfigSource) and body.lines:
-            entries = tuple(replace(one, line=body.lines[one.line - 1]) for one in source.entries)
+            entries = tuple(replace(entry, line=body.lines[entry.line - 1]) for entry in source.entries)
             yield replace(source, file=file, entries=entries, line=body.lines[source.line - 1], is_fixable=False)
 
 

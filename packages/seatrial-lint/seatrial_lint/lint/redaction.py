@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "(hidden)"
-_SHORTEST = 4  # a shorter value is hidden by no search: it stands in other words too
+# A shorter value is hidden by no search: it stands in other words too.
+_SHORTEST = 4
 _SHORTEST_DISTINCT = 8
-_ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")  # words and numbers, which messages are made of
+# Words and numbers, which messages are made of.
+_ORDINARY = re.compile(r"[A-Za-z_. /-]*|[0-9.]*")
 _OF_WORD = re.compile("[A-Za-z0-9_]")
-_TELLS_NO_VALUE = "SEA330"  # that a secret is there
-_COVER = "\ue000"  # of Unicode's private use area: stands for one character of a secret
+# That a secret is there.
+_TELLS_NO_VALUE = "SEA330"
+# Of Unicode's private use area: stands for one character of a secret.
+_COVER = "\ue000"
 
 
 @dataclass(slots=True)
@@ -58,25 +62,28 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
 
     A secret is hidden in the messages about its own key, and in those about its own file when it is no ordinary word.
     """
-    secrets = _by_file(sources)
+    secrets: dict[str, _FileSecrets] = defaultdict(_FileSecrets)
+    for source in sources:
+        for entry in source.entries:
+            for secret in _secrets_of(entry):
+                secrets[source.file].of_key[entry.key].append(secret)
+                if len(secret) >= _SHORTEST_DISTINCT and not _ORDINARY.fullmatch(secret):
+                    secrets[source.file].distinct.add(secret)
     by_file: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_file[finding.place.file].append(finding)
-    for file, found in by_file.items():
+    for file, judged in by_file.items():
         known = secrets.get(file, _FileSecrets())
-        words = "\n".join(f"{one.message}\n{one.hint}" for one in found) if known.distinct else ""
+        words = "\n".join(f"{one.message}\n{one.hint}" for one in judged) if known.distinct else ""
         distinct = [secret for secret in known.distinct if secret in words]
-        for one in found:
+        for one in judged:
             own = () if one.rule == _TELLS_NO_VALUE else known.of_key.get(one.field, ())
-            yield _redacted(one, [*own, *distinct])
-
-
-def _redacted(finding: Finding, secrets: list[str]) -> Finding:
-    message, hint = finding.message, finding.hint
-    for secret in sorted(secrets, key=len, reverse=True):
-        message, hint = _without(message, secret), _without(hint, secret)
-    place = replace(finding.place, field=redacted(finding.field))
-    return replace(finding, place=place, message=redacted(message), hint=redacted(hint))
+            message, hint = one.message, one.hint
+            # The longest first: a secret may be a part of another one.
+            for secret in sorted([*own, *distinct], key=len, reverse=True):
+                message, hint = _without(message, secret), _without(hint, secret)
+            place = replace(one.place, field=redacted(one.field))
+            yield replace(one, place=place, message=redacted(message), hint=redacted(hint))
 
 
 def _without(text: str, secret: str) -> str:
@@ -86,26 +93,15 @@ def _without(text: str, secret: str) -> str:
     """
     parts: list[str] = []
     at = 0
-    found = text.find(secret)
-    while found >= 0:
-        end = found + len(secret)
-        if _OF_WORD.match(text[found - 1 : found]) or _OF_WORD.match(text, end):
-            found = text.find(secret, found + 1)
+    start = text.find(secret)
+    while start >= 0:
+        end = start + len(secret)
+        if _OF_WORD.match(text[start - 1 : start]) or _OF_WORD.match(text, end):
+            start = text.find(secret, start + 1)
             continue
-        parts += [text[at:found], HIDDEN]
-        at, found = end, text.find(secret, end)
+        parts += [text[at:start], HIDDEN]
+        at, start = end, text.find(secret, end)
     return "".join((*parts, text[at:]))
-
-
-def _by_file(sources: Iterable[ConfigSource]) -> dict[str, _FileSecrets]:
-    found: dict[str, _FileSecrets] = defaultdict(_FileSecrets)
-    for source in sources:
-        for entry in source.entries:
-            for secret in _secrets_of(entry):
-                found[source.file].of_key[entry.key].append(secret)
-                if len(secret) >= _SHORTEST_DISTINCT and not _ORDINARY.fullmatch(secret):
-                    found[source.file].distinct.add(secret)
-    return found
 
 
 def _secrets_of(entry: SourceEntry) -> Iterator[str]:

@@ -12,7 +12,7 @@ from seatrial_lint.engines.properties import escape_key, escape_property
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.subject import Subject
@@ -69,8 +69,8 @@ def finding(  # noqa: PLR0917 (read as a sentence: who, which rule, where, what,
     """Return a finding at an entry, or at the beginning of the configuration; a severity overrules the rule's."""
     source = subject.source
     line, key = (entry.line, entry.key) if entry else (source.line, "")
-    found = Finding(rule, Place(source.file, line, field=key), message, hint, edit=edit)
-    return replace(found, severity=severity) if severity else found
+    made = Finding(rule, Place(source.file, line, field=key), message, hint, edit=edit)
+    return replace(made, severity=severity) if severity else made
 
 
 def rename(source: ConfigSource, entry: SourceEntry, name: str) -> Edit:

@@ -86,8 +86,8 @@ class ConfigSource:
 
     def fact(self, name: str) -> str | None:
         """Return a fact's value, or `None` when nothing is said."""
-        found = self.facts.get(name)
-        return found.value if found else None
+        entry = self.facts.get(name)
+        return entry.value if entry else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,5 +136,5 @@ def unknown_node(line: int, text: str = HOLE) -> Node:
 
 def as_object(members: dict[str, Node], line: int, span: Span = (0, 0)) -> Node:
     """Return an object of these members."""
-    found = tuple(Member(name, node.line, (0, 0), node) for name, node in members.items())
-    return Node(found, quoted=False, line=line, span=span, is_object=True)
+    listed = tuple(Member(name, node.line, (0, 0), node) for name, node in members.items())
+    return Node(listed, quoted=False, line=line, span=span, is_object=True)

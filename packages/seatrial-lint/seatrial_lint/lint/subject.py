@@ -72,13 +72,13 @@ class Subject:
 
     def option(self, name: str, space: Space | None = None) -> NamedOption | None:
         """Return the option that counts: the last one of its name."""
-        found = [option for option in self.options if option.name == name and space in (None, option.space)]
-        return found[-1] if found else None
+        options = [option for option in self.options if option.name == name and space in (None, option.space)]
+        return options[-1] if options else None
 
     def text(self, name: str) -> str:
         """Return an option's value; empty when it isn't written."""
-        found = self.option(name)
-        return found.value if found else ""
+        option = self.option(name)
+        return option.value if option else ""
 
     def text_of(self, key: str) -> str:
         """Return the value of a key as it is written; empty when it isn't."""
@@ -86,8 +86,8 @@ class Subject:
 
     def fact(self, name: str) -> str | None:
         """Return a fact of the deployment."""
-        found = self.facts.get(name)
-        return found.value if found else None
+        entry = self.facts.get(name)
+        return entry.value if entry else None
 
     @property
     def instance(self) -> Instance | None:
@@ -98,14 +98,14 @@ class Subject:
     @property
     def architecture(self) -> Architecture | None:
         """The model's shape, when its id is told and in the catalog."""
-        said = self.fields.get("model_id")
-        return find_model(said.value) if said else None
+        model = self.fields.get("model_id")
+        return find_model(model.value) if model else None
 
     @property
     def attention_heads(self) -> int | None:
         """The attention heads of the model: a base model has those of its tuned ones."""
-        said, model = self.fields.get("model_id"), self.architecture
-        ids = [f"{said.value}-{tuned}" for tuned in ("Instruct", "Chat", "it")] if said and not model else []
+        model_id, model = self.fields.get("model_id"), self.architecture
+        ids = [f"{model_id.value}-{tuned}" for tuned in ("Instruct", "Chat", "it")] if model_id and not model else []
         known = model or next((found for one in ids if (found := find_model(one))), None)
         return known.attention_heads if known else None
 
@@ -142,21 +142,21 @@ def _table(target: TargetContainer) -> SpellingTable | None:
 
 
 def _fields(options: tuple[NamedOption, ...], table: SpellingTable | None) -> dict[str, NeutralField]:
-    said: dict[str, NeutralField] = {}
+    fields: dict[str, NeutralField] = {}
     for option in options if table else ():
         rows = spelled_by(option, table)
         if not option.entry.is_known:
-            said |= {row.field: NeutralField("", option) for row in rows[:1] if row.field}
+            fields |= {row.field: NeutralField("", option) for row in rows[:1] if row.field}
             continue
         for row in rows:
             values = read_value(row, option.value)
             if values is not None:
-                said |= {
+                fields |= {
                     name: NeutralField(value if isinstance(value, str) else "", option)
                     for name, value in values.items()
                 }
                 break
-    return said
+    return fields
 
 
 def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelling, ...]:

@@ -69,7 +69,8 @@ _ROLLING: dict[str, DialectName] = {
     "scheduler": "lmi-python",
     "disable": "lmi-python",
 }
-ASYNC_BY_DEFAULT = (17,)  # LMI 17: LmiConfigRecommender turns the asynchronous handler on
+# LMI 17: LmiConfigRecommender turns the asynchronous handler on.
+ASYNC_BY_DEFAULT = (17,)
 Handler = Literal["own", "user", "java"]
 
 OWN_HANDLERS = "djl_python"
@@ -128,7 +129,8 @@ def guess(
         ValueError: When the given version is none of the engine's.
     """
     image = source.fact("image") or ""
-    of_image = _engine_of_image(image)
+    repository = image.lower().partition(":")[0]
+    of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
     content, why = _engine_of_content(source)
     chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
@@ -174,11 +176,6 @@ def _named_version(engine: EngineName, given: str | None, image: str) -> Version
 def _tag(image: str) -> str:
     name = image.rpartition("/")[2]
     return name.partition("@")[0].partition(":")[2] or name
-
-
-def _engine_of_image(image: str) -> EngineName | None:
-    name = image.lower()
-    return next((engine for mark, engine in _IMAGE_ENGINES if mark in name.partition(":")[0]), None)
 
 
 def _is_other(image: str) -> bool:
@@ -228,7 +225,7 @@ def _dialect(
 ) -> DialectName:
     if engine != "lmi":
         return _on_neuron(engine, source, version) or engine
-    number = version or ((7,) if "paged_attention" in written else _newest_lmi())
+    number = version or ((7,) if "paged_attention" in written else _newest_build("lmi"))
     return (
         ("lmi-python" if written.get("engine", "").lower() in JAVA_ENGINES else None)
         or _of_handler(written, flavour)
@@ -253,8 +250,8 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
         return dialect
     if version is not None and not engine_versions.has_dialect(engine_versions.DIALECTS[on_gpus], version):
         return dialect if engine_versions.has_dialect(engine_versions.DIALECTS[dialect], version) else None
-    told = any(entry.key.startswith(marks) for entry in source.entries)
-    return dialect if told and version is None else None
+    marked = any(entry.key.startswith(marks) for entry in source.entries)
+    return dialect if marked and version is None else None
 
 
 def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None:
@@ -270,9 +267,11 @@ def _of_handler(written: dict[str, str], flavour: Flavour) -> DialectName | None
 def _of_rolling_batch(written: dict[str, str], version: Version | None, number: Version) -> DialectName | None:
     rolling = written.get("rolling_batch", "")
     if rolling == "lmi-dist" and version is not None and number > LAST_LMI_DIST:
-        return "lmi-vllm"  # rewritten by the Java side, with a warning
+        # Rewritten by the Java side, with a warning.
+        return "lmi-vllm"
     if is_accelerate_trap(written, number):
-        return "lmi-async"  # what was meant; a rule says what happens
+        # What was meant; a rule says what happens.
+        return "lmi-async"
     if rolling in _ROLLING:
         return _ROLLING[rolling]
     is_deepspeed = written.get("engine", "").lower() == "deepspeed" or "deepspeed" in written.get("entryPoint", "")
@@ -316,10 +315,6 @@ def _newest_build(engine: EngineName) -> Version:
     texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]
-
-
-def _newest_lmi() -> Version:
-    return _newest_build("lmi")
 
 
 # For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).

@@ -43,11 +43,13 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
 
 
 def _order(finding: Finding) -> tuple[str, ...]:
-    place = finding.place  # whose line is not known yet
+    # Whose line is not known yet.
+    place = finding.place
     return place.file, place.resource, place.field, finding.rule, finding.message
 
 
-@rule("SEA788")  # the last that is registered: the others use up the budget
+# The last that is registered: the others use up the budget.
+@rule("SEA788")
 def left_out(hosting: Hosting) -> Iterator[Finding]:
     """A template that is too large to be checked completely."""
     for template in hosting.resources.left_out:

@@ -116,7 +116,7 @@ class Hosting:
     @cached_property
     def held(self) -> Mapping[tuple[str, str], tuple[PolicyDocument, ...]]:
         """The identity policies of each role, user and group, by its key: its own, and those that name it."""
-        found: dict[tuple[str, str], list[PolicyDocument]] = {}
+        holders: dict[tuple[str, str], list[PolicyDocument]] = {}
         for policy in self.policies:
             resource = policy.resource
             names = (
@@ -125,8 +125,8 @@ class Hosting:
             referred = (self.resources.referred(resource.template, name) for name in names)
             keys = {each.key for each in referred if each is not None}
             for key in keys | ({resource.key} if policy.kind == "identity" else set()):
-                found.setdefault(key, []).append(policy)
-        return {key: tuple(policies) for key, policies in found.items()}
+                holders.setdefault(key, []).append(policy)
+        return {key: tuple(policies) for key, policies in holders.items()}
 
     def inline_policies(self, holder: TemplateResource) -> tuple[PolicyDocument, ...]:
         """Return the inline policies of a role, user or group."""
@@ -233,11 +233,11 @@ class Hosting:
 
     @cached_property
     def _targets_by_key(self) -> Mapping[tuple[str, str], SageMakerTarget]:
-        return {each.resource.key: each for each in self.targets}
+        return {target.resource.key: target for target in self.targets}
 
     @cached_property
     def _targets_by_id(self) -> Mapping[tuple[str | None, str | None], SageMakerTarget]:
-        return {(each.resource_id, each.dimension): each for each in reversed(self.targets)}
+        return {(target.resource_id, target.dimension): target for target in reversed(self.targets)}
 
     @cached_property
     def scaled(self) -> frozenset[tuple[str, str]]:
@@ -292,7 +292,7 @@ def specifications(component: TemplateResource) -> tuple[TemplateValue, ...]:
 def with_model(variant: TemplateValue) -> bool:
     """Return whether a variant names a model, itself or in a pool of instances."""
     pools = variant.at("InstancePools").items
-    return not variant.at("ModelName").is_absent or any(not each.at("ModelNameOverride").is_absent for each in pools)
+    return not variant.at("ModelName").is_absent or any(not pool.at("ModelNameOverride").is_absent for pool in pools)
 
 
 def for_components(variant: TemplateValue) -> bool:
@@ -304,7 +304,7 @@ def types_of(variant: TemplateValue) -> tuple[TemplateValue, ...]:
     """Return the instance types of a variant: its own, or those of its pools."""
     own = variant.at("InstanceType")
     pools = variant.at("InstancePools").items
-    return (*(() if own.is_absent else (own,)), *(each.at("InstanceType") for each in pools))
+    return (*(() if own.is_absent else (own,)), *(pool.at("InstanceType") for pool in pools))
 
 
 def most_instances(variant: TemplateValue) -> float | None:

@@ -83,7 +83,8 @@ A table of DynamoDB has another one, of its stream, so it is left out.
 """
 LONGEST_ARN = 2_048
 """Characters; a longer pattern is not compared with anything (IAM API reference, arnType)."""
-_VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")  # of IAM: `${aws:username}`; `${*}` is the character
+# Of IAM: `${aws:username}`; `${*}` is the character.
+_VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, version_text
-from seatrial_base.rules import lint_rules
+from seatrial_base.findings import lint_rules
 from seatrial_lint.lint.checks.limits import RANGES, Range
 from seatrial_lint.lint.checks.traps import TRAPS, Trap
 from seatrial_lint.lint.lint import Given, lint_sources

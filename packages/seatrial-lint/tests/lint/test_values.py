@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog.parsers import parser_names
+from seatrial_base.catalog.engine_options import parser_names
 from seatrial_lint.lint.lint import Given
 from tests.lint.cases import BASE, TGI, VLLM, Case
 

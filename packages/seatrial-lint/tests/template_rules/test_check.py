@@ -7,7 +7,7 @@ import pytest
 
 from seatrial_base.catalog import service_authorization
 from seatrial_base.catalog.service_authorization import patterns_overlap
-from seatrial_base.rules import RULES, template_rules
+from seatrial_base.findings import RULES, template_rules
 from seatrial_lint.cloudformation import template_resources
 from tests.template_rules.sample import DELETE, changed, components, found, single
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from seatrial_load.client.event_loop import Exchange
+    from seatrial_load.decode.exchange import Exchange
     from seatrial_load.decode.failure import Failure
 
 
@@ -50,7 +50,8 @@ def probe_clock(send: Callable[[float], Exchange], now: Callable[[], datetime]) 
         now: This machine's clock, in UTC.
     """
     first = send(0.0)
-    date = _date_of(first)
+    head = first.inbox.head
+    date = None if head is None else head.headers.get("date")
     if date is None or not is_skewed(exchange_failure(first)):
         return Probed(first, None)
     offset_s = offset_of(date, now())
@@ -64,8 +65,8 @@ def is_skewed(failure: Failure | None) -> bool:
     """
     if failure is None or failure.error != "auth":
         return False
-    said = failure.detail.lower()
-    return any(words in said for words in _TIME_WORDS)
+    detail = failure.detail.lower()
+    return any(words in detail for words in _TIME_WORDS)
 
 
 def offset_of(date_header: str, now: datetime) -> float | None:
@@ -89,8 +90,3 @@ def shifted(now: Callable[[], datetime], offset_s: float) -> Callable[[], dateti
     """Return a clock that is so many seconds ahead of another one."""
     ahead = timedelta(seconds=offset_s)
     return lambda: now() + ahead
-
-
-def _date_of(exchange: Exchange) -> str | None:
-    head = exchange.inbox.head
-    return None if head is None else head.headers.get("date")

@@ -27,8 +27,8 @@ _METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
 
 METRIC = "ConcurrentRequestsPerCopy"
 USERS_PERIOD_S = 10
+# Seconds before the trial's first request that are looked at.
 WINDOW_S = 300
-"""Seconds before the trial's first request that are looked at."""
 
 NAMESPACE = "AWS/SageMaker"
 MICROSECONDS_PER_MS = 1000
@@ -231,7 +231,13 @@ def service_overhead(
     late_s = (measured.end + timedelta(seconds=LATE_S) - now()).total_seconds()
     sleep(max(0.0, min(late_s, patience_s)))
     try:
-        results = _asked(cloudwatch_client(target.region) if cloudwatch is None else cloudwatch, dimensions, measured)
+        # one page is enough: it holds far more datapoints than a trial has minutes
+        answer = (cloudwatch_client(target.region) if cloudwatch is None else cloudwatch).get_metric_data(
+            MetricDataQueries=[query for name in _METRICS for query in _queries(name, dimensions)],
+            StartTime=measured.start.replace(second=0, microsecond=0),
+            EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
+        )
+        results = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
     except cloudwatch_errors() as refused:
         return _missing(measured, f"CloudWatch did not answer: {refused}")
     return overhead_of(measured, results)
@@ -268,16 +274,6 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
 def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
     count = math.fsum(results.get(f"{name}_count", ()))
     return math.fsum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
-
-
-def _asked(cloudwatch: CloudWatch, dimensions: Dimensions, measured: Measured) -> Mapping[str, Sequence[float]]:
-    """Ask for every sum and count of whole minutes; a page holds far more datapoints than a trial has minutes."""
-    answer = cloudwatch.get_metric_data(
-        MetricDataQueries=[query for name in _METRICS for query in _queries(name, dimensions)],
-        StartTime=measured.start.replace(second=0, microsecond=0),
-        EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
-    )
-    return {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
 
 
 def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricQuery]:

@@ -1,6 +1,6 @@
-"""AWS credentials of the process: from its environment, else from boto3's chain (profiles, SSO, instance roles).
+"""AWS credentials of the process, from its environment, else from boto3's chain, and the authorities that TLS trusts.
 
-A trial may outlive its credentials. So what signs is a source of credentials, asked for every request:
+A trial may outlive its credentials. So what signs is a source of credentials, called for every request:
 
     those of the environment      stay as they are: a Lambda function's outlive the function's run
     those of boto3's chain        are renewed by boto3 before they expire (15 minutes before, at the latest 10)
@@ -11,6 +11,7 @@ Credentials that can't be renewed go on signing; the service then refuses the re
 from __future__ import annotations
 
 import os
+import ssl
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -126,10 +127,10 @@ def _chain_of_boto3() -> Refreshable:
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
     with _explained():
-        found = boto3.Session().get_credentials()
-    if found is None:
+        credentials = boto3.Session().get_credentials()
+    if credentials is None:
         raise _none()
-    return found
+    return credentials
 
 
 @contextmanager
@@ -158,3 +159,17 @@ def _none() -> BenchError:
         "no AWS credentials to sign the trial's requests with",
         hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE",
     )
+
+
+def trusted_authorities(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+    """Return what checks a server's certificate, alike on every Python.
+
+    Since 3.13 the default refuses an authority that lacks what RFC 5280 asks for, as those of company proxies do, and
+    trusts one in the middle of a chain; boto3's context does neither.
+
+    Raises:
+        OSError: The file that `AWS_CA_BUNDLE` names can't be read, or holds no certificate.
+    """
+    tls = ssl.create_default_context(cafile=environ.get("AWS_CA_BUNDLE") or None)
+    tls.verify_flags &= ~(ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+    return tls

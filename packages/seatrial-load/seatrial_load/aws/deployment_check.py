@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 SERVING = ("InService", "Updating")
+# The differences that tell another deployment from one that broke.
 IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
-"""The differences that tell another deployment from one that broke."""
 DENIED_POLL_S = 5.0
+# So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM).
 DENIED_PATIENCE_S = 60.0
-"""So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM)."""
 ROLLED_BACK_HINT = "the update was rolled back or another deployment replaced it: check the endpoint's events"
 
 
@@ -111,7 +111,12 @@ class _Patience:
         left_s = self.longest_s
         while True:
             try:
-                return _described(client, target, expected)
+                endpoint = client.describe_endpoint(EndpointName=target.endpoint_name)
+                live = _Live(endpoint, _component(client, target), None)
+                # the model is read only where its image is to be proven, and only this deployment's own
+                if expected.image is None or live.model_name != expected.model_name:
+                    return live
+                return replace(live, model=client.describe_model(ModelName=expected.model_name))
             except ClientError as refused:
                 if not is_denied(refused) or left_s < DENIED_POLL_S:
                     raise
@@ -183,15 +188,6 @@ def asking(where: str) -> Iterator[None]:
         if not isinstance(failed, ClientError):
             raise
         raise BenchError.of("SEA502", f"it can't be described: {failed}", where=where) from failed
-
-
-def _described(client: SageMakerClient, target: TrialTarget, expected: Expected) -> _Live:
-    """Ask what is live; the model only where its image is to be proven, and only this deployment's own."""
-    endpoint = client.describe_endpoint(EndpointName=target.endpoint_name)
-    live = _Live(endpoint, _component(client, target), None)
-    if expected.image is None or live.model_name != expected.model_name:
-        return live
-    return replace(live, model=client.describe_model(ModelName=expected.model_name))
 
 
 def _client(region: str) -> SageMakerClient:

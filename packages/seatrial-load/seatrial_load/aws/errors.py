@@ -94,7 +94,10 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
         message = f"the output of credential_process is not JSON: {error}"
         return Finding("SEA503", Place.at(where), message, CONFIGURE)
     if isinstance(error, OSError) and error.filename:
-        return _unread(error, where)
+        # a file that botocore opens itself holds a token, or is the program that prints credentials
+        message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
+        hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
+        return Finding("SEA503", Place.at(where), message, hint)
     if isinstance(error, ValueError):
         return Finding("SEA512", Place.at(where), f"the AWS configuration has an invalid value: {error}", WRONG_VALUE)
     return None
@@ -106,34 +109,34 @@ def is_denied(error: ClientError) -> bool:
 
 
 def _of_answer(error: ClientError, where: str) -> Finding | None:
-    told = error.response.get("Error", {})
-    code, message = told.get("Code", ""), told.get("Message", "")
-    said = f"{code}: {message}" if message else code
+    error_body = error.response.get("Error", {})
+    code, message = error_body.get("Code", ""), error_body.get("Message", "")
+    text = f"{code}: {message}" if message else code
     if code in EXPIRED:
         clock = "; if they are new, check this machine's clock" if code == "RequestExpired" else ""
-        return Finding("SEA503", Place.at(where), f"the AWS credentials have expired ({said})", f"{RENEW}{clock}")
+        return Finding("SEA503", Place.at(where), f"the AWS credentials have expired ({text})", f"{RENEW}{clock}")
     if code == "RequestTimeTooSkewed":
         hint = "set this machine's clock"
-        return Finding("SEA503", Place.at(where), f"the request's timestamp is refused ({said})", hint)
+        return Finding("SEA503", Place.at(where), f"the request's timestamp is refused ({text})", hint)
     if code in REFUSED:
-        return Finding("SEA503", Place.at(where), f"the AWS credentials are refused ({said})", RENEW)
+        return Finding("SEA503", Place.at(where), f"the AWS credentials are refused ({text})", RENEW)
     if code in DENIED:
-        return _denied(error.operation_name, said, where)
+        return _denied(error.operation_name, text, where)
     if code in BUSY:
-        return Finding("SEA504", Place.at(where), f"AWS could not answer {error.operation_name} ({said})", AGAIN)
+        return Finding("SEA504", Place.at(where), f"AWS could not answer {error.operation_name} ({text})", AGAIN)
     return None
 
 
-def _denied(operation: str, said: str, where: str) -> Finding:
+def _denied(operation: str, text: str, where: str) -> Finding:
     """Name who may not do what on what, as far as the service tells; some services tell the operation alone."""
-    found = _NOT_AUTHORIZED.search(said)
-    if found is None:
+    match = _NOT_AUTHORIZED.search(text)
+    if match is None:
         hint = f"allow the caller to call {operation} there, or use other credentials"
-        return Finding("SEA511", Place.at(where), f"access is denied: {operation} ({said})", hint)
-    action, what = found["action"], (found["what"] or "").rstrip(".,")
-    who = found["who"] or "the caller"
+        return Finding("SEA511", Place.at(where), f"access is denied: {operation} ({text})", hint)
+    action, what = match["action"], (match["what"] or "").rstrip(".,")
+    who = match["who"] or "the caller"
     target = f" on {what}" if what else ""
-    reason = said[found.end() :].strip(" .,")
+    reason = text[match.end() :].strip(" .,")
     hint = f"allow {action}{target} in the caller's policy, or use other credentials"
     return Finding("SEA511", Place.at(where), f"{who} may not {action}{target}{f' ({reason})' if reason else ''}", hint)
 
@@ -141,14 +144,14 @@ def _denied(operation: str, said: str, where: str) -> Finding:
 def _of_botocore(error: BotoCoreError, where: str) -> Finding:
     from botocore import exceptions  # noqa: PLC0415 (likewise)
 
-    said = f"{error}".replace("\n", " ").strip()
+    text = f"{error}".replace("\n", " ").strip()
     if isinstance(error, exceptions.ProfileNotFound):
-        return Finding("SEA503", Place.at(where), said, PROFILES)
+        return Finding("SEA503", Place.at(where), text, PROFILES)
     if isinstance(error, exceptions.ConfigParseError | exceptions.ConfigNotFound | exceptions.InvalidConfigError):
-        return Finding("SEA503", Place.at(where), f"the AWS configuration holds no credentials: {said}", CONFIGURE)
+        return Finding("SEA503", Place.at(where), f"the AWS configuration holds no credentials: {text}", CONFIGURE)
     expired = (exceptions.UnauthorizedSSOTokenError, exceptions.LoginRefreshRequired)
-    if isinstance(error, expired) or (isinstance(error, exceptions.TokenRetrievalError) and "expired" in said):
-        return Finding("SEA503", Place.at(where), f"the AWS login has expired: {said}", RENEW)
+    if isinstance(error, expired) or (isinstance(error, exceptions.TokenRetrievalError) and "expired" in text):
+        return Finding("SEA503", Place.at(where), f"the AWS login has expired: {text}", RENEW)
     missing = (
         exceptions.CredentialRetrievalError,
         exceptions.LoginError,
@@ -163,14 +166,7 @@ def _of_botocore(error: BotoCoreError, where: str) -> Finding:
         exceptions.UnknownCredentialError,
     )
     if isinstance(error, missing):
-        return Finding("SEA503", Place.at(where), f"there are no AWS credentials: {said}", LOG_IN)
+        return Finding("SEA503", Place.at(where), f"there are no AWS credentials: {text}", LOG_IN)
     if isinstance(error, exceptions.ParamValidationError):
-        return Finding("SEA501", Place.at(where), said)
-    return Finding("SEA504", Place.at(where), f"AWS can't be reached: {said}", CONNECTION)
-
-
-def _unread(error: OSError, where: str) -> Finding:
-    """A file that botocore opens itself holds a token, or is the program that prints credentials."""
-    message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
-    hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
-    return Finding("SEA503", Place.at(where), message, hint)
+        return Finding("SEA501", Place.at(where), text)
+    return Finding("SEA504", Place.at(where), f"AWS can't be reached: {text}", CONNECTION)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import without
-from seatrial_base.files import check_regular, whole_file
+from seatrial_base.files import check_regular, read_text, whole_file, write_whole
 from seatrial_base.findings import Finding, Place
+from seatrial_base.secrets import redacted
 from seatrial_base.terminal import show_text
 from seatrial_load.documents.request import CONVERSATIONS, MADE_UP
 
@@ -20,10 +21,44 @@ if TYPE_CHECKING:
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.options import TrialFiles
-    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.progress import Watch
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
-    from seatrial_load.trial.events import Watch
+
+
+def read_result_file(path: Path, *, hint: str = "") -> TrialResult:
+    """Read a result from a file; the hint says what else may be given.
+
+    Raises:
+        BenchError: SEA501 when it can't be read or is no result of this release's.
+    """
+    from seatrial_load.documents.result import TrialResult
+
+    where = path.as_posix()
+    try:
+        text = read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise BenchError.of("SEA501", f"the result can't be read: {reason}", where=where, hint=hint) from error
+    try:
+        return TrialResult.from_json(text)
+    except BenchError as error:
+        raise BenchError(
+            replace(problem, place=Place.at(where, problem.field)) for problem in error.problems
+        ) from error
+
+
+def write_result_file(result: TrialResult, path: Path) -> None:
+    """Write a result as JSON, over an earlier one.
+
+    Raises:
+        BenchError: SEA506 when it can't be written.
+    """
+    try:
+        write_whole(path, f"{redacted(result.to_json())}\n")
+    except OSError as error:
+        raise BenchError.of("SEA506", f"can't be written: {error.strerror}", where=path.as_posix()) from error
 
 
 @contextmanager
@@ -77,13 +112,9 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    return replace(request, workload=workload, load=_replay(request.load))
-
-
-def _replay(load: Load) -> Load:
     from seatrial_load.documents.request import closed_loop
 
-    return replace(closed_loop(load), arrival="replay")
+    return replace(request, workload=workload, load=replace(closed_loop(request.load), arrival="replay"))
 
 
 def check_folder(path: Path | None) -> None:
@@ -191,8 +222,8 @@ class _Records:
                 self._held.__exit__(OSError, gone, None)
 
 
+# Runs a trial with a watch of its own and shows it.
 Show: TypeAlias = "Callable[[TrialRequest, Callable[[Watch], TrialResult]], TrialResult]"
-"""Runs a trial with a watch of its own and shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base import __version__
 from seatrial_base.terminal import end_when_interrupted, show_text
-from seatrial_load.cli.files import BaselineResult, Unwritten, keeping, measured_trial, prompted
+from seatrial_load.cli.files import (
+    BaselineResult,
+    Unwritten,
+    keeping,
+    measured_trial,
+    prompted,
+    read_result_file,
+    write_result_file,
+)
 from seatrial_load.cli.requests import Mistakes, as_mistakes, server_request, trial_files
-from seatrial_load.cli.results import read_result_file, write_result_file
 from seatrial_load.cli.show import result_lines, watched_lines
 from seatrial_load.documents.options import OPTIONS, OUTPUT
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from seatrial_base.bounds import MOST_REQUESTS
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.options import FILES, OPTIONS, TrialFiles
 from seatrial_load.documents.request import (
     CONVERSATIONS,
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
 
     from seatrial_load.documents.options import CommandOption
 
-
+# The options that the user wrote, by their flags.
 Written: TypeAlias = Mapping[str, Any]
-"""The options that the user wrote, by their flags."""
 DEFAULT_LEVELS = (1, 2, 4, 8, 16, 32, 64)
 WHERE = "command line"
 RULE = "SEA501"
@@ -120,8 +120,8 @@ def _read(written: Written, mistakes: Mistakes) -> dict[str, Any]:
     """Return options with their lists read; without a list that is none."""
     values = dict(written)
     for flag, read in (("--levels", _levels), ("--rate", _rates), ("--slo", _objectives)):
-        if flag in values and (found := read(values.pop(flag), mistakes)):
-            values[flag] = found
+        if flag in values and (part := read(values.pop(flag), mistakes)):
+            values[flag] = part
     return values
 
 
@@ -187,11 +187,11 @@ def _host(url: str) -> str:
 
 
 def _objectives(texts: Iterable[str], mistakes: Mistakes) -> tuple[Objective, ...]:
-    found = [(text, _objective(text)) for text in texts]
-    for text in (text for text, objective in found if objective is None):
+    parsed = [(text, _objective(text)) for text in texts]
+    for text in (text for text, objective in parsed if objective is None):
         wanted = "such as ttft_ms.p95=500, error_rate=0.01 or output_tok_s=1000"
         mistakes.say("--slo", f"{text!r} is not an objective {wanted}")
-    return tuple(objective for _, objective in found if objective is not None)
+    return tuple(objective for _, objective in parsed if objective is not None)
 
 
 def _objective(text: str) -> Objective | None:
@@ -273,7 +273,10 @@ class Mistakes:
             except BenchError as impossible:
                 self.problems.extend(self.in_options(impossible))
         self._wrong_gate(request)
-        self._too_much(request)
+        load = request.load
+        most = max(load.rates_per_s, default=0.0) * load.level_s
+        if most > MOST_REQUESTS:
+            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:
             self.say("--goal", "needs --search adaptive")
 
@@ -294,18 +297,12 @@ class Mistakes:
 
     def _wrong_gate(self, request: TrialRequest) -> None:
         levels, gate = request.load.concurrency_levels, request.gate_concurrency
-        if "--gate" not in self.given or request.load.arrival != "closed" or not levels or gate < 1:
+        if "--gate" not in self.given or ARRIVALS[request.load.arrival].is_open or not levels or gate < 1:
             return
         if request.load.search == "adaptive" and not levels[0] <= gate <= levels[-1]:
             self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
         if request.load.search != "adaptive" and gate not in levels:
             self.say("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
-
-    def _too_much(self, request: TrialRequest) -> None:
-        load = request.load
-        most = max(load.rates_per_s, default=0.0) * load.level_s
-        if most > MOST_REQUESTS:
-            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
 
 
 @contextmanager

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from seatrial_base.table import aligned_lines, number_columns, table_of, text_columns
 from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
+from seatrial_load.documents.progress import LevelEnded, LevelStarted, Told
 from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import outcome_sentence
 from seatrial_load.metrics.sent import cache_lines, sent_lines
-from seatrial_load.slo.doubts import told_doubts
-from seatrial_load.trial.events import LevelEnded, LevelStarted, Told
+from seatrial_load.slo.verdict import told_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.progress import TrialEvent, Watch
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult
-    from seatrial_load.trial.events import TrialEvent, Watch
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 LEVEL_NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "answered")
 
@@ -63,11 +64,11 @@ def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
 def level_line(level: LevelResult, *, has_slo: bool = True) -> str:
     """Return a level as one line of words, where there is no table."""
     load, speed, ttft, tpot, e2e, answered, remark = level_cells(level, has_slo=has_slo)
-    load = f"concurrency {load}" if level.offered_requests_per_s is None else f"{load.removesuffix('/s')} requests/s"
-    told = f"{answered} succeeded" + (f": {remark}" if remark else "")
+    load = f"{load.removesuffix('/s')} requests/s" if level.is_open else f"concurrency {load}"
+    outcome = f"{answered} succeeded" + (f": {remark}" if remark else "")
     if not level.succeeded:
-        return f"{load}: {told}"
-    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {told}"
+        return f"{load}: {outcome}"
+    return f"{load}: {speed} tok/s, TTFT p95 {ttft} ms, TPOT p95 {tpot} ms, E2E p95 {e2e} ms, {outcome}"
 
 
 def _p95(measured: Distribution | None) -> str:
@@ -144,7 +145,7 @@ def result_lines(result: TrialResult) -> Iterator[str]:
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
     """Return what is doubtful of the answers."""
-    return (f"doubt: {told}" for told in told_doubts(result))
+    return (f"doubt: {doubt}" for doubt in told_doubts(result))
 
 
 def unmeasured_lines(result: TrialResult) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from seatrial_base.errors import BenchError
-from seatrial_load.aws.authorities import trusted_authorities
+from seatrial_load.aws.credentials import trusted_authorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -230,12 +230,12 @@ def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
     except (OSError, UnicodeError) as unresolved:  # the latter of a label that is empty or too long
         if address in _LAST_KNOWN:
             return _LAST_KNOWN[address]
-        told = unresolved.strerror if isinstance(unresolved, OSError) else None
-        why = f"the host name {address.host} does not resolve: {told or unresolved}"
+        reason = unresolved.strerror if isinstance(unresolved, OSError) else None
+        why = f"the host name {address.host} does not resolve: {reason or unresolved}"
         raise _unusable(address.authority, why, _NAME_HINT) from unresolved
-    found: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
-    answering = next((entry for entry in found if _answers(entry)), found[0])
-    _LAST_KNOWN[address] = tuple(entry for entry in found if entry[0] == answering[0])
+    addresses: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
+    answering = next((entry for entry in addresses if _answers(entry)), addresses[0])
+    _LAST_KNOWN[address] = tuple(entry for entry in addresses if entry[0] == answering[0])
     return _LAST_KNOWN[address]
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
-from seatrial_load.client.arrivals import offered_per_s, schedule
 from seatrial_load.client.event_loop import Wave
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.level import level_size
 from seatrial_load.trial.budget import left_s
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
+# A worker whose connections were open so long after the common start didn't load beside the others.
 LATE_START_S = 0.25
-"""A worker whose connections were open so long after the common start didn't load beside the others."""
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
 
@@ -82,21 +82,20 @@ def plan_shares(
         barrier_s: How long the workers have until they begin.
         tools: What reads a trace.
     """
-    size = level_size(request, concurrency)
-    due_s = None if request.load.arrival == "closed" else schedule(request, progress, tools)
+    due_s = tools.schedule(request, progress)
+    size = level_size(request, concurrency).scheduled(due_s)
     start_s = now_epoch_s + barrier_s
     whole = Wave.of(
         request.load,
         streams=size.streams,
-        requests=size.ramp + size.least if due_s is None else len(due_s),
+        requests=size.ramp + size.least,
         deadline_s=start_s + max(0.0, left_s(request, progress)),
         first_index=progress.sent,
         due_s=due_s,
     )
     workers = min(workers, whole.streams, whole.requests)
-    ramp = size.ramp if due_s is None else 0
     return tuple(
-        _order(whole, ramp=ramp, concurrency=concurrency, worker=number, workers=workers, start_s=start_s)
+        _order(whole, ramp=size.ramp, concurrency=concurrency, worker=number, workers=workers, start_s=start_s)
         for number in range(workers)
     )
 
@@ -152,7 +151,7 @@ def send_worker_share(
         own = talks.numbers[order.worker :: order.workers]
         wave = replace(wave, conversations=replace(talks, numbers=own))
     dial = tools.dial_to(writer)
-    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
+    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if crew.stopped is not None:
@@ -160,6 +159,7 @@ def send_worker_share(
     if crew.cut:
         over = f"({len(crew.over)} of {order.requests} requests were over)"
         raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
+    arrivals = arrivals_of(request.load)
     return tally_of(
         crew.records,
         concurrency=order.concurrency,
@@ -167,7 +167,7 @@ def send_worker_share(
         ramp=order.ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
-        offered_requests_per_s=None if order.due_s is None else offered_per_s(request.load, order.due_s),
+        offered_requests_per_s=None if order.due_s is None else arrivals.offered_per_s(request.load, order.due_s),
         client=crew.evidence,
         enough_because=crew.enough_because or ALL_SENT,
     )

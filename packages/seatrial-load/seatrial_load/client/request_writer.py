@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
-from seatrial_load.aws.bearer_token import RenewedToken
 from seatrial_load.aws.credentials import credential_source
-from seatrial_load.aws.sigv4 import Signer
+from seatrial_load.aws.sigv4 import RenewedToken, Signer
 from seatrial_load.client.connection import address_of
-from seatrial_load.decode.judgement import ANYTHING, AnswerTerms
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.request import CONTENT_TYPE, message, request_body
+from seatrial_load.decode.timed_answer import ANYTHING, AnswerTerms
+from seatrial_load.payload.request import CONTENT_TYPE, Options, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 from seatrial_load.prompts.synthetic import RawBody
 
@@ -59,44 +57,41 @@ def payload(
     """
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):
-        return _as_it_is({**content.document, **named}, schema, stream=stream)
+        document = {**content.document, **named}
+        document["stream"] = stream
+        document.pop("stream_options", None)
+        if stream and schema in {"openai_chat", "openai_completions"}:
+            document["stream_options"] = {"include_usage": True}
+        return json.dumps(document, separators=(",", ":")).encode()
     spelled = SCHEMAS[schema]
     ignore_eos = FACTS[spelled].ignore_eos_key is not None
     options = Options(max_tokens=output_tokens, temperature=0, ignore_eos=ignore_eos, extra=named)
     return request_body(spelled, content, options, stream=stream)
 
 
-def conversation(schema: PayloadSchema, asked: Sequence[Content], answers: Sequence[str]) -> Content:
+def conversation(schema: PayloadSchema, contents: Sequence[Content], answers: Sequence[str]) -> Content:
     """Return the prompt of a conversation's last turn: messages for chat, for other schemas the texts in order.
 
     Args:
         schema: How to spell it.
-        asked: What each turn says, one more than answers.
+        contents: What each turn says, one more than answers.
         answers: What was answered to each but the last.
     """
-    texts = [text for pair in zip(asked, answers, strict=False) for text in pair] + [asked[-1]]
+    texts = [text for pair in zip(contents, answers, strict=False) for text in pair] + [contents[-1]]
     if schema != "openai_chat":
         return "\n\n".join(map(str, texts))
     roles = ("user", "assistant")
     return [message(roles[place % 2], str(text)) for place, text in enumerate(texts)]
 
 
-def _as_it_is(document: dict[str, Json], schema: PayloadSchema, *, stream: bool) -> bytes:
-    document["stream"] = stream
-    document.pop("stream_options", None)
-    if stream and schema in {"openai_chat", "openai_completions"}:
-        document["stream_options"] = {"include_usage": True}
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
 COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
 PREFIX_HEADER = "X-Amzn-SageMaker-Prefix-Aware-Id"
 SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
 VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
+# How long a bearer token holds, seconds; half of it is used.
 TOKEN_S = 900
-"""How long a bearer token holds, seconds; half of it is used."""
+# The model's name on SageMaker's OpenAI path, which routes by the URL: vLLM takes no name, and refuses a wrong one.
 NO_NAME = ""
-"""The model's name on SageMaker's OpenAI path, which routes by the URL: vLLM takes no name, and refuses a wrong one."""
 _WHERE = "trial request"
 
 
@@ -174,8 +169,8 @@ class RequestWriter:
             answers: What was answered to each earlier turn.
         """
         opening = index - len(answers)
-        asked = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
-        return self._written(index, conversation(self.workload.schema, asked, answers), opening=opening)
+        contents = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
+        return self._written(index, conversation(self.workload.schema, contents, answers), opening=opening)
 
     def _written(self, index: int, content: Content, *, opening: int) -> bytes:
         body = payload(
@@ -191,7 +186,7 @@ class RequestWriter:
         head = f"POST {self.address.path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode() + body
 
-    def asked(self, index: int) -> AnswerTerms:
+    def terms(self, index: int) -> AnswerTerms:
         """Return what the request with this number asks for."""
         is_own = self.workload.source != "jsonl"
         if not is_own and isinstance(self.prompts.content(index), RawBody):
@@ -240,7 +235,12 @@ def request_writer(
     elif workload.api == "openai":
         authorize = Bearer(RenewedToken(credentials or credential_source(environ), target.region, now, TOKEN_S))
     else:
-        headers |= _sagemaker_headers(target)
+        optional = {
+            COMPONENT_HEADER: target.inference_component,
+            SESSION_HEADER: target.session_id,
+            VARIANT_HEADER: target.target_variant,
+        }
+        headers |= {name: value for name, value in optional.items() if value}
         authorize = Signed(Signer(credentials or credential_source(environ), target.region), now)
     model = target.model if target.kind == "openai" else NO_NAME if workload.api == "openai" else None
     return RequestWriter(
@@ -252,15 +252,6 @@ def request_writer(
         model=model,
         secret=key,
     )
-
-
-def _sagemaker_headers(target: TrialTarget) -> dict[str, str]:
-    told = {
-        COMPONENT_HEADER: target.inference_component,
-        SESSION_HEADER: target.session_id,
-        VARIANT_HEADER: target.target_variant,
-    }
-    return {name: value for name, value in told.items() if value}
 
 
 def _key(target: TrialTarget, environ: Mapping[str, str]) -> str:

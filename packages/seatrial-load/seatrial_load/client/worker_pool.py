@@ -25,8 +25,8 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
-from seatrial_load.decode.judgement import ANYTHING
 from seatrial_load.decode.response import RequestRecord, record_of
+from seatrial_load.decode.timed_answer import ANYTHING
 from seatrial_load.documents.result import ClientEvidence
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import evidence_of, together
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seatrial_load.client.connection import Dial
-    from seatrial_load.client.event_loop import Exchange, Wave, WriteRequest
-    from seatrial_load.decode.judgement import AnswerTerms
+    from seatrial_load.client.event_loop import Wave, WriteRequest
+    from seatrial_load.decode.exchange import Exchange
+    from seatrial_load.decode.timed_answer import AnswerTerms
 
 
 STREAMS_PER_WORKER = 384
 SPARE_DESCRIPTORS = 64
+# AWS Lambda gives a function one virtual CPU for each 1,769 MB ("Configure Lambda function memory").
 LAMBDA_MIB_PER_CORE = 1_769
-"""AWS Lambda gives a function one virtual CPU for each 1,769 MB ("Configure Lambda function memory")."""
 
 
 def usable_cores(environ: Mapping[str, str] = os.environ) -> int:
@@ -396,18 +397,18 @@ class CrewOrder:
         wave: The load, all processes together.
         stream: Whether answers are asked for as streams of tokens.
         secret: The key that is sent, to be hidden in what is kept; empty for none.
-        asked: Tells what the request with an index asks for; None where nobody knows.
+        terms: Tells what the request with an index asks for; None where nobody knows.
     """
 
     wave: Wave
     stream: bool
     secret: str = field(default="", repr=False)
-    asked: Callable[[int], AnswerTerms] | None = None
+    terms: Callable[[int], AnswerTerms] | None = None
 
     def record(self, exchange: Exchange) -> RequestRecord:
         """Decode a request that is over."""
-        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
-        return record_of(exchange, stream=self.stream, secret=self.secret, asked=asked)
+        terms = ANYTHING if self.terms is None else self.terms(exchange.index)
+        return record_of(exchange, stream=self.stream, secret=self.secret, terms=terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,7 +468,16 @@ def load_with_workers(
     workers = min(most, workers or workers_for(wave.streams, usable_cores()))
     require_descriptors(most, workers)
     if workers == 1:
-        return _load_here(order, write_request, dial_factory(), clock)
+        result = run_wave(order.wave, write_request, dial_factory(), clock=clock)
+        return CrewResult(
+            records=tuple(map(order.record, result.every)),
+            cut=result.cut,
+            started_s=result.started_s,
+            ended_s=result.ended_s,
+            enough_because=result.enough_because,
+            evidence=evidence_of(order.wave, result),
+            stopped=result.stopped,
+        )
     crew: list[Worker] = []
     try:
         for number in range(workers):
@@ -478,19 +488,6 @@ def load_with_workers(
     finally:
         for worker in crew:
             worker.end()
-
-
-def _load_here(order: CrewOrder, write_request: WriteRequest, dial: Dial, clock: Callable[[], float]) -> CrewResult:
-    result = run_wave(order.wave, write_request, dial, clock=clock)
-    return CrewResult(
-        records=tuple(map(order.record, result.every)),
-        cut=result.cut,
-        started_s=result.started_s,
-        ended_s=result.ended_s,
-        enough_because=result.enough_because,
-        evidence=evidence_of(order.wave, result),
-        stopped=result.stopped,
-    )
 
 
 class _Foreman:
@@ -525,7 +522,20 @@ class _Foreman:
         if self._given_up is not None:
             return self._stopped_result(self._given_up)
         self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
-        return self._merged()
+        reports = self._reports
+        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
+        if not reports:
+            raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
+        records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
+        return CrewResult(
+            records=tuple(records),
+            cut=bool(lost) or any(report.cut for report in reports),
+            started_s=min(report.started_s for report in reports),
+            ended_s=max(report.ended_s for report in reports),
+            enough_because=self._enough_because,
+            evidence=together([report.evidence for report in reports]),
+            lost_because="; ".join(lost) or None,
+        )
 
     def _is_stopped(self) -> bool:
         if self._wave.tell is not None and self._clock() >= self._tell_again_s:
@@ -597,19 +607,3 @@ class _Foreman:
         if self._enough_because is not None:
             for worker in self._at_work.values():
                 worker.stop()
-
-    def _merged(self) -> CrewResult:
-        reports = self._reports
-        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
-        if not reports:
-            raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
-        records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
-        return CrewResult(
-            records=tuple(records),
-            cut=bool(lost) or any(report.cut for report in reports),
-            started_s=min(report.started_s for report in reports),
-            ended_s=max(report.ended_s for report in reports),
-            enough_because=self._enough_because,
-            evidence=together([report.evidence for report in reports]),
-            lost_because="; ".join(lost) or None,
-        )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from seatrial_base.printable import printable
 from seatrial_base.secrets import redacted
+from seatrial_base.text import printable
 from seatrial_load.decode.http1 import ProtocolError, TooLargeError
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ ErrorClass: TypeAlias = Literal[
     "unanswered",
 ]
 MAX_DETAIL_CHARACTERS = 300
+# Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold.
 LEAST_SECRET = 8
-"""Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold."""
 MASK = "[hidden]"
+# Beside these every word goes, whatever it looks like: an endpoint repeats here what this client has sent.
 _PROOFS = re.compile(r"""(bearer\s+|x-amz-security-token\s*[:=]\s*)[^\s"',;}]+""", re.IGNORECASE)
-"""Beside these every word goes, whatever it looks like: an endpoint repeats here what this client has sent."""
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
 _STATUS_CLASSES: Mapping[int, ErrorClass] = {
     HTTPStatus.UNAUTHORIZED: "auth",
@@ -170,7 +170,7 @@ def masked(text: str, secret: str) -> str:
         text: The service's words, shortened perhaps.
         secret: The key that was sent; empty for none.
     """
-    shown = redacted(_PROOFS.sub(lambda found: found[1] + MASK, text))
+    shown = redacted(_PROOFS.sub(lambda match: match[1] + MASK, text))
     if len(secret) < LEAST_SECRET:
         return shown
     shown = shown.replace(secret, MASK)
@@ -189,16 +189,16 @@ def _object(body: bytes) -> Mapping[str, object]:
 
 
 def _error_name(headers: Mapping[str, str], document: Mapping[str, object]) -> str:
-    said = _openai_error(document).get("type")
-    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), said)
+    openai_type = _openai_error(document).get("type")
+    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), openai_type)
     name = next((name for name in candidates if isinstance(name, str) and name), "")
     return name.partition(":")[0].rpartition("#")[2]
 
 
 def _message(document: Mapping[str, object]) -> str:
     candidates = [document.get(key) for key in ("OriginalMessage", "Message", "message", "error")]
-    said = _openai_error(document).get("message")
-    return next((text for text in (*candidates, said) if isinstance(text, str) and text), "")
+    openai_message = _openai_error(document).get("message")
+    return next((text for text in (*candidates, openai_message) if isinstance(text, str) and text), "")
 
 
 def _openai_error(document: Mapping[str, object]) -> Mapping[str, object]:

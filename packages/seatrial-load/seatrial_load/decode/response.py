@@ -17,21 +17,26 @@ from seatrial_load.decode.failure import (
     shorten,
 )
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.judgement import ANYTHING, Judged, contradiction, judged
-from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.fragment import generated_text
-from seatrial_load.payload.json_text import parse_json
-from seatrial_load.payload.reader import DONE, LineReader, settled_count
+from seatrial_load.decode.timed_answer import (
+    ANYTHING,
+    Judged,
+    TimedAnswer,
+    TimedAnswerReader,
+    contradiction,
+    judged,
+    read_whole,
+)
+from seatrial_load.payload.answer import DONE, LineReader, generated_text, settled_count
+from seatrial_load.payload.json_text import AnswerError, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.client.event_loop import Exchange, Inbox
     from seatrial_load.decode.event_stream import Frame
+    from seatrial_load.decode.exchange import Exchange, Inbox
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
-    from seatrial_load.decode.judgement import AnswerTerms
+    from seatrial_load.decode.timed_answer import AnswerTerms
     from seatrial_load.documents.result import DoubtKind
 
 
@@ -96,11 +101,11 @@ class RequestRecord:
 
 
 ENGINE_HEADER = "x-seatrial-engine"
+# By which the embedded AWS says that no model answers at an address.
 NO_MODEL_HEADER = "x-seatrial-no-model"
-"""By which the embedded AWS says that no model answers at an address."""
 MAX_EARLY_BYTES = 4_096
+# What is read of an answer that isn't 200: an error's words stand at its beginning.
 MAX_ERROR_BYTES = 65_536
-"""What is read of an answer that isn't 200: an error's words stand at its beginning."""
 _NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
                       finish_reason=None, failure=None)  # fmt: skip
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
@@ -112,29 +117,29 @@ class _Said(NamedTuple):
     parts: int | None = None
 
 
-def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: AnswerTerms = ANYTHING) -> RequestRecord:
+def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: AnswerTerms = ANYTHING) -> RequestRecord:
     """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
 
     Args:
         exchange: A request that is over.
         stream: Whether the answer was asked for as a stream of tokens.
         secret: The key that was sent, to be hidden where the endpoint repeats it.
-        asked: What the request asked for.
+        terms: What the request asked for.
     """
-    said, found, parts = _read(exchange.inbox, stream=stream)
-    failure = _outranking(exchange, found) or contradiction(said, asked)
+    answer, body_failure, parts = _read(exchange.inbox, stream=stream)
+    failure = _outranking(exchange, body_failure) or contradiction(answer, terms)
     head = exchange.inbox.head
-    count, source = (None, None) if failure else generated_tokens(said, asked.most_tokens)
-    seen = Judged() if failure else judged(said, asked)
-    times_s = tuple([event.at_s for event in said.events])
-    is_cache_told = said.cached_tokens is not None and said.input_tokens is not None
+    count, source = (None, None) if failure else generated_tokens(answer, terms.most_tokens)
+    seen = Judged() if failure else judged(answer, terms)
+    times_s = tuple([event.at_s for event in answer.events])
+    is_cache_told = answer.cached_tokens is not None and answer.input_tokens is not None
     return RequestRecord(
         sent_s=exchange.sent_s,
         first_token_s=times_s[0] if times_s else None,
         token_times_s=times_s,
-        last_token_s=None if failure else times_s[-1] if times_s else said.finished_at_s,
+        last_token_s=None if failure else times_s[-1] if times_s else answer.finished_at_s,
         ended_s=exchange.ended_s,
-        input_tokens=said.input_tokens,
+        input_tokens=answer.input_tokens,
         output_tokens=count,
         output_tokens_from=source,
         error=failure.error if failure else None,
@@ -149,7 +154,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", asked: Answ
         other_model=seen.other_model,
         text_digest=seen.text_digest,
         turn=exchange.turn,
-        cached_tokens=min(said.cached_tokens or 0, said.input_tokens or 0) if is_cache_told else None,
+        cached_tokens=min(answer.cached_tokens or 0, answer.input_tokens or 0) if is_cache_told else None,
     )
 
 
@@ -166,8 +171,8 @@ def answer_text(exchange: Exchange, *, stream: bool) -> str | None:
     if exchange.failure is not None or head is None or head.status != HTTPStatus.OK:
         return None
     if not stream:
-        said = _read(exchange.inbox, stream=False)
-        return said.completion.text if said.failure is None else None
+        body = _read(exchange.inbox, stream=False)
+        return body.completion.text if body.failure is None else None
     try:
         return _streamed_text(exchange.inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
     except (ProtocolError, AnswerError):
@@ -179,9 +184,9 @@ def _streamed_text(inbox: Inbox, *, framed: bool) -> str | None:
     body = b"".join([part for part in parts if isinstance(part, bytes)])
     lines = LineReader()
     texts = [generated_text(parse_json(line)) for line in (*lines.feed(body), *lines.finish()) if line != DONE]
-    said = [text for text in texts if text is not None]
-    whole = len(said) == len(texts) and all(isinstance(part, bytes) for part in parts)
-    return "".join(said) if whole else None
+    known = [text for text in texts if text is not None]
+    whole = len(known) == len(texts) and all(isinstance(part, bytes) for part in parts)
+    return "".join(known) if whole else None
 
 
 def exchange_failure(exchange: Exchange) -> Failure | None:
@@ -192,21 +197,21 @@ def exchange_failure(exchange: Exchange) -> Failure | None:
     return _outranking(exchange, _read(exchange.inbox, stream=True).failure)
 
 
-def _outranking(exchange: Exchange, found: Failure | None) -> Failure | None:
+def _outranking(exchange: Exchange, body_failure: Failure | None) -> Failure | None:
     given_up = exchange.failure
     if given_up is not None and given_up.error == "answer_too_large":
         return given_up
-    return found if found and found.error != "protocol" else given_up or found
+    return body_failure if body_failure and body_failure.error != "protocol" else given_up or body_failure
 
 
-def generated_tokens(said: TimedAnswer, most: int | None = None) -> tuple[int | None, TokenSource | None]:
+def generated_tokens(answer: TimedAnswer, most: int | None = None) -> tuple[int | None, TokenSource | None]:
     """Choose the number of generated tokens, and tell whose count it is.
 
     `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count. More than were asked are
     not counted.
     """
-    events = len(said.events)
-    count = settled_count(events, said.reported_tokens)
+    events = len(answer.events)
+    count = settled_count(events, answer.reported_tokens)
     if count is None:
         return None, None
     return count if most is None else min(count, most), "events" if count == events else "reported"
@@ -220,12 +225,9 @@ def _detail(failure: Failure | None, tokens: int) -> str:
 
 def _read(inbox: Inbox, *, stream: bool) -> _Said:
     """Read what arrived, however little; a protocol failure is returned, not raised."""
-    if inbox.head is None:
+    head = inbox.head
+    if head is None:
         return _Said(failure=Failure("protocol", "no response arrived"))
-    return _read_body(inbox, inbox.head, stream=stream)
-
-
-def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
     if head.status in _REDIRECTS:
         return _Said(failure=_redirected(head))
     if head.status != HTTPStatus.OK:
@@ -233,10 +235,10 @@ def _read_body(inbox: Inbox, head: ResponseHead, *, stream: bool) -> _Said:
     if stream:
         return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
     try:
-        said = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
+        answer = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
     except ProtocolError as malformed:
         return _Said(failure=failure_of_malformed(malformed))
-    return _Said(said, _failure_in(said))
+    return _Said(answer, _failure_in(answer))
 
 
 def _beginning(inbox: Inbox) -> bytes:
@@ -274,8 +276,8 @@ def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
             reader.finish(inbox.last_arrival_s)
     except ProtocolError as malformed:
         refused = reader.completion().failure or failure_of_malformed(malformed)
-    said = reader.completion()
-    return _Said(said, refused or _failure_in(said), parts if framed else reader.documents)
+    answer = reader.completion()
+    return _Said(answer, refused or _failure_in(answer), parts if framed else reader.documents)
 
 
 def _unframed(inbox: Inbox) -> Iterator[tuple[float, bytes | Failure]]:
@@ -299,9 +301,9 @@ def _failure_of_frame(frame: Frame) -> Failure | None:
     return None
 
 
-def _failure_in(said: TimedAnswer) -> Failure | None:
-    if said.failure is None and not said.finished:
+def _failure_in(answer: TimedAnswer) -> Failure | None:
+    if answer.failure is None and not answer.finished:
         return Failure("protocol", "the answer ended before its closing line")
-    if said.failure is None and said.finished_at_s is None:
+    if answer.failure is None and answer.finished_at_s is None:
         return Failure("protocol", "the answer has only its closing line")
-    return said.failure
+    return answer.failure

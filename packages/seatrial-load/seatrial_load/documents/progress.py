@@ -1,9 +1,13 @@
-"""A trial that is not over yet: everything that another run of the same trial needs to go on with."""
+"""A trial that is not over yet: what another run of the same trial needs to go on with, and what a watcher is sent.
+
+Whoever watches must return at once, since nothing is received meanwhile.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_load.documents.result import (  # noqa: TC001 (likewise)
     ClientCalibration,
@@ -15,6 +19,10 @@ from seatrial_load.documents.result import (  # noqa: TC001 (likewise)
 )
 from seatrial_load.documents.stop import Stop
 from seatrial_load.documents.strict_json import read_document, write_document
+
+if TYPE_CHECKING:
+    from seatrial_load.documents.result import LevelResult
+
 
 PROGRESS_VERSION: Literal["1"] = "1"
 
@@ -103,3 +111,56 @@ class NextLevel:
 
 
 Step: TypeAlias = NextLevel | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelStarted:
+    """A level begins.
+
+    Attributes:
+        concurrency: Requests in flight per copy; of an open loop, the most in flight.
+        rate_per_s: What an open loop offers; None in a closed loop.
+        streams: Connections.
+        requests: Requests of the level at most, ramp included.
+        because: Why this level.
+        elapsed_s: Time of the trial so far.
+    """
+
+    concurrency: int
+    rate_per_s: float | None
+    streams: int
+    requests: int
+    because: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelAdvanced:
+    """The level goes on: how many of its requests ended, as far as is known; told every five seconds."""
+
+    ended: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelEnded:
+    """A level was measured, whether it is valid or void."""
+
+    level: LevelResult
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Something that is no level: the warm-up, the proof, a clock that is wrong."""
+
+    text: str
+    elapsed_s: float
+
+
+TrialEvent: TypeAlias = LevelStarted | LevelAdvanced | LevelEnded | Told
+Watch: TypeAlias = Callable[[TrialEvent], None]
+
+
+def unwatched(_event: TrialEvent) -> None:
+    """Let an event pass."""

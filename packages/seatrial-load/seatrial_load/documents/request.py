@@ -31,10 +31,8 @@ Statistic: TypeAlias = Literal["p50", "p90", "p95", "p99", "mean", "value"]
 PayloadSchema: TypeAlias = Literal["lmi", "tgi", "openai_chat", "openai_completions"]
 Api: TypeAlias = Literal["invoke", "openai"]
 QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
-LISTED_RATES: tuple[Arrival, ...] = ("poisson", "gamma", "constant", "recorded")
-"""Open loops whose levels are the listed rates."""
+# Concurrency per copy of the published protocol `jumpstart-2024`.
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-"""Concurrency per copy of the published protocol `jumpstart-2024`."""
 LIMITS, OPEN_LOOP, CONVERSATIONS, MADE_UP = "Limits", "an open loop", "conversations", "made-up lengths"
 SERVER = ("--url",)  # a spec says it otherwise
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")

@@ -9,11 +9,12 @@ from seatrial_base.bounds import MOST_TOKENS, wrong_objective, wrong_prefix, wro
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.arrivals import ARRIVALS, arrivals_of
 from seatrial_load.documents.request import PER_REQUEST_METRICS, TrialRequest, Workload
 from seatrial_load.documents.strict_json import RULE, not_finite, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from _typeshed import DataclassInstance
 
@@ -105,8 +106,8 @@ def wrong_deviations(workload: Mapping[str, object]) -> Iterator[tuple[str, str]
 
 def _wrong_times(workload: Workload, load: Load) -> Iterator[tuple[str, str]]:
     times_s = workload.times_s
-    if load.arrival == "recorded" and not times_s:
-        yield "workload.times_s", "recorded arrivals need the times of the requests"
+    if ARRIVALS[load.arrival].needs_times and not times_s:
+        yield "workload.times_s", f"{load.arrival} arrivals need the times of the requests"
     elif times_s and len(times_s) != len(workload.lengths):
         yield "workload.times_s", f"{len(times_s)} times of {len(workload.lengths)} requests"
     if times_s and (times_s[0] < 0 or any(low > high for low, high in pairwise(times_s))):
@@ -119,7 +120,7 @@ def _wrong_conversations(workload: Workload, load: Load) -> Iterator[tuple[str, 
         yield "workload.conversations", f"{sum(counts)} turns of {len(workload.lengths)} requests"
     if len(workload.delays_s) not in (0, sum(counts)) or min(workload.delays_s, default=0.0) < 0:
         yield "workload.delays_s", "not one delay from 0 for each of the turns"
-    if (workload.turns > 1 or counts) and load.arrival != "closed":
+    if (workload.turns > 1 or counts) and ARRIVALS[load.arrival].is_open:
         yield "load.arrival", f"conversations need a closed loop, not {load.arrival} arrivals"
     if workload.turns > 1 and workload.source != "synthetic":
         yield "workload.turns", f"only synthetic prompts take a number of turns, not those of a {workload.source} file"
@@ -138,29 +139,15 @@ def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
     """Yield every impossible value as its field and what is wrong with it."""
     yield from _beyond_bounds(load)
     levels = load.concurrency_levels
-    if not levels or levels[0] < 1 or not _ascends(levels):
+    if not levels or levels[0] < 1 or not all(low < high for low, high in pairwise(levels)):
         yield "concurrency_levels", f"{list(levels)} is not an ascending list of whole numbers from 1"
     least, most = load.requests_per_concurrency, load.max_requests_per_concurrency
     if most is not None and most < least:
         yield "max_requests_per_concurrency", f"{most} is below requests_per_concurrency {least}"
-    yield from _wrong_rates(load)
-    if load.arrival != "gamma" and load.arrival_smoothness != 1:
-        yield "arrival_smoothness", f"{load.arrival} arrivals have none; use gamma"
-
-
-def _wrong_rates(load: Load) -> Iterator[tuple[str, str]]:
-    rates = load.rates_per_s
-    if load.arrival in ("closed", "replay"):
-        if rates:
-            yield "rates_per_s", f"a {load.arrival} loop has no rates, but {list(rates)} are given"
-    elif load.arrival == "ramp":
-        if len(rates) != len(("start", "end")) or min(rates) <= 0:
-            yield "rates_per_s", f"{list(rates)} is not the start and the end of a ramp, both above 0"
-    elif not rates or rates[0] <= 0 or not _ascends(rates):
-        yield "rates_per_s", f"{list(rates)} is not an ascending list of rates above 0"
-    if load.gate_rate_per_s is not None and load.gate_rate_per_s not in rates:
+    arrivals = arrivals_of(load)
+    if wrong := arrivals.wrong_rates(load.rates_per_s):
+        yield "rates_per_s", wrong
+    if load.gate_rate_per_s is not None and load.gate_rate_per_s not in load.rates_per_s:
         yield "gate_rate_per_s", f"{load.gate_rate_per_s:g} is not one of the rates"
-
-
-def _ascends(values: Sequence[float]) -> bool:
-    return all(low < high for low, high in pairwise(values))
+    if not arrivals.takes_smoothness and load.arrival_smoothness != 1:
+        yield "arrival_smoothness", f"{load.arrival} arrivals have none; use gamma"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.documents.container_metrics import ContainerMetrics  # noqa: TC001 (likewise)
+from seatrial_load.documents.distribution import Distribution, Interval  # noqa: TC001 (likewise)
 from seatrial_load.documents.request import (
     Arrival,  # noqa: TC001 (likewise)
     Objective,  # noqa: TC001 (likewise)
@@ -16,42 +18,15 @@ from seatrial_load.documents.request import (
     QualityObjective,  # noqa: TC001 (likewise)
     TrialRequest,  # noqa: TC001 (likewise)
 )
-from seatrial_load.documents.result_checks import impossible_values
 from seatrial_load.documents.stop import Stop, Void  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import RULE, read_document, write_document
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
 Window: TypeAlias = Literal["steady", "whole"]
 Occasion: TypeAlias = Literal["first_request", "warm_up", "level", "verification"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Where the true value lies with 95 % confidence; None is a bound that so few measurements can't give."""
-
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
-    """Count, mean, percentiles and maximum, in the unit of the metric.
-
-    Attributes:
-        intervals: The two-sided 95 % interval of `mean`, `p50`, `p90`, `p95` and `p99`, by name; none of gaps between
-            tokens, since those of one answer hang together.
-        histogram: All measurements as an HDR histogram of microseconds, three significant digits, in its compressed
-            standard encoding (V2, base64); empty when none was kept.
-    """
-
-    count: int
-    mean: float
-    p50: float
-    p90: float
-    p95: float
-    p99: float
-    max: float
-    intervals: Mapping[str, Interval] = field(default_factory=dict)
-    histogram: str = ""
 
 
 DoubtKind: TypeAlias = Literal[
@@ -98,10 +73,10 @@ def load_words(concurrency: int | None, rate_per_s: float | None) -> str:
 
 def loads_words(levels: Sequence[LevelResult]) -> str:
     """Return the loads of some levels in words: `concurrency 4, 8`; of an open loop, `2, 2.5 requests/s`."""
-    rates = [f"{level.offered_requests_per_s:g}" for level in levels if level.offered_requests_per_s is not None]
-    closed = [f"{level.concurrency}" for level in levels if level.offered_requests_per_s is None]
-    told = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
-    return " and ".join(part for part in told if part)
+    rates = [f"{level.offered_load:g}" for level in levels if level.is_open]
+    closed = [f"{level.concurrency}" for level in levels if not level.is_open]
+    parts = ("concurrency " + ", ".join(closed) if closed else "", ", ".join(rates) + " requests/s" if rates else "")
+    return " and ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,6 +402,16 @@ class LevelResult:
         return float(self.concurrency) if self.in_flight_per_copy is None else self.in_flight_per_copy
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is of an open loop: it offered a rate, whatever was answered."""
+        return self.offered_requests_per_s is not None
+
+    @property
+    def offered_load(self) -> float:
+        """What tells levels of a trial apart: concurrency per copy; of an open loop, the rate that it offered."""
+        return self.concurrency if self.offered_requests_per_s is None else self.offered_requests_per_s
+
+    @property
     def place(self) -> str:
         """Its load in words: `concurrency 4 per copy`; of an open loop, `2.5 requests/s`."""
         return load_words(self.concurrency, self.offered_requests_per_s)
@@ -677,3 +662,55 @@ class EvaluationAnswer:
     def answered(self) -> bool:
         """Whether the request was answered in full."""
         return not self.failure
+
+
+def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
+    """Yield the path of every value that no trial can have measured, and what is wrong with it."""
+    if result.duration_s < 0:
+        yield "duration_s", f"{result.duration_s:g} is below 0"
+    loads: Counter[tuple[int, float]] = Counter()
+    for index, level in enumerate(result.levels):
+        yield from ((f"levels[{index}].{name}", message) for name, message in _impossible_of(level))
+        rate = level.offered_requests_per_s
+        loads[level.concurrency if rate is None else 0, rate or 0.0] += 1
+    for (concurrency, rate), times in loads.items():
+        if times > 1:
+            load = f"{rate:g} requests/s" if rate else f"concurrency {concurrency}"
+            yield "levels", f"{load} stands there {times} times"
+    for index, seen in enumerate(result.unmeasured):
+        if not 0 <= seen.succeeded <= seen.sent:
+            yield f"unmeasured[{index}].succeeded", f"{seen.succeeded} of {seen.sent} sent"
+    if result.verdict.status == "pass":
+        yield from _unfounded(result)
+
+
+def _unfounded(result: TrialResult) -> Iterator[tuple[str, str]]:
+    """Yield what a trial that passed has not: an answer that proves it, and every objective met."""
+    verified = any(seen.succeeded for seen in result.unmeasured if seen.occasion == "verification")
+    if not verified and not any(level.succeeded and level.valid for level in result.levels):
+        yield "verdict.status", "pass, though no request of a valid level or of a verification was answered"
+    for index, check in enumerate(result.verdict.checks):
+        if check.met is not True:
+            yield f"verdict.checks[{index}].met", "not met, though the verdict is pass"
+
+
+def _impossible_of(level: LevelResult) -> Iterator[tuple[str, str]]:
+    if level.requests < 1:
+        yield "requests", f"{level.requests} is below 1"
+    if not 0 <= level.succeeded <= level.requests:
+        yield "succeeded", f"{level.succeeded} of {level.requests} requests"
+    elif (failed := sum(level.errors.values())) > level.requests - level.succeeded or any(
+        count < 0 for count in level.errors.values()
+    ):
+        yield "errors", f"{failed} failures of {level.requests - level.succeeded} requests that failed"
+    for name in ("concurrency", "window_s", "duration_s", "output_tok_s", "requests_per_s", "goodput_requests_per_s",
+                 "total_tok_s", "offered_requests_per_s", "input_tokens_mean", "output_tokens_mean",
+                 "input_tokens_p50", "input_tokens_p95", "output_tokens_p50", "output_tokens_p95"):  # fmt: skip
+        if (value := getattr(level, name)) is not None and value < 0:
+            yield name, f"{value:g} is below 0"
+    if level.cached_share is not None and not 0 <= level.cached_share <= 1:
+        yield "cached_share", f"{level.cached_share:g} is no share"
+    for name in ("ttft_ms", "tpot_ms", "itl_ms", "ms_per_token", "e2e_latency_ms"):
+        values = getattr(level, name)
+        if values is not None and min(values.count, values.mean, values.p50, values.p90, values.p95, values.p99) < 0:
+            yield name, "a value is below 0"

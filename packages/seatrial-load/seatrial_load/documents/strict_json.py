@@ -96,12 +96,12 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys stand there once; readers differ in which of two values they take."""
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"the key {key!r} stands there twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _refuse_constant(name: str) -> NoReturn:

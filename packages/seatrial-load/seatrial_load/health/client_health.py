@@ -19,7 +19,8 @@ from seatrial_load.measure.interval import percentile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seatrial_load.client.event_loop import Exchange, Wave, WaveResult
+    from seatrial_load.client.event_loop import Wave, WaveResult
+    from seatrial_load.decode.exchange import Exchange
     from seatrial_load.documents.result import ClientCalibration
 
 
@@ -110,6 +111,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
     busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.exchanges) if is_long else None
     window_s, seconds = until_s - start_s, result.ended_s - start_s
     idle_s = None if busy_s is None or wave.due_s is not None else max(0.0, wave.streams * window_s - busy_s)
+    lags_s = sorted(lag_s for lag_s, was_full in _open_loop(result.exchanges, wave.streams) if not was_full)
     return ClientEvidence(
         workers=1,
         streams=wave.streams,
@@ -117,7 +119,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
         delivered_concurrency=None if busy_s is None else busy_s / window_s,
         cpu_share=cpu_share,
         run_delay_share=run_delay_share,
-        send_lag_p99_ms=_send_lag_p99_ms(result.exchanges, wave.streams),
+        send_lag_p99_ms=percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None,
         idle_ms=None if idle_s is None else idle_s / len(result.exchanges) * MS_PER_S,
         full_share=_full_share(result.exchanges, wave.streams),
         reads_per_s=result.lag.reads / seconds if seconds >= LEAST_SPAN_S else None,
@@ -164,11 +166,6 @@ def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
 
 
-def _send_lag_p99_ms(exchanges: Sequence[Exchange], streams: int) -> float | None:
-    lags_s = sorted(lag_s for lag_s, was_full in _open_loop(exchanges, streams) if not was_full)
-    return percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None
-
-
 def _full_share(exchanges: Sequence[Exchange], streams: int) -> float | None:
     full = [was_full for _, was_full in _open_loop(exchanges, streams)]
     return sum(full) / len(full) if full else None
@@ -188,24 +185,24 @@ def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float,
     ]
 
 
+# Receive lag p99 over the median gap between tokens: beyond it, gaps are the client's as much as the endpoint's.
 MAX_LAG_SHARE = 0.10
-"""Receive lag p99 over the median gap between tokens: beyond it, gaps are the client's as much as the endpoint's."""
+# Lag, and time between two requests of a stream, that never voids: what a scheduler adds on a machine that others use,
+# little beside any TTFT. Signing and writing a request takes about 0.2 ms.
 HARMLESS_MS = 5.0
-"""Lag, and time between two requests of a stream, that never voids: what a scheduler adds on a machine that others use,
-little beside any TTFT. Signing and writing a request takes about 0.2 ms."""
+# The same where the engine runs on the client's own machine, as on a laptop: the scheduler parts the cores there.
 HARMLESS_BESIDE_ENGINE_MS = 50.0
-"""The same where the engine runs on the client's own machine, as on a laptop: the scheduler parts the cores there."""
+# Requests in flight over those asked for.
 MIN_DELIVERED = 0.98
-"""Requests in flight over those asked for."""
+# Of a core: beyond it, work queues up in the client (at 70 % an M/M/1 queue is 2.3 long).
 MAX_CPU_SHARE = 0.70
-"""Of a core: beyond it, work queues up in the client (at 70 % an M/M/1 queue is 2.3 long)."""
+# A process that reads less isn't kept busy by the load, whatever its CPU share.
 MIN_CPU_READS_PER_S = 100.0
-"""A process that reads less isn't kept busy by the load, whatever its CPU share."""
+# Of an open loop's requests, those that found every connection taken: beyond it, the endpoint never had the requests
+# that were ordered.
 MAX_FULL_SHARE = 0.01
-"""Of an open loop's requests, those that found every connection taken: beyond it, the endpoint never had the requests
-that were ordered."""
+# Send lag p99 of an open loop over the median end-to-end latency: beyond it, the arrivals aren't those ordered.
 MAX_SEND_LAG_SHARE = 0.10
-"""Send lag p99 of an open loop over the median end-to-end latency: beyond it, the arrivals aren't those ordered."""
 REMEDY = "use more workers or an idle machine"
 
 
@@ -243,16 +240,16 @@ def void_of(
     """
     floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
     gaps_ms = [gap_ms for gap_ms in (itl_p50_ms, tpot_p50_ms) if gap_ms is not None]
-    found = [
+    reasons = [
         *_late(evidence, max(gaps_ms, default=None), e2e_p50_ms, floor_ms),
         *_thin(evidence, requested_streams, floor_ms),
         *_busy(evidence, calibration),
         *_late_sending(evidence, e2e_p50_ms, floor_ms),
     ]
-    if not found:
+    if not reasons:
         return None
-    because = f"the client was the limit: {'; '.join(words for _, words in found)}: {REMEDY}"
-    return Void(reasons=tuple(reason for reason, _ in found), because=because)
+    because = f"the client was the limit: {'; '.join(words for _, words in reasons)}: {REMEDY}"
+    return Void(reasons=tuple(reason for reason, _ in reasons), because=because)
 
 
 def reads_per_s_possible(calibration: ClientCalibration) -> float | None:

@@ -20,7 +20,7 @@ from seatrial_load.documents.result import ClientCalibration
 from seatrial_load.health.client_health import evidence_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from seatrial_load.client.event_loop import WaveResult
 
@@ -95,7 +95,13 @@ class _Server:
                 if owner is None:
                     return
                 self._accept() if owner is self._listener else self._read(owner)
-            self._write_due()
+            now_s = time.perf_counter()
+            while self._due and self._due[0][0] <= now_s:
+                due_s, connection, number = self._due.popleft()
+                with suppress(OSError):
+                    connection.send(self._writes[number])
+                    if number + 1 < len(self._writes):
+                        self._due.append((due_s + self._gap_s, connection, number + 1))
 
     def _patience_s(self) -> float:
         return max(0.0, self._due[0][0] - time.perf_counter()) if self._due else 1.0
@@ -117,15 +123,6 @@ class _Server:
             connection.close()
         elif data.endswith(b"\r\n\r\n"):
             self._due.append((time.perf_counter() + self._gap_s, connection, 0))
-
-    def _write_due(self) -> None:
-        now_s = time.perf_counter()
-        while self._due and self._due[0][0] <= now_s:
-            due_s, connection, number = self._due.popleft()
-            with suppress(OSError):
-                connection.send(self._writes[number])
-                if number + 1 < len(self._writes):
-                    self._due.append((due_s + self._gap_s, connection, number + 1))
 
 
 def _chunk(data: bytes) -> bytes:
@@ -174,9 +171,11 @@ def _calibration(wave: Wave, result: WaveResult, tokens: int, offered_per_s: flo
         return _nothing(wave.streams, offered_per_s, f"the client's speed could not be measured: {why}")
     times_s = sorted(at_s for record in records for at_s in record.token_times_s)
     cpu_s_per_1k = result.usage.cpu_s / len(times_s) * 1_000
+    first_s, seconds = times_s[0], times_s[-1] - times_s[0]
+    inside = bisect_left(times_s, first_s + 0.75 * seconds) - bisect_left(times_s, first_s + 0.25 * seconds)
     return ClientCalibration(
         streams=wave.streams,
-        parts_per_s=_middle_rate_per_s(times_s),
+        parts_per_s=inside / (seconds / 2) if seconds > 0 else None,
         offered_parts_per_s=offered_per_s,
         cpu_s_per_1k_parts=cpu_s_per_1k,
         receive_lag_p99_ms=evidence_of(wave, result).receive_lag_p99_ms,
@@ -186,13 +185,6 @@ def _calibration(wave: Wave, result: WaveResult, tokens: int, offered_per_s: flo
             f" (plain HTTP), {cpu_s_per_1k:.3f} CPU seconds per 1,000"
         ),
     )
-
-
-def _middle_rate_per_s(times_s: Sequence[float]) -> float | None:
-    """Return the events per second in the middle half of the time, in which all streams are busy."""
-    first_s, seconds = times_s[0], times_s[-1] - times_s[0]
-    inside = bisect_left(times_s, first_s + 0.75 * seconds) - bisect_left(times_s, first_s + 0.25 * seconds)
-    return inside / (seconds / 2) if seconds > 0 else None
 
 
 def _nothing(streams: int, offered_per_s: float, because: str) -> ClientCalibration:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 KV_FULL_SHARE: Final = 0.95
 GPU_BUSY_SHARE: Final = 0.9
 GPU_IDLE_SHARE: Final = 0.5
+# A queue grows where its second half is this many times as long as its first, and at least one request longer.
 GROWTH: Final = 2.0
-"""A queue grows where its second half is this many times as long as its first, and at least one request longer."""
 
 
 def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:

@@ -9,7 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.units import tenths, whole_or_tenths
-from seatrial_load.documents.result import Interval, Knee
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Knee
 from seatrial_load.measure.crossing import Crossing, Reading, crossing
 from seatrial_load.measure.saturation import FILLED, KEPT, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
@@ -29,7 +30,7 @@ def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
     """
     return sorted(
         (level for level in levels if level.valid),
-        key=lambda level: level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s,
+        key=lambda level: level.offered_load,
     )
 
 
@@ -40,9 +41,11 @@ def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
     """
     highest: dict[float, Reading] = {}
     for level in ascending(levels):
-        found = reading(level, "output_tok_s", "value")
-        if found is not None and (found.load not in highest or found.value > highest[found.load].value):
-            highest[found.load] = found
+        throughput = reading(level, "output_tok_s", "value")
+        if throughput is not None and (
+            throughput.load not in highest or throughput.value > highest[throughput.load].value
+        ):
+            highest[throughput.load] = throughput
     return sorted(highest.values(), key=attrgetter("load"))
 
 
@@ -130,25 +133,23 @@ def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = Non
         levels: The measured levels, in any order.
         batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
     """
-    found = saturation_of(levels)
-    if found is None:
+    full = saturation_of(levels)
+    if full is None:
         because = "no level without an error has a throughput" if levels else "no level was measured"
         return Knee(detector="saturation", concurrency=None, because=because)
-    if batch_limit is not None and batch_limit < found.load:
-        because = f"batch limit of one copy, {batch_limit}; {_saturation_words(found)}"
+    if batch_limit is not None and batch_limit < full.load:
+        because = f"batch limit of one copy, {batch_limit}; {_saturation_words(full)}"
         return Knee(detector="saturation", concurrency=float(batch_limit), because=because)
-    return Knee(
-        detector="saturation", concurrency=found.load, because=_saturation_words(found), interval=found.interval
-    )
+    return Knee(detector="saturation", concurrency=full.load, because=_saturation_words(full), interval=full.interval)
 
 
-def _saturation_words(found: Saturation) -> str:
-    at, filling = whole_or_tenths(found.load), whole_or_tenths(found.filling)
-    if found.falls_from == found.load:
+def _saturation_words(full: Saturation) -> str:
+    at, filling = whole_or_tenths(full.load), whole_or_tenths(full.filling)
+    if full.falls_from == full.load:
         return f"throughput falls below {KEPT:.0%} of its highest from {at} per copy"
-    if found.load < FILLED * found.filling:
+    if full.load < FILLED * full.filling:
         return f"throughput grows with the load up to {at} per copy, the highest level without an error"
-    highest = f"{tenths(found.highest.value)} tok/s, measured at {whole_or_tenths(found.highest.load)} per copy"
+    highest = f"{tenths(full.highest.value)} tok/s, measured at {whole_or_tenths(full.highest.load)} per copy"
     return f"{FILLED:g} x {filling} per copy, which give the highest throughput ({highest}) at unloaded latency"
 
 
@@ -160,13 +161,13 @@ def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0
         gate: Requests in flight per copy at which the SLO must hold.
         utilization: Target utilization: the share of the load from which throughput falls.
     """
-    found = saturation_of(levels)
-    if found is None:
+    full = saturation_of(levels)
+    if full is None:
         return Knee(detector="gate", concurrency=None, because="no level without an error has a throughput")
-    planned = found.planned(gate, utilization)
-    if found.falls_from is None or planned >= gate:
+    planned = full.planned(gate, utilization)
+    if full.falls_from is None or planned >= gate:
         return Knee(detector="gate", concurrency=float(gate), because=f"copies are planned for {gate} each")
-    falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(found.falls_from)} per copy"
+    falls = f"throughput falls below {KEPT:.0%} of its highest from {whole_or_tenths(full.falls_from)} per copy"
     share = "" if utilization == 1.0 else f"{utilization:.0%} of it are "
     because = f"{falls}; {share}less than the gate of {gate}"
     return Knee(detector="gate", concurrency=planned, because=because)
@@ -210,18 +211,22 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
     """
     held, missed = slo_bracket(levels)
     if held is None:
-        return _none(levels, missed)
+        if missed is not None:
+            because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
+        else:
+            because = "no level is valid: the client was the limit" if levels else "no level was measured"
+        return Knee(detector="slo", concurrency=None, because=because)
     at = whole_or_tenths(held.load)
     if missed is None:
         because = f"every level meets the SLO, up to {at} per copy"
         return _knee(held.load, Interval(low=held.load, high=None), because)
     misses = "; ".join(missed.misses)
-    found = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
-    if found is None:
+    first = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
+    if first is None:
         return _knee(held.load, None, misses)
     between = f"{at} and {whole_or_tenths(missed.load)} per copy"
-    because = f"{misses}; interpolated between {between}: {whole_or_tenths(found.load)} per copy"
-    return _knee(found.load, found.interval, because)
+    because = f"{misses}; interpolated between {between}: {whole_or_tenths(first.load)} per copy"
+    return _knee(first.load, first.interval, because)
 
 
 def _crossings(
@@ -238,28 +243,20 @@ def _crossings(
             yield crossing(known, within, beyond, objective.bound)
 
 
-def _none(levels: Sequence[LevelResult], missed: LevelResult | None) -> Knee:
-    if missed is not None:
-        because = f"no level meets the SLO; the lowest: {'; '.join(missed.misses)}"
-    else:
-        because = "no level is valid: the client was the limit" if levels else "no level was measured"
-    return Knee(detector="slo", concurrency=None, because=because)
-
-
 def _knee(load: float, interval: Interval | None, because: str) -> Knee:
     return Knee(detector="slo", concurrency=load, because=because, interval=interval)
 
 
 def theory_knee(prior: Prior) -> Knee:
     """Return the lesser of the batch limit and the knee of the predicted curve; predicted, not measured."""
-    found = bend([Reading(load=float(level.concurrency), value=level.output_tok_s) for level in prior.levels])
+    bent = bend([Reading(load=float(level.concurrency), value=level.output_tok_s) for level in prior.levels])
     limit = prior.batch_limit
-    if limit is not None and (found is None or limit <= found.load):
+    if limit is not None and (bent is None or limit <= bent.load):
         because = f"batch limit of one copy: {limit} sequences; predicted, not measured"
         return Knee(detector="theory", concurrency=limit, because=because)
-    if found is not None:
-        because = f"predicted throughput bends at {whole_or_tenths(found.load)} per copy; not measured"
-        return Knee(detector="theory", concurrency=found.load, because=because)
+    if bent is not None:
+        because = f"predicted throughput bends at {whole_or_tenths(bent.load)} per copy; not measured"
+        return Knee(detector="theory", concurrency=bent.load, because=because)
     because = "predicted throughput does not bend" if prior.levels else "the plan has no prediction"
     return Knee(detector="theory", concurrency=None, because=because)
 
@@ -303,12 +300,12 @@ def two_segment_knee(levels: Sequence[LevelResult]) -> Knee:
     off = math.sqrt(fitted_line(points).squares / len(points))
     if off <= STRAIGHT * (max(ys) - min(ys)):
         return _no_bend(f"one line fits the throughput {span}, mean error {off:.1f} tok/s")
-    found = best_bend(points)
-    if found.second_slope > FLATTER * found.first_slope:
+    best = best_bend(points)
+    if best.second_slope > FLATTER * best.first_slope:
         return _no_bend(f"throughput growth does not slow {span}")
-    slopes = f"from {found.first_slope:.1f} to {found.second_slope:.1f} tok/s per further concurrent request"
-    because = f"two lines fit the throughput and meet at {found.concurrency:.1f} per copy: {slopes}"
-    return Knee(detector="two_segment", concurrency=found.concurrency, because=because)
+    slopes = f"from {best.first_slope:.1f} to {best.second_slope:.1f} tok/s per further concurrent request"
+    because = f"two lines fit the throughput and meet at {best.concurrency:.1f} per copy: {slopes}"
+    return Knee(detector="two_segment", concurrency=best.concurrency, because=because)
 
 
 def _no_bend(because: str) -> Knee:

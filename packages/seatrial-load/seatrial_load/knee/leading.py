@@ -45,16 +45,16 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
     """
     slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
     pays = max((one for one in (saturation, gate) if one.knee is not None), key=_target, default=saturation)
-    told = [one.because for one in (saturation,) if one.knee is not None and pays is not one]
+    reasons = [one.because for one in (saturation,) if one.knee is not None and pays is not one]
     if not has_slo:
-        return _leading(pays, [*told, "no SLO is set"])
+        return _leading(pays, [*reasons, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
         return _leading(slo, ["trial.target is slo"])
     if pays.knee is not None and _is_met_at(pays.target, slo.knee):
-        return _leading(pays, [*told, f"the SLO is met at {whole_or_tenths(pays.target)}"])
+        return _leading(pays, [*reasons, f"the SLO is met at {whole_or_tenths(pays.target)}"])
     if pays.knee is None or slo.target <= pays.target:
         return _leading(slo, [pays.because])
-    return _leading(pays, [*told, slo.because])
+    return _leading(pays, [*reasons, slo.because])
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.knee.detectors import ascending
 from seatrial_load.knee.leading import leading_knee
 from seatrial_load.measure.crossing import Reading
@@ -175,12 +175,12 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
 def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
     """Return the rate that an open loop offers where so many are in flight, in words; empty in a closed loop."""
     known = [
-        Reading(load=level.load, value=level.offered_requests_per_s, interval=None)
+        Reading(load=level.load, value=level.offered_load, interval=None)
         for level in ascending(levels)
-        if level.offered_requests_per_s is not None
+        if level.is_open
     ]
-    found = interpolated(known, concurrency)
-    return "" if found is None else f" ({found.value:.3g} requests/s of all copies)"
+    rate = interpolated(known, concurrency)
+    return "" if rate is None else f" ({rate.value:.3g} requests/s of all copies)"
 
 
 def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from seatrial_load.measure.lengths import RequestLengths
 
 
+# So many are reckoned with: two blocks of lengths, which have the whole distribution.
 PLANNED_CONVERSATIONS: Final = 64
-"""So many are reckoned with: two blocks of lengths, which have the whole distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,8 @@ class Conversations:
     def prompts(self, opening: int, turns: int) -> tuple[int, ...]:
         """Return the length of each prompt of a conversation, in tokens: what was said before, and what it adds."""
         pairs = [self.lengths.of(row) for row in range(opening, opening + turns)]
-        said = [0, *accumulate(prompt + answer for prompt, answer in pairs)]
-        return tuple(before + prompt for before, (prompt, _) in zip(said, pairs, strict=False))
+        before_turn = [0, *accumulate(prompt + answer for prompt, answer in pairs)]
+        return tuple(before + prompt for before, (prompt, _) in zip(before_turn, pairs, strict=False))
 
 
 def conversations_of(workload: Workload) -> Conversations | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

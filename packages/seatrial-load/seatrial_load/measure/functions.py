@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from seatrial_load.documents.arrivals import arrivals_of
+
 if TYPE_CHECKING:
     from seatrial_load.documents.request import PredictedLevel, TrialRequest
 
 
+# A function may hold 1,024 file descriptors (Lambda quotas); the rest is for libraries, logs and the selector.
 SOCKETS_PER_FUNCTION = 900
-"""A function may hold 1,024 file descriptors (Lambda quotas); the rest is for libraries, logs and the selector."""
 
+# Token events that one virtual CPU takes in each second and stays under three quarters busy.
+#
+# The client's target is 0.035 CPU seconds per 1,000 events: 1,000 / 0.035 x 0.7 = 20,000. It was measured on a server's
+# core; a function's virtual CPU may be slower, which the levels' own evidence then says.
 PARTS_PER_S_PER_VCPU = 20_000.0
-"""Token events that one virtual CPU takes in each second and stays under three quarters busy.
 
-The client's target is 0.035 CPU seconds per 1,000 events: 1,000 / 0.035 x 0.7 = 20,000. It was measured on a server's
-core; a function's virtual CPU may be slower, which the levels' own evidence then says.
-"""
-
+# Functions at a time: a share of an account's 1,000 concurrent executions (Lambda quotas, the default).
 MOST_WORKERS = 40
-"""Functions at a time: a share of an account's 1,000 concurrent executions (Lambda quotas, the default)."""
 
 
 def workers_at(
@@ -35,8 +36,7 @@ def workers_at(
     An open loop opens at most `max_connections`, whatever its rate. Where the prior predicts nothing, only the sockets
     count. The count never exceeds `MOST_WORKERS`: beyond it the level may be void, and says so.
     """
-    open_loop = request.load.arrival != "closed"
-    streams = request.load.max_connections if open_loop else concurrency * request.copy_count
+    streams = arrivals_of(request.load).connections(request.load, concurrency * request.copy_count)
     for_sockets = math.ceil(streams / sockets_per_function)
     for_parts = math.ceil(predicted_parts_per_s(request, concurrency) / parts_per_s_per_vcpu)
     return min(max(for_sockets, for_parts), streams, MOST_WORKERS)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too 
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
+# The standard normal distribution's quantile.
 normal = NormalDist().inv_cdf
-"""The standard normal distribution's quantile."""
 
 
 class Ranked(Protocol):
@@ -260,18 +260,14 @@ def _most_below(count: int, share: float, tail: float) -> int:
         return math.floor(count * share - normal(1 - tail) * math.sqrt(count * share * (1 - share)) + 0.5)
     deviation = math.sqrt(count * share * (1 - share))
     hits = max(math.floor(count * share - NEGLIGIBLE_DEVIATIONS * deviation), 0)
-    probability = math.exp(_log_probability(hits, count, share))
+    ways = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
+    probability = math.exp(ways + hits * math.log(share) + (count - hits) * math.log1p(-share))
     below = 0.0
     while below + probability <= tail * (1 + ROUNDING) and hits <= count:
         below += probability
         probability *= (count - hits) / (hits + 1) * share / (1 - share)
         hits += 1
     return hits
-
-
-def _log_probability(hits: int, count: int, share: float) -> float:
-    ways = math.lgamma(count + 1) - math.lgamma(hits + 1) - math.lgamma(count - hits + 1)
-    return ways + hits * math.log(share) + (count - hits) * math.log1p(-share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Workload
 
 
+# Requests that have the whole distribution among them.
 BLOCK: Final = 32
-"""Requests that have the whole distribution among them."""
+# No length is further from the mean.
 MOST_DEVIATIONS: Final = 3
-"""No length is further from the mean."""
 _STANDARD: Final = NormalDist()
+# Of the widened deviation over the distance to the bounds: flat, as a float sees it.
 _WIDEST: Final = 64.0
-"""Of the widened deviation over the distance to the bounds: flat, as a float sees it."""
 _BISECTIONS: Final = 60
 
 
@@ -80,17 +80,12 @@ class TokenLengths:
     def _deviation(self, share: float) -> float:
         if not self.stddev:
             return 0.0
-        reach = _reach(self.mean, self.stddev)
+        reach = min(self.mean - 1, MOST_DEVIATIONS * self.stddev)
         if share in (0.0, 1.0):
             return reach if share else -reach
         parent = widened(reach / self.stddev) * self.stddev
         tail = _STANDARD.cdf(-reach / parent)
         return parent * _STANDARD.inv_cdf(tail + share * (1 - 2 * tail))
-
-
-def _reach(mean: float, stddev: float) -> float:
-    """Return how far a length may be from the mean: as far below it as above it, so that it stays the mean."""
-    return min(mean - 1, MOST_DEVIATIONS * stddev)
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.crossing import Reading, crossing
 
 if TYPE_CHECKING:
@@ -202,8 +202,8 @@ def _fitted(throughputs: Sequence[Reading]) -> _Fit:
     full, best = loads[0], _fit_at(loads[0], bisect_right(loads, loads[0]), sums)
     while full < loads[-1]:
         full = min(full * STEP, loads[-1])
-        found = _fit_at(full, bisect_right(loads, full), sums)
-        best = found if found.squares <= best.squares + SAME else best
+        fit = _fit_at(full, bisect_right(loads, full), sums)
+        best = fit if fit.squares <= best.squares + SAME else best
     return best
 
 

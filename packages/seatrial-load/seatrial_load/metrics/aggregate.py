@@ -8,14 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
+from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
-from seatrial_load.documents.result import (
-    ClientEvidence,
-    Distribution,
-    Interval,
-    Timeline,
-    Window,
-)
+from seatrial_load.documents.result import ClientEvidence, Timeline, Window  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.health.client_health import together
 from seatrial_load.measure.interval import (
@@ -27,9 +23,19 @@ from seatrial_load.measure.interval import (
     ratio_interval,
 )
 from seatrial_load.metrics import request_metrics as metrics
-from seatrial_load.metrics.counts import Counts, Tokens, added_counts, added_tokens, counts_of, tokens_of
+from seatrial_load.metrics.counts import (
+    NOTHING_ODD,
+    Counts,
+    Oddities,
+    Tokens,
+    added_counts,
+    added_oddities,
+    added_tokens,
+    counts_of,
+    oddities_of,
+    tokens_of,
+)
 from seatrial_load.metrics.histogram import PERCENTS, US_PER_MS, Histogram, Milliseconds
-from seatrial_load.metrics.oddities import NOTHING_ODD, Oddities, added_oddities, oddities_of
 from seatrial_load.metrics.request_metrics import has_steady_window, measured_time, record_share_inside, split
 from seatrial_load.metrics.timeline import added_timelines, timeline_of
 
@@ -282,10 +288,10 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     """
     if share.output_tok_s is None or request_ms is None:
         return None
-    found = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
-    if arrival == "closed":
-        found.append(_pace_interval(share.pace, share.output_tok_s))
-    return max((bounds for bounds in found if bounds.high is not None), key=_width, default=None)
+    intervals = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
+    if not ARRIVALS[arrival].is_open:
+        intervals.append(_pace_interval(share.pace, share.output_tok_s))
+    return max((bounds for bounds in intervals if bounds.high is not None), key=_width, default=None)
 
 
 def _long_slices(share: Throughput, request_ms: float) -> tuple[float, ...]:

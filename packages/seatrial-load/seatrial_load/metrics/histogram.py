@@ -22,10 +22,7 @@ from seatrial_load.measure.interval import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial_load.documents.result import (
-        Distribution,
-        Interval,
-    )
+    from seatrial_load.documents.distribution import Distribution, Interval
     from seatrial_load.measure.interval import Ranked
 
 
@@ -127,7 +124,15 @@ class Histogram:
         payload = _unpacked(text)
         if len(payload) < INNER.size:
             raise ValueError(f"{len(payload)} bytes are too few for a histogram's header of {INNER.size}")
-        _check_header(payload)
+        cookie, length, offset, digits, lowest, highest, ratio = INNER.unpack_from(payload)
+        _expect("inner cookie", hex(cookie & ~WORD_SIZE_BITS), hex(COOKIE & ~WORD_SIZE_BITS))
+        _expect("length of the counts", length, len(payload) - INNER.size)
+        _expect("index offset", offset, 0)
+        _expect("number of significant digits", digits, SIGNIFICANT_DIGITS)
+        _expect("lowest value", lowest, LOWEST_US)
+        _expect("ratio", ratio, 1.0)
+        if not 2 * LOWEST_US <= highest <= HIGHEST_US:
+            raise ValueError(f"the highest value {highest} is not between {2 * LOWEST_US} and {HIGHEST_US}")
         return cls(counts=dict(_slots(_numbers(payload[INNER.size :]))))
 
 
@@ -190,21 +195,9 @@ def _unpacked(text: str) -> bytes:
     return payload
 
 
-def _check_header(payload: bytes) -> None:
-    cookie, length, offset, digits, lowest, highest, ratio = INNER.unpack_from(payload)
-    _expect("inner cookie", hex(cookie & ~WORD_SIZE_BITS), hex(COOKIE & ~WORD_SIZE_BITS))
-    _expect("length of the counts", length, len(payload) - INNER.size)
-    _expect("index offset", offset, 0)
-    _expect("number of significant digits", digits, SIGNIFICANT_DIGITS)
-    _expect("lowest value", lowest, LOWEST_US)
-    _expect("ratio", ratio, 1.0)
-    if not 2 * LOWEST_US <= highest <= HIGHEST_US:
-        raise ValueError(f"the highest value {highest} is not between {2 * LOWEST_US} and {HIGHEST_US}")
-
-
-def _expect(what: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise ValueError(f"the {what} is {found}, not {expected}")
+def _expect(what: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise ValueError(f"the {what} is {actual}, not {expected}")
 
 
 def _numbers(data: bytes) -> Iterator[int]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
-from seatrial_load.metrics.counts import percentile_of_lengths
-from seatrial_load.metrics.oddities import doubts_of
+from seatrial_load.metrics.counts import doubts_of, percentile_of_lengths
 from seatrial_load.slo.evaluate import requests_at_gate
 from seatrial_load.slo.verdict import judged
 
@@ -83,8 +83,9 @@ def level_of(
         void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     counts, yielded, took = tally.counts, tally.throughput, tally.latencies
+    in_flight = _in_flight(tally, copy_count)
     level = LevelResult(
-        concurrency=_concurrency(tally, copy_count),
+        concurrency=tally.concurrency if in_flight is None else math.ceil(in_flight),
         requests=counts.requests,
         succeeded=counts.succeeded,
         errors=counts.errors,
@@ -159,25 +160,6 @@ def _with_details(level: LevelResult, tally: LevelTally) -> LevelResult:
     )
 
 
-def _of_conversations(request: TrialRequest, conversations: Conversations, concurrency: int, least: int) -> LevelSize:
-    """Return the size of a level of conversations: what comes before all turns are carried at once isn't measured.
-
-    While users think others take their streams: as many conversations are open as (think time + time of a request) /
-    time of a request for each stream. That time is the plan's; where nobody predicts it, the think time is taken.
-    """
-    streams, delay_s = concurrency * request.copy_count, conversations.mean_delay_s
-    request_s = _predicted_s(request, concurrency) or delay_s
-    open_share = 1 + (delay_s / request_s if delay_s else 0.0)
-    rounds = max(1, math.ceil((conversations.turns.mean - 1) * open_share))
-    return LevelSize(
-        streams=streams,
-        ramp=rounds * streams if request.load.ramp_per_concurrency else 0,
-        least=least,
-        most=least,
-        warming=math.ceil(streams * open_share),
-    )
-
-
 def _predicted_s(request: TrialRequest, concurrency: int) -> float | None:
     """Return how long a request takes at a concurrency per copy, by the plan: at the next level that it predicts."""
     levels = request.prior.levels
@@ -195,23 +177,17 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
         size: The level.
         first: Its first number.
     """
-    found, opening = [], first
+    numbers, opening = [], first
     for number in range(size.requests):
         turns = conversations.warming(number) if number < size.warming else conversations.turns_of(number)
-        found.append(range(opening, opening + turns))
+        numbers.append(range(opening, opening + turns))
         opening += turns
-    return tuple(found)
-
-
-def _concurrency(tally: LevelTally, copy_count: int) -> int:
-    """Return the level's concurrency; of an open loop, the mean in flight per copy, rounded up."""
-    in_flight = _in_flight(tally, copy_count)
-    return tally.concurrency if in_flight is None else math.ceil(in_flight)
+    return tuple(numbers)
 
 
 def _in_flight(tally: LevelTally, copy_count: int) -> float | None:
     in_flight = tally.throughput.in_flight
-    return None if tally.arrival == "closed" or in_flight is None else in_flight / copy_count
+    return in_flight / copy_count if ARRIVALS[tally.arrival].is_open and in_flight is not None else None
 
 
 def _mean(total: int, count: int) -> float | None:
@@ -241,6 +217,10 @@ class LevelSize:
         """Requests of the level at most, ramp included."""
         return self.ramp + self.most
 
+    def scheduled(self, due_s: Sequence[float] | None) -> LevelSize:
+        """Return the size with the requests of an open loop's schedule, all of them measured; as it is without one."""
+        return self if due_s is None else replace(self, ramp=0, least=len(due_s), most=len(due_s))
+
 
 def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
     """Return the size of a closed-loop level at a concurrency per copy.
@@ -252,7 +232,20 @@ def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
     if concurrency == request.gate_concurrency and load.protocol == "seatrial" and load.requests is None:
         least = max(least, requests_at_gate(request.objectives, request.gate.confidence))
     if (talks := conversations_of(request.workload)) is not None:
-        return _of_conversations(request, talks, concurrency, least)
+        # While users think others take their streams: as many conversations are open as (think time + time of a
+        # request) / time of a request for each stream. That time is the plan's; where nobody predicts it, the
+        # think time is taken.
+        streams, delay_s = concurrency * request.copy_count, talks.mean_delay_s
+        request_s = _predicted_s(request, concurrency) or delay_s
+        open_share = 1 + (delay_s / request_s if delay_s else 0.0)
+        rounds = max(1, math.ceil((talks.turns.mean - 1) * open_share))
+        return LevelSize(
+            streams=streams,
+            ramp=rounds * streams if request.load.ramp_per_concurrency else 0,
+            least=least,
+            most=least,
+            warming=math.ceil(streams * open_share),
+        )
     cap = load.max_requests_per_concurrency or load.requests_per_concurrency
     return LevelSize(
         streams=streams,

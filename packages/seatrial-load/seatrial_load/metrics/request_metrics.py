@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
+from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.measure.interval import SLICES, MeasuredTime, share_by, share_inside, steady_window
 from seatrial_load.slo.evaluate import is_met
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Arrival, Metric, Objective, PreparedBy
 
 
+# 20,000 tokens/s of one answer: no engine makes them so fast, only a buffer gives them out.
 FASTEST_TPOT_MS = 0.05
-"""20,000 tokens/s of one answer: no engine makes them so fast, only a buffer gives them out."""
+# Of an answer that took less time a token as a whole, nothing worth measuring is hidden.
 LEAST_HIDDEN_MS = 5.0
-"""Of an answer that took less time a token as a whole, nothing worth measuring is hidden."""
 
 
 def asked_s(record: RequestRecord) -> float:
@@ -188,7 +189,7 @@ def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
     An open loop has no such time: it is as busy as what was offered makes it. The published protocol (jumpstart-2024)
     takes the whole level, so its numbers compare with the published ones only if we do, too.
     """
-    return arrival == "closed" and protocol == "seatrial"
+    return not ARRIVALS[arrival].is_open and protocol == "seatrial"
 
 
 def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from itertools import islice
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seatrial_base.units import short, whole_or_tenths
+from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.measure.conversations import conversations_of, planned_cached_share
 from seatrial_load.measure.lengths import lengths_of, shared_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from seatrial_load.documents.request import Arrival, Load, Workload
+    from seatrial_load.documents.request import Load, Workload
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 
@@ -34,57 +34,43 @@ def prefix_asked(workload: Workload) -> str:
 
 def conversations_asked(workload: Workload) -> str:
     """Return how requests were to make conversations; empty of single ones."""
-    found = conversations_of(workload)
-    if found is None:
+    conversations = conversations_of(workload)
+    if conversations is None:
         return ""
-    spread = f" ± {whole_or_tenths(found.turns.stddev)}" if found.turns.stddev else ""
-    delay = f", {short(found.mean_delay_s)} s of thought between" if found.mean_delay_s else ""
-    return f"conversations of {whole_or_tenths(found.turns.mean)}{spread} turns{delay}"
+    spread = f" ± {whole_or_tenths(conversations.turns.stddev)}" if conversations.turns.stddev else ""
+    delay = f", {short(conversations.mean_delay_s)} s of thought between" if conversations.mean_delay_s else ""
+    return f"conversations of {whole_or_tenths(conversations.turns.mean)}{spread} turns{delay}"
 
 
 def arrivals_asked(load: Load) -> str:
     """Return how requests were timed, in words."""
-    if load.arrival == "gamma":
-        return f"gamma arrivals, smoothness {load.arrival_smoothness:g}"
-    return _ARRIVALS[load.arrival]
-
-
-_ARRIVALS: Final[Mapping[Arrival, str]] = MappingProxyType(
-    {
-        "closed": "closed loop",
-        "poisson": "Poisson arrivals",
-        "constant": "constant rate",
-        "recorded": "recorded arrivals",
-        "ramp": "rising rate",
-        "replay": "replayed trace",
-    }
-)
+    return arrivals_of(load).description
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:
     """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
-    is_open = load.arrival != "closed"
+    is_open = arrivals_of(load).is_open
     talks = conversations_asked(work)
     if not (is_open or talks or work.shared_prefix_tokens) and lengths_of(work).are_fixed:
         return
     words = lengths_of(work).words + (" a turn" if talks else "")
-    asked = (words, talks, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
-    yield f"sent: {'; '.join(part for part in asked if part)}"
+    requested = (words, talks, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
+    yield f"sent: {'; '.join(part for part in requested if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):
         parts = (_realised("input", level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95),
                  _realised("output", level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95),
                  _realised_rate(level), broken_told(level))  # fmt: skip
-        if told := "; ".join(part for part in parts if part):
-            yield f"of {level.succeeded:,} answered requests: {told}"
+        if realised := "; ".join(part for part in parts if part):
+            yield f"of {level.succeeded:,} answered requests: {realised}"
 
 
 def cache_lines(result: TrialResult) -> Iterator[str]:
     """Return how much of the prompts came from a cache where that was most; nothing where no endpoint told it."""
-    told = [(level.cached_share, level.place) for level in result.levels if level.cached_share is not None]
+    shares = [(level.cached_share, level.place) for level in result.levels if level.cached_share is not None]
     planned = planned_cached_share(result.request.workload)
-    for share, place in sorted(told, reverse=True)[:1]:
+    for share, place in sorted(shares, reverse=True)[:1]:
         shared = "" if planned is None else f"; the workload shares {planned * 100:.0f} %"
         yield f"cache: {share * 100:.0f} % of the prompt tokens came from it at {place}{shared}"
 

@@ -28,7 +28,7 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
     """
     start_s = min(record.sent_s for record in records)
     length_s = max(record.ended_s for record in records) - start_s
-    bin_s = _width(length_s)
+    bin_s = 2.0 ** math.ceil(math.log2(length_s / MOST_BINS)) if length_s > FINEST_S * MOST_BINS else FINEST_S
     bins = max(math.ceil(length_s / bin_s), 1)
     tokens, busy_s = [0.0] * bins, [0.0] * bins
     for record in records:
@@ -65,17 +65,14 @@ def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:
     bin_s = max(share.bin_s for share in known)
     coarse = [_coarser(share, bin_s) for share in known]
     counts = [share.first_tokens for share in coarse]
+    columns = zip(zip_longest(*[share.ttft_ms for share in coarse]), zip_longest(*counts, fillvalue=0), strict=True)
     return Timeline(
         bin_s=bin_s,
         output_tokens=_sums([share.output_tokens for share in coarse]),
         in_flight=_sums([share.in_flight for share in coarse]),
         first_tokens=tuple(sum(column) for column in zip_longest(*counts, fillvalue=0)),
-        ttft_ms=_means([share.ttft_ms for share in coarse], counts),
+        ttft_ms=tuple(_mean(some, weights) for some, weights in columns),
     )
-
-
-def _width(length_s: float) -> float:
-    return 2.0 ** math.ceil(math.log2(length_s / MOST_BINS)) if length_s > FINEST_S * MOST_BINS else FINEST_S
 
 
 def _generation(record: RequestRecord, start_s: float) -> tuple[float, float]:
@@ -113,11 +110,6 @@ def _coarser(share: Timeline, bin_s: float) -> Timeline:
         first_tokens=tuple(map(sum, counts)),
         ttft_ms=tuple(_mean(share.ttft_ms[at : at + step], some) for at, some in zip(starts, counts, strict=True)),
     )
-
-
-def _means(values: Sequence[Sequence[float | None]], counts: Sequence[Sequence[int]]) -> tuple[float | None, ...]:
-    columns = zip(zip_longest(*values), zip_longest(*counts, fillvalue=0), strict=True)
-    return tuple(_mean(some, weights) for some, weights in columns)
 
 
 def _mean(values: Sequence[float | None], counts: Sequence[int]) -> float | None:

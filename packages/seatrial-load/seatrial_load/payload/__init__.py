@@ -2,11 +2,8 @@
 
 Standard library and `seatrial_base.errors` only. One question in each module:
 
-    schema    what each schema tells and leaves out, as a table of facts
-    options   what can be asked for, and what a schema can't say
-    request   Options and a prompt ─▶ the body's bytes
-    lines     bytes in pieces of any size ─▶ documents
-    fragment  one document ─▶ what it says
-    answer    the words of an answer: Completion, Token, FinishReason, Usage
-    reader    a whole body or a stream ─▶ Completion
+    schema     what each schema tells and leaves out, as a table of facts
+    request    options and a prompt ─▶ the body's bytes
+    answer     a whole body or a stream in pieces of any size ─▶ documents ─▶ Completion
+    json_text  JSON with types, and the errors of both directions
 """

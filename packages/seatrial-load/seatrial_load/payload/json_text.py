@@ -1,14 +1,34 @@
-"""JSON, typed: what may stand in a body, and reading it without surprises."""
+"""JSON, typed: what may stand in a body, reading it without surprises, and the two ways in which it can be wrong.
+
+RequestError    SEA370: the schema can't express what was requested, or the values are impossible
+AnswerError     SEA371: the bytes are not an answer of a known shape
+
+Both are `SeatrialError`s and list every problem at once.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from seatrial_load.payload.error import ANSWER_RULE, AnswerError
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+REQUEST_RULE = "SEA370"
+ANSWER_RULE = "SEA371"
+
+
+class RequestError(SeatrialError):
+    """The request can't be written in this schema."""
+
+    exit_code = 2
+
+
+class AnswerError(SeatrialError):
+    """The bytes are not an answer of a known shape."""
 
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"

@@ -1,8 +1,8 @@
-"""What is asked: where prompts come from, and how long they and their answers are.
+"""Prompts: their sources, and how long they and their answers are.
 
-source      what every source tells of a request by its number
 synthetic   made-up prompts of about so many tokens; calibrated by the endpoint's own count
 jsonl       prompts, messages or whole bodies, one a line of a file
-trace       times and lengths of recorded requests
+dataset     lengths and times of recorded requests, and what is wrong with the lines of any of these files
+trace       recorded requests, to be replayed
 choose      the source that a workload names
 """

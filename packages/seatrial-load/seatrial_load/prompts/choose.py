@@ -11,11 +11,11 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.measure.conversations import turns_listed
 from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.prompts.dataset import RULE as TRACE_RULE
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
 from seatrial_load.prompts.jsonl import JsonlConversations, JsonlPrompts
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 from seatrial_load.prompts.trace import TracePrompts, read_trace
-from seatrial_load.prompts.trace_rows import RULE as TRACE_RULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,11 @@ def prompts_of(
             turns=turns_listed(workload.conversations).at(0.5) if workload.conversations else workload.turns,
         )
     rule = JSONL_RULE if workload.source == "jsonl" else TRACE_RULE
-    seen = _seen(file, rule)
+    try:
+        status = file.stat()
+    except OSError as unread:
+        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
+    seen = _Seen(status.st_size, status.st_mtime_ns)
     _check_digest(file, seen, workload.source_digest, rule)
     if workload.source == "jsonl":
         lines = _jsonl(file, seen, workload.output_tokens, chat=workload.schema == "openai_chat")
@@ -95,24 +99,16 @@ class _Seen(NamedTuple):
     changed_ns: int
 
 
-def _seen(file: Path, rule: str) -> _Seen:
-    try:
-        found = file.stat()
-    except OSError as unread:
-        raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
-    return _Seen(found.st_size, found.st_mtime_ns)
-
-
 @lru_cache(maxsize=4)
 def _check_digest(file: Path, _seen: _Seen, wanted: str, rule: str) -> None:
     if not wanted:
         return
     try:
-        found = digest_of(file)
+        digest = digest_of(file)
     except OSError as unread:
         raise BenchError.of(rule, f"can't be read: {unread.strerror}", where=str(file)) from unread
-    if found != wanted:
-        message = f"its SHA-256 is {found[:16]}…, but the request has {wanted[:16]}…"
+    if digest != wanted:
+        message = f"its SHA-256 is {digest[:16]}…, but the request has {wanted[:16]}…"
         raise BenchError.of(rule, message, where=str(file), field="workload.source_digest")
 
 

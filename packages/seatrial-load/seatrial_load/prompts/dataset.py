@@ -5,30 +5,240 @@
     {"timestamp": 0, "input_length": 812, "output_length": 120, "hash_ids": [0, 1]}
     {"turns": [{"input_tokens": 812, "output_tokens": 120}, {"input_tokens": 30, "output_tokens": 90, "delay": 2000}]}
 
-A line with `turns` is a conversation: the tokens that each turn adds, and how many milliseconds its user thinks before.
-What users wrote stays where it is: the lengths are read, and the times where they are asked for. Of a large file a
-sample is taken, whose lengths are as those of the file: requests in order of their tokens, evenly spaced. With times it
-is the busiest part of the file.
+CSV has Mooncake's, BurstGPT's or Azure's columns. A line with `turns` is a conversation: the tokens that each turn
+adds, and how many milliseconds its user thinks before. What users wrote stays where it is: the lengths are read, and
+the times where they are needed. Of a large file a sample is taken, whose lengths are as those of the file: requests in
+order of their tokens, evenly spaced. With times it is the busiest part of the file.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from seatrial_base.bounds import LONGEST_DELAY_S
-from seatrial_load.prompts.line_problems import LineProblems, why_not_json
-from seatrial_load.prompts.trace_rows import RULE, csv_rows, seconds_of_ms, whole_count
+from seatrial_base.errors import BenchError
+from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import TextIO
 
 
+MAX_LISTED = 100
+
+
+class LineProblems:
+    """Collects what is wrong with the lines of a file."""
+
+    __slots__ = ("_found", "_path", "_rule", "_unlisted")
+
+    def __init__(self, path: str, rule: str) -> None:
+        self._path = path
+        self._rule = rule
+        self._found: list[Finding] = []
+        self._unlisted = 0
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is wrong."""
+        return bool(self._found)
+
+    def note(self, line: int, message: str, *, field: str = "", hint: str = "") -> None:
+        """Note one problem of a line; 0 is the file as a whole."""
+        if len(self._found) == MAX_LISTED:
+            self._unlisted += 1
+            return
+        where = f"{self._path}:{line}" if line else self._path
+        self._found.append(Finding(self._rule, Place.at(where, field), message, hint))
+
+    def raise_if_any(self) -> None:
+        """Raise what was noted.
+
+        Raises:
+            BenchError: With every problem, or the first hundred and how many more there are.
+        """
+        if self._found:
+            raise BenchError(self._all())
+
+    def _all(self) -> Iterator[Finding]:
+        yield from self._found
+        if self._unlisted:
+            yield Finding(self._rule, Place.at(self._path), f"and {self._unlisted:,} more problems")
+
+
+def why_not_json(malformed: ValueError | RecursionError) -> str:
+    """Say why a line is no JSON, by its columns: its number is told beside it."""
+    match malformed:
+        case json.JSONDecodeError():
+            return f"not JSON: {malformed.msg} (column {malformed.colno})"
+        case UnicodeDecodeError():
+            return f"not UTF-8: {malformed.reason} (byte {malformed.start + 1})"
+    return "not readable JSON: nested too deeply, or a number has too many digits"
+
+
+def is_chat(messages: object) -> bool:
+    """Tell whether a value is a list of messages, each with a role and a content."""
+    if not isinstance(messages, list) or not messages:
+        return False
+    return all(isinstance(turn, dict) and isinstance(turn.get("role"), str) and "content" in turn for turn in messages)
+
+
+RULE: Final = "SEA510"
+BLOCK_TOKENS: Final = 512
+MAX_TOKENS: Final = 1_000_000_000
+_MANY_DIGITS: Final = 10
+_Unit: TypeAlias = Literal["ms", "s", "date"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceColumns:
+    """How a recorder names its columns, and the unit of its times."""
+
+    time: str
+    input: str
+    output: str
+    unit: _Unit
+
+
+TRACE_COLUMNS: Final = (
+    TraceColumns("timestamp", "input_length", "output_length", "ms"),
+    TraceColumns("Timestamp", "Request tokens", "Response tokens", "s"),
+    TraceColumns("TIMESTAMP", "ContextTokens", "GeneratedTokens", "date"),
+)
+
+
+class TraceRow(NamedTuple):
+    """One recorded request: its time in seconds (of any zero), its lengths, and the blocks of its prompt if told."""
+
+    at_s: float
+    tokens_in: int
+    tokens_out: int
+    blocks: tuple[int, ...]
+
+
+def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
+    """Read JSON lines; note what is wrong with a line instead of returning it."""
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            document: object = json.loads(line.strip())
+        except (ValueError, RecursionError) as malformed:
+            problems.note(number, why_not_json(malformed))
+            continue
+        if isinstance(document, dict):
+            yield from _trace_row_of(document, TRACE_COLUMNS[0], number, problems)
+        else:
+            problems.note(number, "not a JSON object")
+
+
+def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
+    """Read CSV with a line of column names; note what is wrong with a line instead of returning it."""
+    import csv  # noqa: PLC0415 (costs 10 ms; only needed where a trace is CSV)
+
+    reader = csv.DictReader(file)
+    spelling = _spelling_of(reader.fieldnames or (), problems)
+    if spelling is None:
+        return
+    try:
+        for cells in reader:
+            yield from _trace_row_of(cells, spelling, reader.line_num, problems)
+    except csv.Error as malformed:
+        problems.note(reader.line_num, f"not CSV: {malformed}")
+
+
+def _spelling_of(columns: Sequence[str], problems: LineProblems) -> TraceColumns | None:
+    for spelling in TRACE_COLUMNS:
+        if {spelling.time, spelling.input, spelling.output} <= set(columns):
+            return spelling
+    known = "; or ".join(f"{spelling.time}, {spelling.input}, {spelling.output}" for spelling in TRACE_COLUMNS)
+    problems.note(1, f"the columns are {', '.join(columns) or 'none'}", hint=f"required: {known}")
+    return None
+
+
+def _trace_row_of(
+    cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems
+) -> Iterator[TraceRow]:
+    at_s = _seconds(cells.get(spelling.time), spelling.unit)
+    tokens_in, tokens_out = whole_count(cells.get(spelling.input)), whole_count(cells.get(spelling.output))
+    blocks = _blocks(cells.get("hash_ids"))
+    if at_s is None or tokens_in is None or tokens_out is None or blocks is None:
+        _note_wrong(cells, spelling, line, problems)
+    elif len(blocks) > math.ceil(tokens_in / BLOCK_TOKENS):
+        message = f"{len(blocks)} blocks of {BLOCK_TOKENS} tokens are more than {tokens_in} tokens"
+        problems.note(line, message, field="hash_ids")
+    else:
+        yield TraceRow(at_s, tokens_in, tokens_out, blocks)
+
+
+def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems) -> None:
+    time = "a date and time" if spelling.unit == "date" else f"a number of {spelling.unit}"
+    for name, right, wanted in (
+        (spelling.time, _seconds(cells.get(spelling.time), spelling.unit), time),
+        (spelling.input, whole_count(cells.get(spelling.input)), "a whole number from 0"),
+        (spelling.output, whole_count(cells.get(spelling.output)), "a whole number from 0"),
+        ("hash_ids", _blocks(cells.get("hash_ids")), "a list of whole numbers"),
+    ):
+        value = cells.get(name)
+        if right is None:
+            message = "missing" if value is None else f"{json.dumps(value)[:60]} is not {wanted}"
+            problems.note(line, message, field=name)
+
+
+def _seconds(value: object, unit: _Unit) -> float | None:
+    if unit == "date":
+        if not isinstance(value, str):
+            return None
+        try:
+            date = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    number = _number(value)
+    if number is None:
+        return None
+    return number / 1000 if unit == "ms" else number
+
+
+def seconds_of_ms(value: object) -> float | None:
+    """Return a time in milliseconds, as Mooncake's traces have it, in seconds; None for what is none."""
+    return _seconds(value, "ms")
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole_count(value: object) -> int | None:
+    """Return a number of tokens, from 0; None for what is none."""
+    if isinstance(value, str) and len(value) < _MANY_DIGITS and value.isascii() and value.isdigit():
+        return int(value)  # nearly every cell; traces have millions
+    number = _number(value)
+    if number is None or not 0 <= number <= MAX_TOKENS or number != int(number):
+        return None
+    return int(number)
+
+
+def _blocks(value: object) -> tuple[int, ...] | None:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        return None
+    return tuple(value) if all(isinstance(number, int) for number in value) else None
+
+
+# Of a sample: they are part of a trial's request, in some 6 KB.
 MOST_PAIRS: Final = 512
-"""Of a sample: they are part of a trial's request, in some 6 KB."""
 SPELLINGS: Final = (("input_tokens", "output_tokens"), ("input_length", "output_length"))
 
 
@@ -91,19 +301,19 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
 
 def _conversing(rows: Sequence[_Row]) -> Dataset:
     """Return conversations; of more than 512 turns, some that have as many tokens as all of them, evenly spaced."""
-    found: list[list[_Row]] = []
+    conversations: list[list[_Row]] = []
     for row in rows:
         if row.opening:
-            found.append([])
-        found[-1].append(row)
-    most = max(1, MOST_PAIRS * len(found) // len(rows))
-    if most < len(found):
-        ordered = sorted(found, key=lambda turns: (sum(sum(turn[:2]) for turn in turns), turns))
-        found = [ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most)]
-    taken = [turn for turns in found for turn in turns]
+            conversations.append([])
+        conversations[-1].append(row)
+    most = max(1, MOST_PAIRS * len(conversations) // len(rows))
+    if most < len(conversations):
+        ordered = sorted(conversations, key=lambda turns: (sum(sum(turn[:2]) for turn in turns), turns))
+        conversations = [ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most)]
+    taken = [turn for turns in conversations for turn in turns]
     return Dataset(
         pairs=tuple(turn[:2] for turn in taken),
-        turns=tuple(map(len, found)),
+        turns=tuple(map(len, conversations)),
         delays_s=tuple(turn.delay_s for turn in taken) if any(turn.delay_s for turn in taken) else (),
     )
 
@@ -181,15 +391,15 @@ def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, t
     prompt, answer = counts
     at_s = seconds_of_ms(document.get("timestamp")) if timed else None
     if timed and at_s is None:
-        told = "missing" if "timestamp" not in document else "not a number of ms"
-        problems.note(line, told, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
+        wrong = "missing" if "timestamp" not in document else "not a number of ms"
+        problems.note(line, wrong, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
     if prompt is not None and answer is not None:
         yield _Row(prompt, answer, at_s)
         return
     for name, count in zip(names, counts, strict=True):
         if count is None:
             value = document.get(name)
-            told = "missing" if value is None else f"{json.dumps(value)[:60]} is not a whole number from 0"
+            wrong = "missing" if value is None else f"{json.dumps(value)[:60]} is not a whole number from 0"
             problems.note(
-                line, told, field=name, hint=f"give {names[0]} and {names[1]}, counted by the model's tokenizer"
+                line, wrong, field=name, hint=f"give {names[0]} and {names[1]}, counted by the model's tokenizer"
             )

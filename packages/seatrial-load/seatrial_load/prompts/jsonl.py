@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_DELAY_S, MOST_TURNS
 from seatrial_base.units import MS_PER_S
-from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
+from seatrial_load.prompts.dataset import LineProblems, is_chat, why_not_json
 from seatrial_load.prompts.synthetic import RawBody
 
 if TYPE_CHECKING:
@@ -71,7 +71,17 @@ class JsonlPrompts:
         self.delays_s = array("d")
         problems = LineProblems(self._path, RULE)
         try:
-            self._index(path, problems, chat=chat)
+            start = 0
+            with path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    end = start + len(line)
+                    if line.strip():
+                        self._starts.append(start)
+                        self._ends.append(end)
+                        self._note_turns(line)
+                        for field, message in _wrong_line(line, chat=chat):
+                            problems.note(number, message, field=field)
+                    start = end
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self._descriptor)
         except OSError as unread:
@@ -97,13 +107,13 @@ class JsonlPrompts:
         if isinstance(body, dict):
             return RawBody(body)
         if isinstance(messages, list):
-            return [said for said in messages if isinstance(said, dict)]
+            return [entry for entry in messages if isinstance(entry, dict)]
         return str(line["prompt"] if "prompt" in line else line["text"])
 
     def output_tokens(self, index: int) -> int:
         """Return the line's own length of an answer, else the workload's."""
-        told = self._entry(index).get("output_tokens")
-        return told if isinstance(told, int) else self._tokens_out
+        tokens = self._entry(index).get("output_tokens")
+        return tokens if isinstance(tokens, int) else self._tokens_out
 
     def input_tokens(self, _index: int) -> int | None:
         """Return None: only the endpoint counts these prompts."""
@@ -127,19 +137,6 @@ class JsonlPrompts:
         # pread shares no position with the other processes of a load
         document: Mapping[str, Json] = json.loads(os.pread(self._descriptor, end - start, start))
         return document
-
-    def _index(self, path: Path, problems: LineProblems, *, chat: bool) -> None:
-        start = 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                end = start + len(line)
-                if line.strip():
-                    self._starts.append(start)
-                    self._ends.append(end)
-                    self._note_turns(line)
-                    for field, message in _wrong_line(line, chat=chat):
-                        problems.note(number, message, field=field)
-                start = end
 
     def _note_turns(self, line: bytes) -> None:
         """Note how many requests a line makes, and what users think before each."""
@@ -209,8 +206,8 @@ def _wrong_turn(turn: object) -> Iterator[tuple[str, str]]:
         yield "", "not an object"
         return
     yield from ((key, f"unknown key; known are {', '.join(_TURN_KEYS)}") for key in turn if key not in _TURN_KEYS)
-    said = [turn[key] for key in ("text", "prompt") if key in turn]
-    if len(said) != 1 or not isinstance(said[0], str) or not said[0]:
+    texts = [turn[key] for key in ("text", "prompt") if key in turn]
+    if len(texts) != 1 or not isinstance(texts[0], str) or not texts[0]:
         yield "text", "not a non-empty string"
     delay_ms = turn.get("delay", 0)
     known = isinstance(delay_ms, int | float) and not isinstance(delay_ms, bool)

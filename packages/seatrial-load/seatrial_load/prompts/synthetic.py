@@ -56,20 +56,20 @@ east west free table money story music book paper letter class road car body lig
 mother father friend family street river tree green black red blue gold stone
 """
 _BY_LENGTH: Final = sorted(_TEXT.split(), key=len)
+# 256 words in an order in which the first of any number are of all lengths: 159 / 256 is near the golden section.
 WORDS: Final = tuple(_BY_LENGTH[place * 159 % len(_BY_LENGTH)] for place in range(len(_BY_LENGTH)))
-"""256 words in an order in which the first of any number are of all lengths: 159 / 256 is near the golden section."""
+# Fewer words than these differ from seed to seed: they have few orders.
 _FEWEST_SAME: Final = 16
-"""Fewer words than these differ from seed to seed: they have few orders."""
 
 
+# Of the first prompt, before the endpoint told how it counts: on the short side.
 FIRST_WORDS_PER_TOKEN: Final = 0.5
-"""Of the first prompt, before the endpoint told how it counts: on the short side."""
+# Of the wanted length, where prompts of that length were refused: single prompts vary by some percent.
 BELOW_THE_LIMIT: Final = 0.95
-"""Of the wanted length, where prompts of that length were refused: single prompts vary by some percent."""
+# A word is one token at least: an endpoint that counts much less does not count the whole prompt.
 _MOST_WORDS_PER_TOKEN: Final = 2.0
-"""A word is one token at least: an endpoint that counts much less does not count the whole prompt."""
+# Of the words of a prompt that was refused for its length without a count.
 _UNTOLD: Final = 0.5
-"""Of the words of a prompt that was refused for its length without a count."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -227,8 +227,8 @@ class Prompts(Protocol):
 
 def told_prompt_tokens(refusal: str) -> int | None:
     """Return the tokens that a refusal says the prompt has; None where it names none."""
-    found = (pattern.search(refusal) for pattern in _COUNTS)
-    return next((int(match[1]) for match in found if match is not None), None)
+    matches = (pattern.search(refusal) for pattern in _COUNTS)
+    return next((int(match[1]) for match in matches if match is not None), None)
 
 
 def speaks_of_length(refusal: str) -> bool:

@@ -10,15 +10,14 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_load.prompts.line_problems import LineProblems
+from seatrial_load.prompts.dataset import BLOCK_TOKENS, RULE, LineProblems, csv_rows, jsonl_rows
 from seatrial_load.prompts.synthetic import word_count, words
-from seatrial_load.prompts.trace_rows import BLOCK_TOKENS, RULE, csv_rows, jsonl_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seatrial_load.prompts.trace_rows import TraceRow
+    from seatrial_load.prompts.dataset import TraceRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import probe_clock, shifted
 from seatrial_load.client.connection import dialer, socket_addresses
-from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
+from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.client.request_writer import SCHEMAS, request_writer
+from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import record_of
 from seatrial_load.documents.request import Workload
 from seatrial_load.documents.result import EvaluationAnswer
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.reader import read_answer
-from seatrial_load.payload.request import request_body
+from seatrial_load.payload.answer import read_answer
+from seatrial_load.payload.json_text import AnswerError
+from seatrial_load.payload.request import Options, request_body
 from seatrial_load.prompts.synthetic import RawBody
 from seatrial_load.quality.evaluation_set import prompt_content
 from seatrial_load.quality.scores import judged_quality, unmeasured_quality
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop
 
 
+# The function that concludes a trial has 15 minutes, and proofs and CloudWatch need some of them.
 LONGEST_ASKING_S: Final = 420.0
-"""The function that concludes a trial has 15 minutes, and proofs and CloudWatch need some of them."""
 
+# Requests in flight: few, so that nothing queues and a loaded batch changes few answers.
 MOST_AT_ONCE: Final = 4
-"""Requests in flight: few, so that nothing queues and a loaded batch changes few answers."""
 TIMEOUT_S: Final = 60.0
 RETRIES: Final = 5
 SEED: Final = 1  # TGI takes no 0
@@ -75,7 +75,7 @@ EVERYDAY: Final = QualityTools()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Questions:
     """The bodies of the requests."""
 
     prompts: Sequence[EvaluationPrompt]
@@ -123,9 +123,9 @@ def collect_answers(
     Raises:
         BenchError: SEA501, SEA503 or SEA504, as `request_writer` and `socket_addresses` do.
     """
-    asked = _Asked(prompts=prompts, schema=schema, most_tokens=most_tokens)
+    questions = _Questions(prompts=prompts, schema=schema, most_tokens=most_tokens)
     workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=False)
-    run = _Run(target, workload, asked, tools, tools.clock() + within_s)
+    run = _Run(target, workload, questions, tools, tools.clock() + within_s)
     return run.answers(streams)
 
 
@@ -133,7 +133,7 @@ def collect_answers(
 class _Run:
     target: TrialTarget
     workload: Workload
-    asked: _Asked
+    questions: _Questions
     tools: QualityTools
     deadline_s: float
 
@@ -141,9 +141,9 @@ class _Run:
         """Ask the first prompt alone, which tells whether the clock is right, then the others."""
         secret = self._writer(0.0).secret
         first = probe_clock(self._one, self.tools.wall_clock)
-        rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.asked.prompts) - 1)
-        found = {exchange.index: exchange for exchange in (first.exchange, *rest)}
-        return tuple(self._answer(index, found.get(index), secret) for index in range(len(self.asked.prompts)))
+        rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.questions.prompts) - 1)
+        by_index = {exchange.index: exchange for exchange in (first.exchange, *rest)}
+        return tuple(self._answer(index, by_index.get(index), secret) for index in range(len(self.questions.prompts)))
 
     def _one(self, offset_s: float) -> Exchange:
         ended = self._wave(offset_s, 1, 0, 1)
@@ -169,22 +169,23 @@ class _Run:
 
     def _writer(self, offset_s: float) -> RequestWriter:
         now = shifted(self.tools.wall_clock, offset_s) if offset_s else self.tools.wall_clock
-        return request_writer(self.target, self.workload, self.asked, now=now, credentials=self.tools.credentials)
+        return request_writer(self.target, self.workload, self.questions, now=now, credentials=self.tools.credentials)
 
     def _answer(self, index: int, exchange: Exchange | None, secret: str) -> EvaluationAnswer:
-        name = self.asked.prompts[index].id
+        name = self.questions.prompts[index].id
         if exchange is None:
             return EvaluationAnswer(id=name, text="", failure="not sent: the time was over")
         record, retried = record_of(exchange, stream=False, secret=secret), len(exchange.retried)
-        failure, said = f"{record.error}: {record.detail}" if record.error else "", None
+        failure, completion = f"{record.error}: {record.detail}" if record.error else "", None
         if not failure:
             try:
-                said = read_answer(SCHEMAS[self.asked.schema], b"".join(part for _, part in exchange.inbox.body))
+                body = b"".join(part for _, part in exchange.inbox.body)
+                completion = read_answer(SCHEMAS[self.questions.schema], body)
             except AnswerError as malformed:
                 failure = f"protocol: {malformed.problems[0].message}"
-        if said is None:
+        if completion is None:
             return EvaluationAnswer(id=name, text="", failure=failure, retried=retried, engine=record.engine)
-        return replace(evaluation_answer(name, said), retried=retried, engine=record.engine)
+        return replace(evaluation_answer(name, completion), retried=retried, engine=record.engine)
 
 
 def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
@@ -199,26 +200,26 @@ def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens
     return request_body(SCHEMAS[schema], prompt_content(prompt), options)
 
 
-def evaluation_answer(name: str, said: Completion) -> EvaluationAnswer:
+def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:
     """Return what is kept of an answer that came in full.
 
     Args:
         name: The prompt's id.
-        said: The answer.
+        completion: The answer.
     """
     return EvaluationAnswer(
         id=name,
-        text=said.text,
-        tokens=None if said.tokens is None else tuple(token.text for token in said.tokens),
-        log_probabilities=_log_probabilities(said),
+        text=completion.text,
+        tokens=None if completion.tokens is None else tuple(token.text for token in completion.tokens),
+        log_probabilities=_log_probabilities(completion),
     )
 
 
-def _log_probabilities(said: Completion) -> tuple[float, ...] | None:
+def _log_probabilities(completion: Completion) -> tuple[float, ...] | None:
     """Return the tokens' log-probabilities; None unless every token has one."""
-    told = [token.log_probability for token in said.tokens or ()]
-    known = [value for value in told if value is not None and value > NO_LOG_PROBABILITY]
-    return tuple(known) if known and len(known) == len(told) else None
+    values = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
+    return tuple(known) if known and len(known) == len(values) else None
 
 
 def measure_quality(

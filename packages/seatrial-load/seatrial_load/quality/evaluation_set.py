@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
-from seatrial_load.prompts.line_problems import LineProblems, is_chat, why_not_json
+from seatrial_load.prompts.dataset import LineProblems, is_chat, why_not_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,12 +92,12 @@ def _prompts(content: bytes, problems: LineProblems, *, chat: bool) -> Iterator[
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
-        found = _read(line, number, problems, chat=chat)
-        if found is None:
+        prompt = _read(line, number, problems, chat=chat)
+        if prompt is None:
             continue
-        if (first := seen.setdefault(found.id, number)) != number:
-            problems.note(number, f"{found.id!r} is the id of line {first} too", field="id")
-        yield found
+        if (first := seen.setdefault(prompt.id, number)) != number:
+            problems.note(number, f"{prompt.id!r} is the id of line {first} too", field="id")
+        yield prompt
 
 
 def _read(line: bytes, number: int, problems: LineProblems, *, chat: bool) -> EvaluationPrompt | None:
@@ -117,11 +117,11 @@ def _read(line: bytes, number: int, problems: LineProblems, *, chat: bool) -> Ev
 
 def _prompt(document: Mapping[str, object], number: int) -> EvaluationPrompt:
     messages, reference = document.get("messages"), document.get("reference")
-    said = messages if isinstance(messages, list) else []
+    listed = messages if isinstance(messages, list) else []
     return EvaluationPrompt(
         id=str(document.get("id", f"line-{number}")),
         prompt=str(document.get("prompt", "")),
-        messages=tuple(ChatMessage(role=each["role"], content=each["content"]) for each in said),
+        messages=tuple(ChatMessage(role=each["role"], content=each["content"]) for each in listed),
         reference=None if reference is None else str(reference),
     )
 
@@ -135,7 +135,14 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
         if not _is_text(document["prompt"]):
             yield "prompt", "not a non-empty string"
     else:
-        yield from _wrong_messages(document["messages"], chat=chat)
+        messages = document["messages"]
+        texts = isinstance(messages, list) and all(
+            isinstance(entry, dict) and isinstance(entry.get("content"), str) for entry in messages
+        )
+        if not (is_chat(messages) and texts):
+            yield "messages", 'not a list of objects with "role" and "content", both strings'
+        elif not chat:
+            yield "messages", "the endpoint's schema needs a string, not messages"
     if document.get("reference") is not None and not _is_text(document["reference"]):
         yield "reference", "not a non-empty string"
     if not _is_id(document.get("id", "-")):
@@ -144,16 +151,6 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
 
 def _is_id(named: object) -> bool:
     return isinstance(named, str | int) and not isinstance(named, bool) and 0 < len(str(named)) <= LONGEST_ID
-
-
-def _wrong_messages(messages: object, *, chat: bool) -> Iterator[tuple[str, str]]:
-    texts = isinstance(messages, list) and all(
-        isinstance(said, dict) and isinstance(said.get("content"), str) for said in messages
-    )
-    if not (is_chat(messages) and texts):
-        yield "messages", 'not a list of objects with "role" and "content", both strings'
-    elif not chat:
-        yield "messages", "the endpoint's schema needs a string, not messages"
 
 
 def _is_text(value: object) -> bool:

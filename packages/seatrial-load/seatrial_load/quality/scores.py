@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import fine_percent
-from seatrial_load.documents.result import Interval, QualityCheck, QualityResult, QualityScore
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import QualityCheck, QualityResult, QualityScore
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval, student_t
 
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import EvaluationAnswer, Verdict
 
 
+# Share of the prompts; where more failed, the answers that are left decide nothing.
 LEAST_ANSWERED: Final = 0.9
-"""Share of the prompts; where more failed, the answers that are left decide nothing."""
 
+# Fewer prompts decide nothing: an interval of so few answers says little of the next ones.
 FEWEST_PROMPTS: Final = 20
-"""Fewer prompts decide nothing: an interval of so few answers says little of the next ones."""
 LOWEST_LOG: Final = -700.0  # of a float: exp(700) is the largest round power that it can say
 
 
@@ -66,8 +67,8 @@ def _exact_match(right: Sequence[bool], tail: float) -> QualityScore:
 
 def token_sums(answers: Iterable[EvaluationAnswer]) -> list[tuple[float, int]]:
     """Return the sum of log-probabilities and the number of tokens of each answer that tells them."""
-    told = (answer.log_probabilities for answer in answers if answer.answered)
-    return [(math.fsum(logs), len(logs)) for logs in told if logs]
+    known = (answer.log_probabilities for answer in answers if answer.answered)
+    return [(math.fsum(logs), len(logs)) for logs in known if logs]
 
 
 def _mean_log_probability(answers: Iterable[EvaluationAnswer], *, tail: float) -> QualityScore:
@@ -121,7 +122,7 @@ def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], con
         confidence: Of the proof.
     """
     answered = sum(answer.answered for answer in answers)
-    told = f"{answered} of {len(answers)} prompts of the evaluation set were answered"
+    outcome = f"{answered} of {len(answers)} prompts of the evaluation set were answered"
     first = next((answer.failure for answer in answers if answer.failure), "")
     enough = answered >= LEAST_ANSWERED * len(answers)
     bounds = {score.metric: score for score in scores_of(floor.prompts, answers, tail=1 - max(confidence, 0.5))}
@@ -132,7 +133,7 @@ def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], con
         answered=answered,
         scores=scores_of(floor.prompts, answers),
         checks=checks if enough else tuple(replace(check, met=None) for check in checks),
-        because=f"{told} ({first})" if first else told,
+        because=f"{outcome} ({first})" if first else outcome,
     )
 
 

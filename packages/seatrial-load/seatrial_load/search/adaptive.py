@@ -126,9 +126,9 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
     bracket = Bracket(view.held, view.missed)
     holds_to_top = crossing is None and bracket.bad is None and view.forecast.predicted
     reach = view.top * BESIDE if holds_to_top else crossing
-    found = between(bracket, view.bottom, view.top, reach, view.measured)
-    if found is not None:
-        return NextLevel(concurrency=found, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
+    level = between(bracket, view.bottom, view.top, reach, view.measured)
+    if level is not None:
+        return NextLevel(concurrency=level, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:
         return _between_unsure(unsure)
     if view.request.load.goal == "knee" and (beside := _beside_knee(view)) is not None:
@@ -215,8 +215,8 @@ def _without_goodput(view: View, so_far: str) -> Step:
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
     bracket = Bracket(best.concurrency, None) if up else Bracket(None, view.valid[0].concurrency)
-    found = between(bracket, view.bottom, view.top, view.crossing, view.measured)
-    return (view.top if up else view.bottom) if found is None else found
+    level = between(bracket, view.bottom, view.top, view.crossing, view.measured)
+    return (view.top if up else view.bottom) if level is None else level
 
 
 def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:
@@ -298,7 +298,14 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
     if good is not None and bad is not None:
         return None if bracket.is_closed(crossing) else _between(good, bad, crossing, measured)
     if good is not None:
-        return _above(good, top, crossing, measured)
+        if good >= top:
+            return None
+        expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
+        nearest = max((one for one in measured if one < good), default=0)
+        stride = _stride(good / nearest) if nearest else CLOSE
+        if expected <= good * math.sqrt(BESIDE):
+            expected = good * BEYOND
+        return min(top, max(good + 1, math.floor(max(expected, good * stride))))
     return _below(bad, bottom, crossing, measured) if bad is not None else None
 
 
@@ -316,17 +323,6 @@ def _between(good: int, bad: int, crossing: float | None, measured: Collection[i
 
 def _strictly(wanted: float, good: int, bad: int) -> int:
     return min(max(math.floor(wanted), good + 1), bad - 1)
-
-
-def _above(good: int, top: int, crossing: float | None, measured: Collection[int]) -> int | None:
-    if good >= top:
-        return None
-    expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
-    nearest = max((one for one in measured if one < good), default=0)
-    stride = _stride(good / nearest) if nearest else CLOSE
-    if expected <= good * math.sqrt(BESIDE):
-        expected = good * BEYOND
-    return min(top, max(good + 1, math.floor(max(expected, good * stride))))
 
 
 def _below(bad: int, bottom: int, crossing: float | None, measured: Collection[int]) -> int | None:

@@ -62,24 +62,24 @@ def load_that_pays(view: View) -> Pays | None:
     It is that of `saturation`, at most the plan's batch limit, at least what copies are planned for
     (`knee.leading`). A level with errors above the others is as good as one without more throughput.
     """
-    found = saturation_of(view.valid)
-    if found is None:
+    full = saturation_of(view.valid)
+    if full is None:
         return None
     gate, limit = view.request.gate_concurrency, view.request.prior.batch_limit or view.top
-    falls = found.falls_from is not None and found.falls_from < max(gate, FILLED * found.filling)
+    falls = full.falls_from is not None and full.falls_from < max(gate, FILLED * full.filling)
     utilization = view.request.target_utilization
-    floor = found.planned(gate, utilization) / utilization  # the knee whose share is what copies are planned for
+    floor = full.planned(gate, utilization) / utilization  # the knee whose share is what copies are planned for
     refused = view.valid[-1].succeeded < view.valid[-1].requests
-    at_most = found.load if refused else min(found.at_most, view.top)
-    counts = max(floor, found.load / KNOWN) < min(limit, found.load * KNOWN)
-    low = max(min(found.load, limit), floor)
+    at_most = full.load if refused else min(full.at_most, view.top)
+    counts = max(floor, full.load / KNOWN) < min(limit, full.load * KNOWN)
+    low = max(min(full.load, limit), floor)
     return Pays(
         low=low,
         high=max(min(at_most, limit), floor),
         shown=gate if low == floor else math.ceil(low),
-        settled=found.settled,
-        filling=found.filling if counts else None,
-        fall=found.falls_between if falls else None,
+        settled=full.settled,
+        filling=full.filling if counts else None,
+        fall=full.falls_between if falls else None,
     )
 
 
@@ -135,10 +135,10 @@ def _unseen(view: View, pays: Pays, lattice: Sequence[int]) -> int | None:
 
 def doublings(bottom: int, top: int) -> list[int]:
     """Return the levels of the doubling sweep of a range, its top included."""
-    found = [bottom]
-    while found[-1] * 2 <= top:
-        found.append(found[-1] * 2)
-    return found if found[-1] == top else [*found, top]
+    loads = [bottom]
+    while loads[-1] * 2 <= top:
+        loads.append(loads[-1] * 2)
+    return loads if loads[-1] == top else [*loads, top]
 
 
 def _higher(view: View, lattice: Sequence[int], highest: int, pays: Pays) -> NextLevel:

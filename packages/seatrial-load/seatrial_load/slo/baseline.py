@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import fine_percent, tenths
-from seatrial_load.documents.result import Change, Comparison, Interval
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Change, Comparison
 from seatrial_load.knee.scaling_target import cost_at, without_price
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Gate, TrialRequest
-    from seatrial_load.documents.result import Distribution, LevelResult, TrialResult, Verdict
+    from seatrial_load.documents.result import LevelResult, TrialResult, Verdict
 
 
 WITHOUT_INTERVAL = 2.0  # so many times the tolerance, where no interval tells noise from change (an assumption)
@@ -73,12 +75,20 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     pairs = _common_levels(now, before)
     if not pairs:
         return replace(known, because="no level is valid in both results")
-    found = [
+    compared = [
         _changed(level, earlier, measure, now.request.gate)
         for level, base in pairs
         for earlier, measure in _pairs_of(*_priced(now, before), level, base)
     ]
-    return _concluded(known, found)
+    changes = tuple(change for change, _ in compared)
+    worse = [change.sentence for change in changes if change.worse]
+    better = [change.sentence for change, changed in compared if changed and not change.worse]
+    if worse:
+        return replace(known, status="worse", because="; ".join(worse), changes=changes)
+    if better:
+        return replace(known, status="better", because="; ".join(better), changes=changes)
+    because = f"{len(changes)} numbers unchanged, within tolerance or noise"
+    return replace(known, status="same", because=because, changes=changes)
 
 
 def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Verdict:
@@ -117,7 +127,7 @@ def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelRes
 
 
 def _place(level: LevelResult) -> float:
-    return level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+    return level.offered_load
 
 
 def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:
@@ -216,15 +226,3 @@ def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:
         return None
     lower, upper = (before.interval.high, after.interval.low) if rose else (after.interval.high, before.interval.low)
     return None if lower is None or upper is None else lower < upper
-
-
-def _concluded(known: Comparison, found: Sequence[tuple[Change, bool]]) -> Comparison:
-    changes = tuple(change for change, _ in found)
-    worse = [change.sentence for change in changes if change.worse]
-    better = [change.sentence for change, changed in found if changed and not change.worse]
-    if worse:
-        return replace(known, status="worse", because="; ".join(worse), changes=changes)
-    if better:
-        return replace(known, status="better", because="; ".join(better), changes=changes)
-    because = f"{len(changes)} numbers unchanged, within tolerance or noise"
-    return replace(known, status="same", because=because, changes=changes)

@@ -21,8 +21,9 @@ from seatrial_load.metrics.histogram import PERCENTS, percentile_bounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seatrial_load.documents.distribution import Distribution, Interval
     from seatrial_load.documents.request import Metric, Objective, Statistic
-    from seatrial_load.documents.result import Distribution, Interval, LevelResult
+    from seatrial_load.documents.result import LevelResult
 
 
 def latency_of(level: LevelResult, metric: Metric) -> Distribution | None:

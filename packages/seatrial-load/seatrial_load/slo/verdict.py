@@ -1,20 +1,77 @@
-"""What is good: levels held against objectives, and the verdict at the gate's concurrency, in sentences."""
+"""What is good: levels held against objectives, doubtful answers, and the verdict at the gate's concurrency."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from seatrial_load.documents.result import Verdict
+from seatrial_load.documents.result import LevelResult, Verdict, loads_words
+from seatrial_load.measure.interval import CONFIDENCE, is_share_above
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
-from seatrial_load.slo.doubts import grave_doubts, saying_nothing
 from seatrial_load.slo.evaluate import checks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial_load.documents.request import Gate, Load, Objective
-    from seatrial_load.documents.result import LevelResult, Unmeasured
+    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, LevelResult, TrialResult, Unmeasured
+
+
+# The share of doubtful answers up to which a level proves something, where no objective is stricter.
+MOST_DOUBTFUL: Final = 0.1
+# The share of answers without a word above which a trial fails; no engine that works gives one of them.
+MOST_SAYING_NOTHING: Final = 0.01
+_SAY_NOTHING: Final[tuple[DoubtKind, ...]] = ("blank", "repeated")
+# What a local engine's random weights do by nature.
+_OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
+
+
+def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective]) -> list[str]:
+    """Return the doubts that leave a level unproven: of more answers than may fail, or than a tenth.
+
+    Answers that ended early, told no count or had their prompt in a cache are another load than was asked. Those that
+    arrived at one instant say nothing of an objective on the time per token.
+    """
+    rates = [objective.bound for objective in objectives if objective.metric == "error_rate"]
+    most = min([MOST_DOUBTFUL, *rates])
+    is_paced = any(objective.metric == "tpot_ms" for objective in objectives)
+    kinds = {"ended_early", "uncounted", "cached", *(("burst",) if is_paced else ())}
+    return [f"{doubt.kind}: {doubt.because}" for doubt in doubts if doubt.kind in kinds and doubt.share > most]
+
+
+def saying_nothing(seen: Sequence[LevelResult | Unmeasured]) -> str | None:
+    """Say that more answers than 1 % are proven to be blanks, or one repeated token: at a level, or at all together.
+
+    It is what a broken kernel, format or quantization gives instead of an error. With 95 % confidence, whatever the
+    gate's is: where measured values are taken as they are, one such answer of 50 would be 2 %.
+    """
+    rows = [(one.place, one.succeeded, one.doubts) for one in seen]
+    if len(rows) > 1:
+        together = tuple(doubt for _, _, doubts in rows for doubt in doubts)
+        rows.append(("all levels", sum(answered for _, answered, _ in rows), together))
+    for place, answered, doubts in rows:
+        counts = {kind: sum(doubt.answers for doubt in doubts if doubt.kind == kind) for kind in _SAY_NOTHING}
+        found = sum(counts.values())
+        if is_share_above(found, answered, MOST_SAYING_NOTHING, tail=1 - CONFIDENCE):
+            kinds = ", ".join(f"{kind} {count}" for kind, count in counts.items() if count)
+            bound = f"more than {MOST_SAYING_NOTHING:.0%} with {CONFIDENCE:.0%} confidence".replace("%", " %")
+            return f"{found} of {answered} answers at {place} say nothing, {bound}: {kinds}"
+    return None
+
+
+def told_doubts(result: TrialResult) -> Iterator[str]:
+    """Say what is doubtful of a trial's answers, each kind once: as it is where it is worst, and where else it is."""
+    seen: list[tuple[LevelResult | None, AnswerDoubt]] = [
+        (level, doubt) for level in result.levels for doubt in level.doubts
+    ]
+    seen += [(None, doubt) for one in result.unmeasured if one.occasion == "verification" for doubt in one.doubts]
+    for kind in dict.fromkeys(doubt.kind for _, doubt in seen):
+        if result.engine_note and kind in _OF_RANDOM_WEIGHTS:
+            continue
+        same_kind = [(level, doubt) for level, doubt in seen if doubt.kind == kind]
+        worst = max((doubt for _, doubt in same_kind), key=lambda doubt: doubt.share)
+        places = loads_words([level for level, _ in same_kind if level is not None])
+        yield f"{kind}: {worst.because}" + (f" ({places})" if places else "")
 
 
 _ROUNDING: Final = 1e-9
@@ -96,8 +153,8 @@ def _verdict_at(
 def _neighbours(gate_concurrency: int, levels: Sequence[LevelResult]) -> Iterator[tuple[LevelResult, str]]:
     """Yield the valid levels next to the gate, with the verdict that each can prove."""
     valid = [level for level in levels if level.valid]
-    above = [level for level in valid if level.concurrency > gate_concurrency and not _is_open(level)]
-    below = [level for level in valid if level.concurrency < gate_concurrency or _is_open(level)]
+    above = [level for level in valid if level.concurrency > gate_concurrency and not level.is_open]
+    below = [level for level in valid if level.concurrency < gate_concurrency or level.is_open]
     yield from ((level, "pass") for level in above[:1])
     yield from ((level, "fail") for level in below[-1:])
 
@@ -110,8 +167,8 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
     preface = _preface(gate_concurrency, cut)
     if cut is not None and cut.sent and not cut.succeeded:
         return preface
-    told = nothing_answered(levels, unmeasured)
-    return None if told is None else f"{preface}; whole trial: {told}"
+    whole = nothing_answered(levels, unmeasured)
+    return None if whole is None else f"{preface}; whole trial: {whole}"
 
 
 def _at_gate(
@@ -119,7 +176,7 @@ def _at_gate(
 ) -> tuple[LevelResult | None, Unmeasured | None]:
     """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
-    opened = [level for level in levels if _is_open(level)]
+    opened = [level for level in levels if level.is_open]
     cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
     if opened or cut_rates:
         return _at_highest_rate(opened, cut_rates)
@@ -134,10 +191,6 @@ def _at_highest_rate(
     highest = max(opened, key=_rate, default=None)
     missing = max((seen for seen in cut if seen.offered_requests_per_s not in measured), key=_rate, default=None)
     return (highest, None) if missing is None or (highest and _rate(highest) > _rate(missing)) else (None, missing)
-
-
-def _is_open(level: LevelResult) -> bool:
-    return level.offered_requests_per_s is not None
 
 
 def _rate(seen: LevelResult | Unmeasured) -> float:
@@ -160,12 +213,14 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
     most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
     if most is None:
         return verdict
-    told = verdict.status == "fail"
-    asked = [level for level in levels if up_to is None or _is_open(level) or level.concurrency <= up_to]
-    failing = [_failing(level, most) for level in asked if level.error_rate > most and (level.succeeded or not told)]
+    failed = verdict.status == "fail"
+    bounded = [level for level in levels if up_to is None or level.is_open or level.concurrency <= up_to]
+    failing = [
+        _failing(level, most) for level in bounded if level.error_rate > most and (level.succeeded or not failed)
+    ]
     if not failing:
         return verdict
-    before = (verdict.because,) if told else ()
+    before = (verdict.because,) if failed else ()
     return replace(verdict, status="fail", because="; ".join((*before, *failing)))
 
 
@@ -189,7 +244,7 @@ def no_success(level: LevelResult) -> str:
 
 
 def _named(level: LevelResult) -> str:
-    load = f"{level.concurrency}" if level.offered_requests_per_s is None else f"{level.offered_requests_per_s:g}/s"
+    load = f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}"
     return load if level.valid else f"{load} (void: {level.void_because})"
 
 

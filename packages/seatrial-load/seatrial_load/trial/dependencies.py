@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.request_writer import request_writer
+from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.progress import unwatched
 from seatrial_load.prompts.choose import prompts_of
-from seatrial_load.trial.events import unwatched
+from seatrial_load.prompts.trace import TracePrompts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,14 +23,14 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
     from seatrial_load.aws.cloudwatch import CloudWatch, CloudWatchAlarms
+    from seatrial_load.aws.container_metrics import PromQl
     from seatrial_load.aws.credentials import CredentialSource
-    from seatrial_load.aws.promql import PromQl
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.progress import TrialProgress, Watch
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.stop import Stop
-    from seatrial_load.trial.events import Watch
 
 
 def utc_now() -> datetime:
@@ -35,8 +38,8 @@ def utc_now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
 
 
+# Says why the trial is to stop at once; None while it may go on.
 ShouldStop: TypeAlias = "Callable[[], Stop | None]"
-"""Says why the trial is to stop at once; None while it may go on."""
 
 
 def go_on() -> Stop | None:
@@ -127,6 +130,27 @@ class Tools:
         )
         now = self.wall_clock if clock_offset_s is None else shifted(self.wall_clock, clock_offset_s)
         return request_writer(request.target, request.workload, prompts, now=now, credentials=self.credentials)
+
+    def schedule(self, request: TrialRequest, progress: TrialProgress) -> tuple[float, ...] | None:
+        """Return the seconds from the next level's start at which its requests are due; None of a closed loop.
+
+        Raises:
+            BenchError: SEA501, the level has no request, or a replay has no trace.
+        """
+        arrivals = arrivals_of(request.load, request.workload.times_s)
+        if not arrivals.is_open:
+            return None
+        if arrivals.follows_trace:
+            prompts = self.writer(request, started_at=progress.started_at).prompts
+            if not isinstance(prompts, TracePrompts):
+                message = f"a replay needs a trace; the workload's prompts are {request.workload.source}"
+                raise BenchError.of("SEA501", message, where="trial request", field="workload.source")
+            arrivals = replace(arrivals, times_s=prompts.trace.due_s, speed=self.replay_speed)
+        due_s = arrivals.schedule(request.load, len(progress.levels))
+        if not due_s:
+            message = f"no request is due within {request.load.level_s:g} s"
+            raise BenchError.of("SEA501", message, where="trial request", field="load.level_s")
+        return due_s
 
     def dial_to(self, writer: RequestWriter) -> Dial:
         """Return what starts connections to a writer's address.

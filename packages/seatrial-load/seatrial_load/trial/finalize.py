@@ -1,8 +1,9 @@
-"""How a trial ends: prove again what is live, find the knees, judge, compare, and say what it cost."""
+"""How a trial ends: prove again what is live, find knees and what the containers add, judge, compare, price."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum, unique
@@ -10,10 +11,24 @@ from typing import TYPE_CHECKING
 
 from seatrial_base import __version__
 from seatrial_base.errors import BenchError
-from seatrial_load.aws.cloudwatch import LATE_S, Measured, service_overhead
+from seatrial_load.aws.clock_skew import shifted
+from seatrial_load.aws.cloudwatch import LATE_S, Measured, cloudwatch_client, cloudwatch_errors, service_overhead
+from seatrial_load.aws.container_metrics import (
+    cloudwatch_promql,
+    own_cloudwatch,
+    read_container_series,
+    target_labels,
+    with_component_gpus,
+)
 from seatrial_load.aws.deployment_check import prove_still_live
-from seatrial_load.documents.result import SCHEMA_VERSION, TrialResult, Verdict
+from seatrial_load.documents.container_metrics import ContainerMetrics, LevelMetrics
+from seatrial_load.documents.result import (
+    SCHEMA_VERSION,
+    TrialResult,
+    Verdict,
+)
 from seatrial_load.documents.stop import StopReason
+from seatrial_load.knee.causes import causes_of
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, without_price
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
@@ -21,16 +36,31 @@ from seatrial_load.metrics.level import with_queue_share
 from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
 from seatrial_load.slo.baseline import compare_with_baseline, with_regression
-from seatrial_load.slo.doubts import grave_doubts, saying_nothing
-from seatrial_load.slo.verdict import inconclusive, no_success_at, up_to_gate, verdict_at, with_error_rate
-from seatrial_load.trial.budget import beside_plan, left_s, live_request
-from seatrial_load.trial.container import promql_of, with_container_metrics
+from seatrial_load.slo.verdict import (
+    grave_doubts,
+    inconclusive,
+    no_success_at,
+    saying_nothing,
+    up_to_gate,
+    verdict_at,
+    with_error_rate,
+)
+from seatrial_load.trial.budget import (
+    VERIFICATION_REQUESTS,
+    adds_load,
+    beside_plan,
+    beside_users,
+    left_s,
+    live_request,
+    verification_of,
+)
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, beside_users, verification_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from seatrial_load.aws.container_metrics import ContainerSeries, PromQl
+    from seatrial_load.documents.container_metrics import Cause
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import (
@@ -39,16 +69,103 @@ if TYPE_CHECKING:
         LiveProof,
         QualityResult,
         ServiceOverhead,
-        Unmeasured,
         UsersLoad,
     )
     from seatrial_load.documents.stop import Stop
     from seatrial_load.knee.scaling_target import ScalingTarget
 
 
+NOTHING = (
+    "CloudWatch has no metric of the container for that time: the endpoint publishes none "
+    "(`hosting.metrics.detailed`), or its engine tells none"
+)
+
+
+def promql_of(request: TrialRequest, progress: TrialProgress, tools: Tools) -> PromQl | None:
+    """Return whom to ask what the containers told; None where CloudWatch is not asked.
+
+    A CloudWatch that is given without PromQL has none. Behind a local or simulated engine there is a CloudWatch only
+    where boto3 is told its address.
+    """
+    if request.target.kind != "sagemaker" or not tools.asks_cloudwatch or progress.measured_from_s is None:
+        return None
+    if tools.promql is not None or tools.cloudwatch is not None:
+        return tools.promql
+    if progress.engine_note and not own_cloudwatch():
+        return None
+    region, offset_s = request.target.region, progress.clock_offset_s
+    now = tools.wall_clock if offset_s is None else shifted(tools.wall_clock, offset_s)
+    return cloudwatch_promql(region, tools.credentials, now=now)
+
+
+def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools) -> TrialResult:
+    """Return the result with what the containers told; a verdict that fails says what holds the throughput back.
+
+    Args:
+        result: The trial, judged.
+        ask: Answers queries; None where CloudWatch is not asked.
+        tools: Its CloudWatch is asked for the accelerators of a component that tells none in detail.
+    """
+    times_s = [time_s for level in result.levels for time_s in (level.from_s, level.to_s) if time_s is not None]
+    if ask is None or not times_s:
+        return result
+    target, from_s, to_s = result.request.target, min(times_s), max(times_s)
+    try:
+        series = read_container_series(ask, target_labels(target), from_s=from_s, to_s=to_s)
+    except (OSError, ValueError) as refused:
+        return replace(result, container=ContainerMetrics(because=f"CloudWatch did not answer: {refused}"))
+    if not series.gpu and target.inference_component is not None and not result.engine_note:
+        with suppress(*cloudwatch_errors()):
+            cloudwatch = tools.cloudwatch or cloudwatch_client(target.region)
+            series = with_component_gpus(series, cloudwatch, target.inference_component, from_s=from_s, to_s=to_s)
+    metrics = _told(result, series)
+    verdict = result.verdict
+    if metrics.causes and verdict.status == "fail" and not series.simulated_by:
+        verdict = replace(verdict, because=f"{verdict.because}; {metrics.causes[0].because}")
+    return replace(result, container=metrics, verdict=verdict)
+
+
+def _told(result: TrialResult, series: ContainerSeries) -> ContainerMetrics:
+    levels = tuple(_levels(result.levels, series))
+    if not levels:
+        return ContainerMetrics(because=NOTHING)
+    source = (
+        "CloudWatch, detailed observability" if series.waiting or series.running else "CloudWatch, accelerators alone"
+    )
+    if series.simulated_by:
+        source = f"the embedded AWS, measured by {series.simulated_by}: no GPU, and another engine than the one named"
+    return ContainerMetrics(levels=levels, causes=_causes(result, levels), because=source)
+
+
+def _levels(levels: Sequence[LevelResult], series: ContainerSeries) -> Iterator[LevelMetrics]:
+    for level in levels:
+        if level.from_s is None or level.to_s is None:
+            continue
+        load = series.load(level.from_s, level.to_s)
+        if not load.is_empty:
+            yield LevelMetrics(
+                concurrency=level.concurrency, offered_requests_per_s=level.offered_requests_per_s, load=load
+            )
+
+
+def _causes(result: TrialResult, levels: Sequence[LevelMetrics]) -> tuple[Cause, ...]:
+    """Return what holds the throughput back at the first level past the knee; without one, at the highest.
+
+    The queue of a closed loop can't grow: it sends no more than it has in flight.
+    """
+    knee = result.knee.concurrency if result.knee is not None else None
+    past = [level for level in levels if knee is not None and level.concurrency > knee]
+    level = (past or levels[-1:])[0]
+    return tuple(
+        cause
+        for cause in causes_of(level.load)
+        if cause.kind != "queue_grows" or level.offered_requests_per_s is not None
+    )
+
+
 EVERYDAY = Tools()
+# The rules of a control plane that can't be asked: no credentials, connection or permission.
 UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
-"""The rules of a control plane that can't be asked: no credentials, connection or permission."""
 
 
 def conclude_trial(
@@ -134,7 +251,7 @@ def distinct_levels(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
     """Return the levels ascending, each load once: of those measured again, the last valid one, else the last."""
     kept: dict[float, LevelResult] = {}
     for level in levels:
-        load = level.concurrency if level.offered_requests_per_s is None else level.offered_requests_per_s
+        load = level.offered_load
         if level.valid or load not in kept or not kept[load].valid:
             kept[load] = level
     return tuple(kept[load] for load in sorted(kept))
@@ -237,8 +354,8 @@ def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tupl
     except BenchError as unasked:
         if not all(problem.rule in UNASKED for problem in unasked.problems):
             raise
-        told = "; ".join(problem.message for problem in unasked.problems)
-        because = f"the deployment could not be checked after the trial: {told}"
+        reasons = "; ".join(problem.message for problem in unasked.problems)
+        because = f"the deployment could not be checked after the trial: {reasons}"
         return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
@@ -313,10 +430,10 @@ def sparing_verdict(request: TrialRequest, progress: TrialProgress, levels: Sequ
     stop = progress.stopped
     if stop is None or not stop.reason.is_guarded:
         return judged
-    told = f"the trial stopped: {stop.because}"
+    reason = f"the trial stopped: {stop.because}"
     if stop.reason.is_harm:
-        return replace(judged, status="fail", because=f"{told}; {judged.because}")
-    return judged if judged.status == "fail" else inconclusive(judged, told)
+        return replace(judged, status="fail", because=f"{reason}; {judged.because}")
+    return judged if judged.status == "fail" else inconclusive(judged, reason)
 
 
 def _beside_users(request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult]) -> Verdict:
@@ -338,7 +455,7 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
     seen, stop = verification_of(progress.unmeasured), progress.stopped
     if seen is None:
         return Verdict(status="inconclusive", because=f"no request was sent: {_because(stop)}", checks=())
-    if _fails(request, seen):
+    if (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0):
         return Verdict(status="fail", because=f"{outcome_sentence(seen)}; no load", checks=())
     if empty := saying_nothing([seen]):
         return Verdict(status="fail", because=f"{empty}; no load", checks=())
@@ -347,13 +464,8 @@ def _verified(request: TrialRequest, progress: TrialProgress) -> Verdict:
         return Verdict(status="inconclusive", because=because, checks=())
     if doubts := grave_doubts(seen.doubts, request.objectives):
         return Verdict(status="inconclusive", because=f"{'; '.join(doubts)}; no load", checks=())
-    told = f"verified: {outcome_sentence(seen)}, no load"
-    return Verdict(status="pass", because=told, checks=())
-
-
-def _fails(request: TrialRequest, seen: Unmeasured) -> bool:
-    """Tell whether more requests failed than the gate's error rate lets; without one, any."""
-    return (seen.sent - seen.succeeded) / seen.sent > (request.gate.max_error_rate or 0.0)
+    outcome = f"verified: {outcome_sentence(seen)}, no load"
+    return Verdict(status="pass", because=outcome, checks=())
 
 
 def _because(stop: Stop | None) -> str:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
+# Seconds between two looks at CloudWatch, at least.
 LOOK_S = 10.0
-"""Seconds between two looks at CloudWatch, at least."""
 TICK_S = 1.0
 PERIOD_S = 60
 ALARM_TYPES = ("MetricAlarm", "CompositeAlarm")
@@ -134,17 +134,17 @@ class Guard:
 
     def _alarm(self) -> Stop | None:
         names = self._request.alarms
-        found: dict[str, str] = {}
+        states: dict[str, str] = {}
         for first in range(0, len(names), MOST_ALARMS):
-            found |= self._states(names[first : first + MOST_ALARMS])
-        missing = [name for name in names if name not in found]
+            states |= self._states(names[first : first + MOST_ALARMS])
+        missing = [name for name in names if name not in states]
         if missing:
             return _unwatched(f"there is no alarm {', '.join(missing)}")
-        ringing = [name for name in names if found[name] == "ALARM"]
+        ringing = [name for name in names if states[name] == "ALARM"]
         if not ringing:
             return None
-        told = f"alarm {ringing[0]} is" if len(ringing) == 1 else f"alarms {', '.join(ringing)} are"
-        return Stop(reason=StopReason.ALARM, because=f"{told} in ALARM")
+        subject = f"alarm {ringing[0]} is" if len(ringing) == 1 else f"alarms {', '.join(ringing)} are"
+        return Stop(reason=StopReason.ALARM, because=f"{subject} in ALARM")
 
     def _states(self, names: Sequence[str]) -> dict[str, str]:
         answer = self._alarms.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
@@ -153,17 +153,17 @@ class Guard:
 
     def _users(self) -> Stop | None:
         """Hold the users' latency of the last whole minute, and of the one that runs, against the objectives."""
-        asked = self._queries()
-        if not asked:
+        queries = self._queries()
+        if not queries:
             return None
         until = self._now()
         answer = self._cloudwatch.get_metric_data(
-            MetricDataQueries=[query for _, query in asked.values()],
+            MetricDataQueries=[query for _, query in queries.values()],
             StartTime=until.replace(second=0, microsecond=0) - timedelta(seconds=PERIOD_S),
             EndTime=until,
         )
         for result in answer["MetricDataResults"]:
-            objective, _ = asked[result["Id"]]
+            objective, _ = queries[result["Id"]]
             if result.get("StatusCode") in UNREAD:
                 return _unwatched(f"CloudWatch answered {result.get('StatusCode')} for {METRICS[objective.metric]}")
             if result["Values"] and max(result["Values"]) / MICROSECONDS_PER_MS > objective.bound:

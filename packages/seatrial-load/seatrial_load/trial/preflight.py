@@ -1,51 +1,211 @@
-"""How a trial begins: one request that tells whether there is anything to measure, the proof, the warm-up."""
+"""How a trial begins: wake a copy, one request that tells whether there is anything to measure, the proof, the warm-up.
+
+Facts of a component scaled to zero (AWS documentation, "Scale an endpoint to zero instances"; the runtime API's
+errors): without copies it refuses requests with a validation error that speaks of capacity; each refusal counts in
+`NoCapacityInvocationFailures`, whose alarm adds a copy by a step policy. That takes minutes: an instance starts, the
+model loads.
+"""
 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import probe_clock
 from seatrial_load.aws.cloudwatch import unknown_overhead, users_load
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S, asking, not_proven, prove_live
-from seatrial_load.aws.wake import wake
-from seatrial_load.client.event_loop import Exchange, Inbox, Wave, limits_of, run_wave
+from seatrial_load.client.event_loop import Wave, run_wave
+from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
-from seatrial_load.decode.judgement import ANYTHING
 from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
-from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.decode.timed_answer import ANYTHING
+from seatrial_load.documents.progress import Told, TrialProgress
 from seatrial_load.documents.request_checks import check_trial_request
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.self_calibration import calibrate_client
-from seatrial_load.metrics.counts import unmeasured_of
-from seatrial_load.metrics.oddities import doubts_of, oddities_of
+from seatrial_load.metrics.counts import doubts_of, oddities_of, unmeasured_of
 from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
-from seatrial_load.trial.budget import beside_plan, budget_over, budget_s
+from seatrial_load.trial.budget import (
+    VERIFICATION_REQUESTS,
+    adds_load,
+    beside_plan,
+    budget_over,
+    budget_s,
+    levels_beside,
+    room_per_copy,
+)
 from seatrial_load.trial.dependencies import go_on
-from seatrial_load.trial.events import Told
-from seatrial_load.trial.manner import VERIFICATION_REQUESTS, adds_load, levels_beside, room_per_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_sagemaker.type_defs import DescribeInferenceComponentOutputTypeDef
+
     from seatrial_load.aws.clock_skew import Probed
-    from seatrial_load.aws.wake import Woken
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.decode.judgement import AnswerTerms
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.decode.timed_answer import AnswerTerms
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import ClientCalibration, LiveProof, Occasion, Unmeasured, UsersLoad
-    from seatrial_load.documents.stop import Stop
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
+POLL_S = 15.0
+Knock: TypeAlias = "Callable[[], Failure | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    """How it went.
+
+    Attributes:
+        slept: Whether there was none at first.
+        waited_s: How long it took, or was waited for.
+        because: What was seen, in a sentence.
+        reason: Why nothing is measured: no copy serves, nobody knows, or the component failed; None when one serves.
+    """
+
+    slept: bool
+    waited_s: float
+    because: str
+    reason: StopReason | None = None
+
+    @property
+    def failure(self) -> Stop | None:
+        """Why the trial measures nothing; None when a copy serves."""
+        return None if self.reason is None else Stop(reason=self.reason, because=self.because)
+
+
+def wake(
+    component: str,
+    *,
+    sagemaker: SageMakerClient,
+    knock: Knock,
+    may_scale: bool,
+    timeout_s: float,
+    waited_s: float = 0.0,
+    should_stop: Callable[[], Stop | None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Woken:
+    """Make sure that a copy of the component serves.
+
+    It is asleep when the control plane counts no copy, or when a request is refused for lack of one. Requests go on
+    knocking until one gets through: they are what the scaling alarm counts.
+
+    Args:
+        component: The inference component's name.
+        sagemaker: The control plane's client.
+        knock: Sends one small request; returns why it failed, None when it was answered.
+        may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm; one that has copies
+            already is left alone.
+        timeout_s: Longest wait.
+        waited_s: How much of it has passed before this call.
+        should_stop: Says why nobody is to wait any longer; asked before each knock.
+        clock: Monotonic seconds.
+        sleep: Waits.
+    """
+    waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock() - waited_s)
+    return waking.run(timeout_s, may_scale=may_scale)
+
+
+@dataclass(slots=True)
+class _Waking:
+    component: str
+    sagemaker: SageMakerClient
+    knock: Knock
+    should_stop: Callable[[], Stop | None]
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    started_s: float
+    refusal: str = ""
+
+    def run(self, timeout_s: float, *, may_scale: bool) -> Woken:
+        described, unknown = self._described()
+        if described is None:
+            return self._unknown(unknown, slept=False)
+        copies = _copies(described)
+        if copies and not self._refused():
+            return Woken(slept=False, waited_s=0.0, because=f"{copies} copies are in service")
+        if copies:
+            return self._wait("", timeout_s)
+        how = self._scale() if may_scale else "its requests trigger the scaling alarm"
+        return self._wait(how, timeout_s)
+
+    def _wait(self, how: str, timeout_s: float) -> Woken:
+        while True:
+            if (stop := self.should_stop()) is not None:
+                return self._gave_up(stop.because)
+            described, unknown = self._described()
+            if described is None:
+                return self._unknown(unknown, slept=True)
+            if described["InferenceComponentStatus"] == "Failed":
+                because = f"the component failed: {described.get('FailureReason', 'without a reason')}"
+                return self._not_awake(StopReason.COMPONENT_FAILED, because)
+            if not self._refused() and _copies(described):
+                waited = f"{self._waited_s():.0f} s"
+                because = f"it scaled from zero in {waited}: {how}" if how else f"its copies answered after {waited}"
+                return Woken(slept=True, waited_s=self._waited_s(), because=because)
+            if self._waited_s() + POLL_S > timeout_s:
+                last = f"; last: {self.refusal}" if self.refusal else ""
+                helped = f": {how}" if how else ""
+                return self._gave_up(f"no copy was in service within {timeout_s:g} s{helped}{last}")
+            self.sleep(POLL_S)
+
+    def _refused(self) -> bool:
+        """Knock; only a refusal for lack of a copy says that none serves, any other failure is the trial's to see."""
+        failure = self.knock()
+        self.refusal = "" if failure is None else failure.detail
+        return failure is not None and failure.error == "not_ready"
+
+    def _scale(self) -> str:
+        from botocore import exceptions  # noqa: PLC0415 (loaded already: the client is botocore's)
+
+        wanted = {"CopyCount": 1}
+        try:
+            self.sagemaker.update_inference_component_runtime_config(
+                InferenceComponentName=self.component,
+                DesiredRuntimeConfig=wanted,  # type: ignore[arg-type]  # boto3-stubs wants its own TypedDict
+            )
+        except (exceptions.BotoCoreError, exceptions.ClientError) as refused:
+            return f"it could not be scaled to one copy ({refused}); its requests trigger the scaling alarm"
+        return "it was scaled to one copy"
+
+    def _described(self) -> tuple[DescribeInferenceComponentOutputTypeDef | None, str]:
+        from botocore import exceptions  # noqa: PLC0415 (likewise)
+
+        try:
+            return self.sagemaker.describe_inference_component(InferenceComponentName=self.component), ""
+        except (exceptions.BotoCoreError, exceptions.ClientError) as refused:
+            return None, f"{self.component} can't be described: {refused}"
+
+    def _gave_up(self, why: str) -> Woken:
+        return self._not_awake(StopReason.AT_ZERO, f"not verified: at zero: {why}")
+
+    def _unknown(self, why: str, *, slept: bool) -> Woken:
+        return self._not_awake(StopReason.UNKNOWN_STATE, f"not verified: {why}", slept=slept)
+
+    def _not_awake(self, reason: StopReason, because: str, *, slept: bool = True) -> Woken:
+        return Woken(slept=slept, waited_s=self._waited_s(), because=because, reason=reason)
+
+    def _waited_s(self) -> float:
+        return self.clock() - self.started_s
+
+
+def _copies(described: DescribeInferenceComponentOutputTypeDef) -> int:
+    return described.get("RuntimeConfig", {}).get("CurrentCopyCount", 0)
+
+
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
+# Single requests at most that correct the length of the prompts, before the warm-up and after it.
 MOST_CORRECTIONS = 4
-"""Single requests at most that correct the length of the prompts, before the warm-up and after it."""
+# Share by which the mean prompt of the warm-up may miss the workload's length.
 LENGTH_TOLERANCE = 0.1
-"""Share by which the mean prompt of the warm-up may miss the workload's length."""
 
 
 def open_trial(
@@ -89,7 +249,7 @@ class _Opening:
     engine_note: str = ""
     seen: tuple[Unmeasured, ...] = ()
     users: UsersLoad | None = None
-    asked: Callable[[int], AnswerTerms] | None = None
+    terms: Callable[[int], AnswerTerms] | None = None
 
     @classmethod
     def of(cls, request: TrialRequest, tools: Tools, should_stop: ShouldStop, waited_s: float) -> _Opening:
@@ -257,13 +417,13 @@ class _Opening:
 
     def _warm_up(self) -> None:
         """Send the requests that aren't measured."""
-        asked = self.request.load.warmup_requests
-        if not asked:
+        requested = self.request.load.warmup_requests
+        if not requested:
             return
         self._correct_length()
-        self._say(f"warm-up: {asked} requests")
+        self._say(f"warm-up: {requested} requests")
         first = self.sent
-        records = [self._record(exchange) for exchange in self._wave(min(asked, self._most_at_once()), asked)]
+        records = [self._record(exchange) for exchange in self._wave(min(requested, self._most_at_once()), requested)]
         self._saw(records, "warm_up")
         self._learn(records, first)
         self._correct_length()
@@ -327,7 +487,7 @@ class _Opening:
             limits=limits_of(self.request.workload, requests),
         )
         writer = self._writer(first)
-        self.asked = writer.asked
+        self.terms = writer.terms
         return run_wave(wave, writer, self.dial, clock=self.tools.clock).every
 
     def _writer(self, first: int) -> RequestWriter:
@@ -345,8 +505,8 @@ class _Opening:
             self.seen += (unmeasured_of(records, occasion),)
 
     def _record(self, exchange: Exchange) -> RequestRecord:
-        asked = ANYTHING if self.asked is None else self.asked(exchange.index)
-        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret, asked=asked)
+        terms = ANYTHING if self.terms is None else self.terms(exchange.index)
+        record = record_of(exchange, stream=self.request.workload.stream, secret=self.secret, terms=terms)
         self.engine_note = self.engine_note or record.engine
         return record
 

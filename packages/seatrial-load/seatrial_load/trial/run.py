@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.cloudwatch import LATE_S
-from seatrial_load.client.arrivals import ordered_words, schedule
-from seatrial_load.documents.request import LISTED_RATES
+from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.progress import LevelEnded, LevelStarted
+from seatrial_load.documents.result import load_words
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.metrics.level import level_size
-from seatrial_load.search.forecast import forecast
+from seatrial_load.search.view import forecast
 from seatrial_load.trial.budget import budget_over, left_s, live_request
 from seatrial_load.trial.dependencies import go_on
-from seatrial_load.trial.events import LevelEnded, LevelStarted
 from seatrial_load.trial.finalize import conclude_trial
 from seatrial_load.trial.guard import guard_of
 from seatrial_load.trial.steps import EVERYDAY, add_level, begin_trial, load_level, next_step, tallied, unmeasured_level
@@ -66,8 +66,8 @@ def run_trial(
             machine may open, SEA509 or SEA510 a bad line of the prompts' file.
     """
     guard = guard_of(request, tools)
-    with nullcontext(should_stop) if guard is None else guard.beside(should_stop) as told:
-        run = _Run(request, tools, pause_after_s, on_progress, told)
+    with nullcontext(should_stop) if guard is None else guard.beside(should_stop) as stop:
+        run = _Run(request, tools, pause_after_s, on_progress, stop)
         progress = run.measured(resume)
     if progress.stopped is None:
         return progress
@@ -76,8 +76,8 @@ def run_trial(
     return conclude_trial(request, progress, tools, baseline=baseline, baseline_uri=baseline_uri, patience_s=patience_s)
 
 
+# CPU time that decoding a token takes after its level: 52 µs on a server's core; a function's is slower.
 DECODE_S_PER_TOKEN = 1e-4
-"""CPU time that decoding a token takes after its level: 52 µs on a server's core; a function's is slower."""
 
 
 class _Run:
@@ -158,9 +158,10 @@ class _Run:
             return replace(gone, stopped=loaded.cut)
         if self._has_worked and self._should_stop() is None:
             return gone
-        place = ordered_words(self._request.load, len(progress.levels), step.concurrency)
+        load = self._request.load
+        place = load_words(step.concurrency, arrivals_of(load).rate_per_s(load, len(progress.levels)))
         because = f"one run of {self._pause_after_s:g} s is too short for {place}"
-        over = f"{len(crew.over)} of {loaded.requests} requests had ended"
+        over = f"{len(crew.over)} of {loaded.size.requests} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
@@ -172,14 +173,14 @@ class _Run:
 
     def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
         request = self._request
-        load, size = request.load, level_size(request, step.concurrency)
-        rates = load.rates_per_s if load.arrival in LISTED_RATES else ()
+        load, number = request.load, len(progress.levels)
+        size = level_size(request, step.concurrency).scheduled(self._tools.schedule(request, progress))
         self._tools.watch(
             LevelStarted(
                 concurrency=step.concurrency,
-                rate_per_s=rates[len(progress.levels)] if rates else None,
+                rate_per_s=arrivals_of(load).rate_per_s(load, number),
                 streams=size.streams,
-                requests=size.requests if load.arrival == "closed" else len(schedule(request, progress, self._tools)),
+                requests=size.requests,
                 because=step.because,
                 elapsed_s=self._trial_s(),
             )

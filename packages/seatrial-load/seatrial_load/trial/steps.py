@@ -12,12 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
-from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, ordered_words, schedule
-from seatrial_load.client.event_loop import Wave, WaveConversations, limits_of
+from seatrial_load.client.event_loop import Wave, WaveConversations
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
-from seatrial_load.documents.request import JUMPSTART_LEVELS, LISTED_RATES, closed_loop, single_requests
-from seatrial_load.documents.result import LevelResult, SearchStep
+from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.progress import LevelAdvanced
+from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, single_requests
+from seatrial_load.documents.result import LevelResult, SearchStep, load_words
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
 from seatrial_load.measure.conversations import conversations_of
@@ -26,11 +28,9 @@ from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
-from seatrial_load.trial.budget import budget_over, left_s, live_request
+from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
-from seatrial_load.trial.events import LevelAdvanced
 from seatrial_load.trial.finalize import conclude_trial
-from seatrial_load.trial.manner import adds_load, next_sparing
 from seatrial_load.trial.preflight import open_trial
 
 if TYPE_CHECKING:
@@ -138,23 +138,27 @@ def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left
     load = request.load
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
-    if load.arrival != "closed":
+    if arrivals_of(load).is_open:
         return _next_rate(request, measured, time_left_s)
     return next_level(request, measured, left_s=time_left_s)
 
 
 def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
-    rates = request.load.rates_per_s if request.load.arrival in LISTED_RATES else (0.0,)
+    load, arrivals, number = request.load, arrivals_of(request.load), len(measured)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
-    if len(measured) >= len(rates):
+    if number >= arrivals.levels(load):
         return ALL_MEASURED
-    gate = request.load.gate_rate_per_s
-    beyond = gate is not None and rates[len(measured)] > gate
-    if beyond and measured and (stop := _knee_known(request, measured, time_left_s)) is not None:
+    gate = load.gate_rate_per_s
+    if (
+        gate is not None
+        and (arrivals.rate_per_s(load, number) or 0.0) > gate
+        and measured
+        and (stop := _knee_known(request, measured, time_left_s)) is not None
+    ):
         return stop
-    connections = max(1, request.load.max_connections // request.copy_count)
-    return NextLevel(concurrency=connections, because=offered_load(request, len(measured)))
+    connections = max(1, load.max_connections // request.copy_count)
+    return NextLevel(concurrency=connections, because=arrivals.next_level(load, number))
 
 
 def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Stop | None:
@@ -177,17 +181,6 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
     return Stop(reason=StopReason.BUDGET, because=because)
 
 
-def offered_load(request: TrialRequest, number: int) -> str:
-    """Say what an open loop offers in its level of this number."""
-    load = request.load
-    match load.arrival:
-        case "ramp":
-            return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
-        case "replay":
-            return "the recorded requests are replayed"
-    return f"next listed rate, {load.rates_per_s[number]:g} requests/s"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLevel:
     """What loading a level brought.
@@ -195,7 +188,6 @@ class LoadedLevel:
     Attributes:
         crew: The requests, and how the client fared.
         size: How many there were to be.
-        requests: Requests that it was to send.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
         cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
@@ -203,7 +195,6 @@ class LoadedLevel:
 
     crew: CrewResult
     size: LevelSize
-    requests: int
     sent: int
     offered_per_s: float | None
     cut: Stop | None
@@ -231,22 +222,22 @@ def load_level(
     Raises:
         BenchError: SEA508, more streams than the machine may open.
     """
-    plan = schedule(request, progress, tools) if request.load.arrival != "closed" else None
-    size = level_size(request, step.concurrency)
-    requests = size.requests if plan is None else len(plan)
+    due_s = tools.schedule(request, progress)
+    size = level_size(request, step.concurrency).scheduled(due_s)
+    since_s = tools.clock() - progress.elapsed_s
     wave = Wave.of(
         request.load,
         streams=size.streams,
-        requests=requests,
+        requests=size.requests,
         deadline_s=deadline_s,
         first_index=progress.sent,
-        due_s=plan,
-        measured_from=progress.sent + (size.ramp if plan is None else 0),
+        due_s=due_s,
+        measured_from=progress.sent + size.ramp,
         least_requests=size.least,
-        enough=_enough(request, size) if plan is None else None,
+        enough=_enough(request, size),
         stop=should_stop,
-        tell=_teller(progress, tools),
-        limits=limits_of(request.workload, requests),
+        tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
+        limits=limits_of(request.workload, size.requests),
     )
     writer = tools.writer(
         request,
@@ -258,16 +249,15 @@ def load_level(
     wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, asked=writer.asked)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
-    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp if plan is None else 0)
+    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
     return LoadedLevel(
         crew=crew,
         size=size,
-        requests=requests,
-        sent=level_numbers(request, size, progress.sent) if plan is None else requests,
-        offered_per_s=None if plan is None else offered_per_s(request.load, plan),
-        cut=crew.stopped or _cut(request, progress, step, crew, requests),
+        sent=level_numbers(request, size, progress.sent),
+        offered_per_s=None if due_s is None else arrivals_of(request.load).offered_per_s(request.load, due_s),
+        cut=crew.stopped or _cut(request, progress, step, crew, size.requests),
     )
 
 
@@ -287,17 +277,11 @@ def wave_conversations(
 
 
 def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
-    """Return how many numbers the requests of a closed loop's level have."""
+    """Return how many numbers the requests of a level have; no open loop has conversations."""
     conversations = conversations_of(request.workload)
     if conversations is None:
         return size.requests
     return turn_numbers(conversations, size, first)[-1].stop - first
-
-
-def _teller(progress: TrialProgress, tools: Tools) -> Callable[[int], None]:
-    """Return what tells whoever watches the trial how far its level is."""
-    since_s = tools.clock() - progress.elapsed_s
-    return lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s))
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
@@ -306,7 +290,7 @@ def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> Leve
         loaded.crew.records,
         concurrency=step.concurrency,
         objectives=request.objectives,
-        ramp=loaded.size.ramp if loaded.offered_per_s is None else 0,
+        ramp=loaded.size.ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
         offered_requests_per_s=loaded.offered_per_s,
@@ -319,7 +303,7 @@ def unmeasured_level(
     request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
 ) -> Unmeasured:
     """Sum up what was seen of a level that was cut, for a reason."""
-    ordered = ordered_per_s(request.load, len(progress.levels))
+    ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     return unmeasured_of(
         loaded.crew.records,
         "level",
@@ -331,13 +315,12 @@ def unmeasured_level(
 
 def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
     """Take a measured level into the trial; one that the client limited is kept, and void."""
-    ordered = ordered_per_s(request.load, len(progress.levels))
+    ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
     level = replace(level, void=_void(request, progress, step, level))
     size = level_size(request, step.concurrency)
-    closed = request.load.arrival == "closed"
-    sent = level_numbers(request, size, progress.sent) if closed else level.requests
+    sent = level.requests if level.is_open else level_numbers(request, size, progress.sent)
     return replace(
         progress,
         sent=progress.sent + sent,
@@ -349,10 +332,9 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
 def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> Void | None:
     if level.client is None:
         return None
-    closed = request.load.arrival == "closed"
     return void_of(
         level.client,
-        requested_streams=step.concurrency * request.copy_count if closed else None,
+        requested_streams=None if level.is_open else step.concurrency * request.copy_count,
         itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
         calibration=progress.client,
         tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
@@ -378,7 +360,8 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
 def _cut(
     request: TrialRequest, progress: TrialProgress, step: NextLevel, crew: CrewResult, requests: int
 ) -> Stop | None:
-    place = f"at {ordered_words(request.load, len(progress.levels), step.concurrency)}"
+    rate_per_s = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
+    place = f"at {load_words(step.concurrency, rate_per_s)}"
     if crew.lost_because is not None:
         because = f"the load generator failed {place}: {crew.lost_because}"
         return Stop(reason=StopReason.LOAD_FAILED, because=because)

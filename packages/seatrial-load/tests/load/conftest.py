@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.aws.promql import MetricSeries
+from seatrial_load.aws.container_metrics import MetricSeries
 from seatrial_load.decode.event_stream import encode_frame
 from seatrial_load.decode.response import RequestRecord
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
-from seatrial_load.documents.result import Distribution, LevelResult
+from seatrial_load.documents.result import LevelResult
 from seatrial_load.documents.stop import Void, VoidReason
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from seatrial_load.client.connection import Address, dialer, socket_addresses
-from seatrial_load.client.event_loop import Limits, Wave
+from seatrial_load.client.event_loop import Wave
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.decode.exchange import Limits
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 

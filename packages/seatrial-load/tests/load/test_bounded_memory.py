@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.client.event_loop import FOLD_BYTES, Holding, Inbox, Limits, limits_of
 from seatrial_load.decode.event_stream import encode_frame
+from seatrial_load.decode.exchange import FOLD_BYTES, Holding, Inbox, Limits, limits_of
 from seatrial_load.decode.http1 import TooLargeError
-from seatrial_load.decode.tokens import TimedAnswerReader
+from seatrial_load.decode.timed_answer import TimedAnswerReader
 from seatrial_load.documents.request import Workload
-from seatrial_load.payload.reader import LineReader
+from seatrial_load.payload.answer import LineReader
 from tests.load.flooded_client import Flooded
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import pytest
 
-from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.failure import failure_of_malformed
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.judgement import AnswerTerms
 from seatrial_load.decode.response import record_of
+from seatrial_load.decode.timed_answer import AnswerTerms
 from seatrial_load.documents.request import Objective
 from seatrial_load.metrics.level import level_of_records
 from seatrial_load.slo.verdict import verdict_at
@@ -486,7 +486,7 @@ def test_a_verdict_calls_an_engine_by_its_name(case: Case) -> None:
     for turn in range(REQUESTS):
         answer = case.engine(turn)
         exchange = sent(answer, now_s, turn)
-        records.append(record_of(exchange, stream=answer.stream, asked=case.asked))
+        records.append(record_of(exchange, stream=answer.stream, terms=case.asked))
         now_s = exchange.ended_s
     level = level_of_records(GATE, records, SLO)
     verdict = verdict_at(GATE, [level], SLO, confidence=0.8)

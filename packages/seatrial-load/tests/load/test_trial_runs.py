@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.progress import LevelEnded, TrialProgress
 from seatrial_load.documents.request import Load, TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.events import LevelEnded
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from seatrial_load.aws.cloudwatch import MetricData
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.trial.events import TrialEvent
 
     MakeRequest = Callable[..., TrialRequest]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.crossing import Reading, crossing
 
 

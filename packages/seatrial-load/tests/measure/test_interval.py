@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.measure.interval import (
     SERIES_UP_TO,
     fewest_bounded_from_above,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.reader import DONE, MAX_LINE_BYTES, LineReader
+from seatrial_load.payload.answer import DONE, MAX_LINE_BYTES, LineReader
+from seatrial_load.payload.json_text import AnswerError
 
 BODY = (
     '\ufeff: ping\r\n\r\nevent: message\r\ndata:{"a":"ü"}\r\n\r\n{"b":2}\n\ndata\rdata: {"c"\rdata::3} \r\rdata: [DONE]'

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from seatrial_load.payload.error import RequestError
-from seatrial_load.payload.options import Options, check_options
+from seatrial_load.payload.json_text import RequestError
+from seatrial_load.payload.request import Options, check_options
 from seatrial_load.payload.schema import Schema
 
 

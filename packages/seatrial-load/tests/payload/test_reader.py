@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import SeatrialError
-from seatrial_load.payload.answer import Completion, EngineFailure, FinishReason, Token, Usage
-from seatrial_load.payload.reader import AnswerReader, read_answer, settled_count
+from seatrial_load.payload.answer import (
+    AnswerReader,
+    Completion,
+    EngineFailure,
+    FinishReason,
+    Token,
+    Usage,
+    read_answer,
+    settled_count,
+)
 from seatrial_load.payload.schema import Schema
 
 ROLLING = (

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.payload.error import RequestError
-from seatrial_load.payload.options import Options
-from seatrial_load.payload.request import message, request_body
+from seatrial_load.payload.json_text import RequestError
+from seatrial_load.payload.request import Options, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 
 EVERYTHING = Options(

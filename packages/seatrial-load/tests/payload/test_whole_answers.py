@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from seatrial_load.payload.answer import Completion, EngineFailure, FinishReason, Token, Usage
-from seatrial_load.payload.error import AnswerError
-from seatrial_load.payload.reader import read_answer
+from seatrial_load.payload.answer import Completion, EngineFailure, FinishReason, Token, Usage, read_answer
+from seatrial_load.payload.json_text import AnswerError
 from seatrial_load.payload.schema import Schema
 
 

@@ -1,27 +1,33 @@
-"""The control plane of Application Auto Scaling for SageMaker: targets, policies and the alarms of target tracking.
+"""The control plane of Application Auto Scaling for SageMaker: targets, policies, scheduled actions and tags.
 
-It keeps what it's told and makes the alarms; `scaling_actions` acts on them.
+It keeps what requests set and makes the alarms of target tracking; `scaling_actions` acts on them. A scheduled action
+sets the capacities of its target at its time.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 import time
 import uuid
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from botocore.utils import parse_to_aware_datetime
+from ministack.services import eventbridge
 
 from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
-from seatrial_laptop.aws.autoscaling.scheduled_actions import kept_action, view_of
-from seatrial_laptop.aws.autoscaling.step_scaling import check_steps
-from seatrial_laptop.aws.autoscaling.target_tracking import COPIES, INSTANCES, delete_alarms, put_alarms
+from seatrial_laptop.aws.autoscaling.scaling_policies import COPIES, INSTANCES, check_steps, delete_alarms, put_alarms
 from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Store
-from seatrial_laptop.aws.json_document import Document, child, text_map, text_member, text_members, whole
+from seatrial_laptop.aws.json_document import Document, child, number, text_map, text_member, text_members, whole
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 SERVICE: Final = "application-autoscaling"
@@ -42,6 +48,15 @@ ACTIVE: Final[Document] = {
 
 Key = tuple[str, str, str]
 """Namespace, resource and dimension: what identifies a scalable target."""
+
+
+UNITS: Final = {"minute": 60, "hour": 3600, "day": 86_400}
+"""Seconds of the units of a rate."""
+AT: Final = re.compile(r"at\((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})\)")
+RATE: Final = re.compile(r"rate\((\d+)\s+(minute|hour|day)s?\)")
+CAPACITIES: Final = ("MinCapacity", "MaxCapacity")
+LOOKED: Final = "LookedUntil"
+"""The member of a kept action that tells up to which virtual date it was looked at; never told outside."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,8 +162,8 @@ def _register_target(scaling: Scaling, request: Document) -> Document:
         "ScalableTargetARN": arn,
         "SuspendedState": ACTIVE,
     }
-    asked = {name: value for name, value in request.items() if name != "Tags"}
-    target = {**new, **scaling.targets.get(key, {}), **asked}
+    given = {name: value for name, value in request.items() if name != "Tags"}
+    target = {**new, **scaling.targets.get(key, {}), **given}
     target["SuspendedState"] = {**ACTIVE, **child(target, "SuspendedState")}
     if "MinCapacity" not in target or "MaxCapacity" not in target:
         raise invalid("MinCapacity and MaxCapacity are required to register a scalable target.")
@@ -172,8 +187,8 @@ def _deregister_target(scaling: Scaling, request: Document) -> Document:
 
 def _describe_targets(scaling: Scaling, request: Document) -> Document:
     wanted = text_members(request, "ResourceIds")
-    found = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
-    return {"ScalableTargets": [target for target in found if _has(target, request)]}
+    targets = [target for target in scaling.targets.values() if not wanted or target["ResourceId"] in wanted]
+    return {"ScalableTargets": [target for target in targets if _has(target, request)]}
 
 
 def _put_policy(scaling: Scaling, request: Document) -> Document:
@@ -208,8 +223,8 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
 
 def _describe_policies(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "PolicyNames")
-    found = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
-    return {"ScalingPolicies": [policy for policy in found if _has(policy, request)]}
+    policies = [policy for policy in scaling.policies.values() if not names or policy["PolicyName"] in names]
+    return {"ScalingPolicies": [policy for policy in policies if _has(policy, request)]}
 
 
 def _delete_policy(scaling: Scaling, request: Document) -> Document:
@@ -231,10 +246,10 @@ def _put_scheduled(scaling: Scaling, request: Document) -> Document:
 def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "ScheduledActionNames")
     views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
-    found = [view for view in views if not names or view["ScheduledActionName"] in names]
+    matches = [view for view in views if not names or view["ScheduledActionName"] in names]
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
-    return {"ScheduledActions": found[first : first + most], **more}
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
+    return {"ScheduledActions": matches[first : first + most], **more}
 
 
 def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
@@ -247,10 +262,10 @@ def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
 def _describe_activities(scaling: Scaling, request: Document) -> Document:
     """Return the activities, newest first; what was not scaled is not told here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
-    found = [view for view in views if _has(view, request)]
+    matches = [view for view in views if _has(view, request)]
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
-    return {"ScalingActivities": found[first : first + most], **more}
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
+    return {"ScalingActivities": matches[first : first + most], **more}
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:
@@ -313,10 +328,10 @@ def _check_resource(store: Store, request: Document) -> None:
 def _check_variant(store: Store, rest: str, request: Document) -> None:
     name, _, variant = rest.split("/")
     endpoint = store.need(Kind.ENDPOINT, name)
-    found = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
-    if found is None:
+    live = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
+    if live is None:
         raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
-    if not found.has_model:
+    if not live.has_model:
         raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
     zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
     if zero and not is_asynchronous(store, endpoint):
@@ -325,3 +340,165 @@ def _check_variant(store: Store, rest: str, request: Document) -> None:
 
 def _not_found(message: str) -> ApiError:
     return ApiError("ObjectNotFoundException", message)
+
+
+def kept_action(old: Document, request: Document, now_s: float) -> Document:
+    """Return a scheduled action to keep; a later request replaces the members that it gives.
+
+    Args:
+        old: The action of the same name, empty for none.
+        request: PutScheduledAction.
+        now_s: The virtual date and time, in seconds since the epoch.
+
+    Raises:
+        ApiError: ValidationException, the schedule, the capacities or the times are not valid.
+    """
+    place = f"resource/{text_member(request, 'ServiceNamespace')}/{text_member(request, 'ResourceId')}"
+    name = text_member(request, "ScheduledActionName")
+    owner = f"arn:aws:autoscaling:{REGION}:{own_account()}:scheduledAction:{uuid.uuid4()}"
+    arn = f"{owner}:{place}:scheduledActionName/{name}"
+    times = {key: _seconds(request[key]) for key in ("StartTime", "EndTime") if key in request}
+    new = {"ScheduledActionARN": arn, "CreationTime": now_s}
+    action: Document = {**new, **old, **request, **times, LOOKED: now_s}
+    _check(action)
+    return action
+
+
+def view_of(action: Document) -> Document:
+    """Return what DescribeScheduledActions says."""
+    return {key: value for key, value in action.items() if key != LOOKED}
+
+
+def is_due(action: Document, now_s: float) -> bool:
+    """Return whether an action came due since it was looked at, at a virtual date and time in seconds."""
+    due_s = _schedule(action).next_s(number(action, LOOKED))
+    first_s = number(action, "StartTime") if "StartTime" in action else float("-inf")
+    last_s = number(action, "EndTime") if "EndTime" in action else float("inf")
+    # A time before StartTime is passed over: the first one that counts comes after it.
+    if due_s is not None and due_s < first_s:
+        due_s = _schedule(action).next_s(first_s - 1)
+    return due_s is not None and due_s <= min(now_s, last_s)
+
+
+def is_over(action: Document, now_s: float) -> bool:
+    """Return whether an action never comes due again: Application Auto Scaling then deletes it."""
+    next_s = _schedule(action).next_s(now_s)
+    return next_s is None or ("EndTime" in action and next_s > number(action, "EndTime"))
+
+
+def capacities_of(action: Document) -> Mapping[str, int]:
+    """Return the capacities that an action sets."""
+    wanted = child(action, "ScalableTargetAction")
+    return {name: whole(wanted, name) for name in CAPACITIES if name in wanted}
+
+
+def _check(action: Document) -> None:
+    if "Schedule" not in action:
+        raise invalid("Schedule is required to create a scheduled action.")
+    schedule = _schedule(action)
+    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
+        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
+    wanted = capacities_of(action)
+    if not wanted:
+        raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
+    if any(value < 0 for value in wanted.values()):
+        raise invalid("MinCapacity and MaxCapacity must be 0 or more.")
+    if len(wanted) == len(CAPACITIES) and wanted["MinCapacity"] > wanted["MaxCapacity"]:
+        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
+    if {"StartTime", "EndTime"} <= action.keys() and number(action, "StartTime") >= number(action, "EndTime"):
+        raise invalid("EndTime must be later than StartTime.")
+
+
+def _schedule(action: Document) -> Schedule:
+    start_s = number(action, "StartTime") if "StartTime" in action else number(action, "CreationTime")
+    return parsed_schedule(text_member(action, "Schedule"), text_member(action, "Timezone"), start_s)
+
+
+def _seconds(written: object) -> float:
+    if isinstance(written, int | float):
+        return float(written)
+    try:
+        return float(parse_to_aware_datetime(str(written)).timestamp())
+    except (ValueError, OverflowError) as error:
+        raise invalid(f"{written} is no time.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class AtSchedule:
+    """Once, at a moment."""
+
+    at_s: float
+
+    def next_s(self, after_s: float) -> float | None:
+        """Return the next moment after another one, in seconds since the epoch."""
+        return self.at_s if self.at_s > after_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class RateSchedule:
+    """Again and again after the same time."""
+
+    start_s: float
+    every_s: float
+
+    def next_s(self, after_s: float) -> float | None:
+        """Return the next moment after another one, in seconds since the epoch."""
+        times = max(1, math.floor((after_s - self.start_s) / self.every_s) + 1)
+        return self.start_s + times * self.every_s
+
+
+@dataclass(frozen=True, slots=True)
+class CronSchedule:
+    """At the times of a cron expression, in a time zone; `fields` as MiniStack reads them."""
+
+    fields: object
+    zone: tzinfo
+
+    def next_s(self, after_s: float) -> float | None:
+        """Return the next moment after another one, in seconds since the epoch; None for no more within 4 years."""
+        fires = eventbridge._cron_next_fire(self.fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
+        return float(fires.timestamp()) if fires else None
+
+
+Schedule = AtSchedule | RateSchedule | CronSchedule
+
+
+def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
+    """Return what a schedule expression says.
+
+    Args:
+        expression: `at(...)`, `rate(...)` or `cron(...)`.
+        timezone: A name of the IANA database; empty for UTC. A rate has none.
+        start_s: When a rate begins, in seconds since the epoch.
+
+    Raises:
+        ApiError: ValidationException, the expression or the time zone isn't valid.
+    """
+    zone = _zone(timezone)
+    if match := AT.fullmatch(expression):
+        return AtSchedule(_moment(match[1], expression).replace(tzinfo=zone).timestamp())
+    if (match := RATE.fullmatch(expression)) and int(match[1]) > 0:
+        return RateSchedule(start_s, int(match[1]) * UNITS[match[2]])
+    if (fields := eventbridge._parse_cron_fields(expression)) is not None:  # noqa: SLF001 (the contract)
+        return CronSchedule(fields, zone)
+    raise _wrong(expression)
+
+
+def _moment(written: str, expression: str) -> datetime:
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError as error:
+        raise _wrong(expression) from error
+
+
+def _wrong(expression: str) -> Exception:
+    return invalid(f"Schedule expression {expression} is not valid: use at(...), rate(...) or cron(...).")
+
+
+def _zone(timezone: str) -> tzinfo:
+    if not timezone:
+        return UTC
+    try:
+        return ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise invalid(f"Timezone {timezone} is not valid.") from error

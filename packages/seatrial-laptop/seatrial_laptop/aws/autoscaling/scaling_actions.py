@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.alarms.alarm_book import is_ours
-from seatrial_laptop.aws.alarms.alarm_rule import StateValue, alarm_rule
+from seatrial_laptop.aws.alarms import StateValue, alarm_rule, is_ours
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, WantedStep, wanted_change
-from seatrial_laptop.aws.autoscaling.scalable_targets import ScalingActivity
-from seatrial_laptop.aws.autoscaling.scheduled_actions import LOOKED, capacities_of, is_due, is_over
-from seatrial_laptop.aws.autoscaling.step_scaling import COOLDOWN_S, Breach, stepped_capacity
-from seatrial_laptop.aws.autoscaling.target_tracking import COPIES, HIGH, HIGH_PERIODS, INSTANCES, LOW
+from seatrial_laptop.aws.autoscaling.scalable_targets import LOOKED, ScalingActivity, capacities_of, is_due, is_over
+from seatrial_laptop.aws.autoscaling.scaling_policies import (
+    COOLDOWN_S,
+    COPIES,
+    HIGH,
+    HIGH_PERIODS,
+    INSTANCES,
+    LOW,
+    Breach,
+    stepped_capacity,
+)
 from seatrial_laptop.aws.control_plane.endpoints import update_weights_and_capacities
 from seatrial_laptop.aws.control_plane.inference_components import copy_count, scale_component
 from seatrial_laptop.aws.control_plane.live_variants import live_variants
@@ -20,10 +26,9 @@ from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from seatrial_laptop.aws.alarms.alarm_book import AlarmBook
-    from seatrial_laptop.aws.autoscaling.capacity import CapacityChange
+    from seatrial_laptop.aws.alarms import AlarmBook
     from seatrial_laptop.aws.autoscaling.scalable_targets import Key, Scaling
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
@@ -34,6 +39,21 @@ ACTED_ON: Final = (COPIES, INSTANCES)
 """The scalable dimensions of targets that are acted on."""
 TRACKING_COOLDOWN_S: Final = {COPIES: 0, INSTANCES: 300}
 """Virtual seconds between two actions of a target-tracking policy that doesn't say."""
+
+NEVER_S: Final = -math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastActions:
+    """When the last actions ended, in virtual seconds."""
+
+    out_s: float = NEVER_S
+    in_s: float = NEVER_S
+
+    @property
+    def any_s(self) -> float:
+        """When the last one ended, whichever way."""
+        return max(self.out_s, self.in_s)
 
 
 @dataclass(slots=True)
@@ -67,25 +87,23 @@ class ScalingActions:
     def act(self, now_s: float) -> None:
         """Note which activities have ended, do what is scheduled, and start what is wanted now."""
         with self.scaling.lock:
-            self._do_scheduled(self.cloud.clock.date_s(now_s))
+            date_s = self.cloud.clock.date_s(now_s)
+            for (scheduled_key, name), action in list(self.scaling.scheduled.items()):
+                scheduled_target = self.scaling.targets[scheduled_key]
+                suspended = child(scheduled_target, "SuspendedState").get("ScheduledScalingSuspended") is True
+                if is_due(action, date_s) and not suspended:
+                    self._set_capacities(scheduled_key, scheduled_target, action)
+                if is_over(action, date_s):
+                    del self.scaling.scheduled[scheduled_key, name]
+                else:
+                    self.scaling.scheduled[scheduled_key, name] = {**action, LOOKED: date_s}
             targets = {key: target for key, target in self.scaling.targets.items() if key[2] in ACTED_ON}
+        # A target that was deregistered starts without a past when it is registered again.
         for key in self._actions.keys() - targets.keys():
             self._note_end(self._actions[key], None, now_s)
         self._actions = {key: each for key, each in self._actions.items() if key in targets or each.running}
         for key, target in targets.items():
             self._act_on(key, target, now_s)
-
-    def _do_scheduled(self, date_s: float) -> None:
-        """Set the capacities of every scheduled action that came due, in the order of their creation."""
-        for (key, name), action in list(self.scaling.scheduled.items()):
-            target = self.scaling.targets[key]
-            suspended = child(target, "SuspendedState").get("ScheduledScalingSuspended") is True
-            if is_due(action, date_s) and not suspended:
-                self._set_capacities(key, target, action)
-            if is_over(action, date_s):
-                del self.scaling.scheduled[key, name]
-            else:
-                self.scaling.scheduled[key, name] = {**action, LOOKED: date_s}
 
     def _set_capacities(self, key: Key, target: Document, action: Document) -> None:
         changed = {**target, **capacities_of(action)}
@@ -107,30 +125,51 @@ class ScalingActions:
         self.scaling.activities.append(activity)
 
     def _act_on(self, key: Key, target: Document, now_s: float) -> None:
-        found = scaled_resource(self.cloud, key)
-        since_s = found.record.created_s if found else 0.0
+        resource = scaled_resource(self.cloud, key)
+        since_s = resource.record.created_s if resource else 0.0
         done = self._actions.get(key)
         if done is None or (done.resource_since_s != since_s and done.running is None):
             done = self._actions[key] = _Actions(since_s)
-        self._note_end(done, found, now_s)
-        if found is None or found.record.status is not Status.IN_SERVICE or done.running:
+        self._note_end(done, resource, now_s)
+        if resource is None or resource.record.status is not Status.IN_SERVICE or done.running:
             return
         policies = self._policies(key)
-        readings = [self._reading(each, done.last, now_s) for each in policies if not _is_step(each)]
+        readings = [self._reading(policy, done.last, now_s) for policy in policies if not _is_step(policy)]
         steps = [
-            step for each in policies if _is_step(each) for step in self._steps(each, found.current, done.last, now_s)
+            step
+            for policy in policies
+            if _is_step(policy)
+            for step in self._steps(policy, resource.current, done.last, now_s)
         ]
-        change = wanted_change(found.current, _bounds(target), readings, done.last, now_s, steps=steps)
+        suspended = child(target, "SuspendedState")
+        change = wanted_change(
+            resource.current,
+            Bounds(
+                least=whole(target, "MinCapacity"),
+                most=whole(target, "MaxCapacity"),
+                out_suspended=suspended.get("DynamicScalingOutSuspended") is True,
+                in_suspended=suspended.get("DynamicScalingInSuspended") is True,
+            ),
+            readings,
+            done.last,
+            now_s,
+            steps=steps,
+        )
         if change is not None:
-            self._start(key, found, change, done)
+            self._start(key, resource, change, done)
 
-    def _start(self, key: Key, found: ScaledResource, change: CapacityChange, done: _Actions) -> None:
+    def _start(self, key: Key, resource: ScaledResource, change: CapacityChange, done: _Actions) -> None:
         try:
-            (self.resize if found.variant else self.scale)(self.cloud, found.request(change.desired))
+            (self.resize if resource.variant else self.scale)(self.cloud, resource.request(change.desired))
         except ApiError:
-            return  # it changes for another reason: the next period tries again
+            # It changes for another reason: the next period tries again.
+            return
         activity = ScalingActivity(
-            key=key, desired=change.desired, scales_out=change.desired > found.current, cause=change.cause, message=""
+            key=key,
+            desired=change.desired,
+            scales_out=change.desired > resource.current,
+            cause=change.cause,
+            message="",
         )
         activity.message = (
             f"Successfully set {activity.counted} to {change.desired}. Waiting for change to be fulfilled."
@@ -143,13 +182,13 @@ class ScalingActions:
         with self.scaling.lock:
             return [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
 
-    def _note_end(self, done: _Actions, found: ScaledResource | None, now_s: float) -> None:
+    def _note_end(self, done: _Actions, resource: ScaledResource | None, now_s: float) -> None:
         activity = done.running
-        if activity is None or (found is not None and found.record.status and found.record.status.in_transit):
+        if activity is None or (resource is not None and resource.record.status and resource.record.status.in_transit):
             return
         done.running = None
         gone = f"The {'inference component' if activity.key[2] == COPIES else 'endpoint'} was deleted."
-        activity.end(found.failure(activity.desired) if found else gone)
+        activity.end(resource.failure(activity.desired) if resource else gone)
         ended = {"out_s" if activity.scales_out else "in_s": now_s}
         done.last = replace(done.last, **ended)
 
@@ -175,6 +214,7 @@ class ScalingActions:
         if rule is None:
             return Breach(text_member(alarm, "AlarmName"), 0.0, is_above)
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
+        # A period that began before the last action has measured the capacity from before it.
         fresh = [
             value
             for back, value in enumerate(reversed(seen))
@@ -199,29 +239,20 @@ class ScalingActions:
     def _datapoints(self, policy: Document, side: str, last: LastActions, now_s: float) -> list[float]:
         """Return what the alarm of a side saw since the last action, when it is in ALARM."""
         names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
-        found = [
+        alarms = [
             alarm for alarm in self.book.alarms() if alarm["AlarmName"] in names and side in str(alarm["AlarmName"])
         ]
-        rule = alarm_rule(found[0]) if found else None
-        if rule is None or found[0]["StateValue"] != StateValue.ALARM:
+        rule = alarm_rule(alarms[0]) if alarms else None
+        if rule is None or alarms[0]["StateValue"] != StateValue.ALARM:
             return []
         end_s, seen = rule.end_s(now_s), rule.look(self.cloud.history, now_s)
         if side == LOW and end_s - rule.periods * rule.period_s < last.out_s:
-            return []  # what was just added is not taken away before a whole window was low
+            # What was just added is not taken away before a whole window was low.
+            return []
         starts = [end_s - (back + 1) * rule.period_s for back in reversed(range(rule.periods))]
         return [
             value for start_s, value in zip(starts, seen, strict=True) if value is not None and start_s >= last.any_s
         ]
-
-
-def _bounds(target: Document) -> Bounds:
-    suspended = child(target, "SuspendedState")
-    return Bounds(
-        least=whole(target, "MinCapacity"),
-        most=whole(target, "MaxCapacity"),
-        out_suspended=suspended.get("DynamicScalingOutSuspended") is True,
-        in_suspended=suspended.get("DynamicScalingInSuspended") is True,
-    )
 
 
 def _is_step(policy: Document) -> bool:
@@ -266,5 +297,153 @@ def scaled_resource(cloud: Cloud, key: Key) -> ScaledResource | None:
         record = cloud.store.find(Kind.INFERENCE_COMPONENT, parts[1])
         return ScaledResource(record, "", copy_count(record.request)) if record else None
     endpoint = cloud.store.find(Kind.ENDPOINT, parts[1])
-    found = [each for each in live_variants(cloud.store, endpoint) if each.name == parts[3]] if endpoint else []
-    return ScaledResource(endpoint, parts[3], found[0].instances) if endpoint and found else None
+    variants = (
+        [variant for variant in live_variants(cloud.store, endpoint) if variant.name == parts[3]] if endpoint else []
+    )
+    return ScaledResource(endpoint, parts[3], variants[0].instances) if endpoint and variants else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """A scalable target: its capacities, and which way is suspended."""
+
+    least: int
+    most: int
+    out_suspended: bool = False
+    in_suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyReading:
+    """What one policy sees now.
+
+    Attributes:
+        policy: Its name.
+        target: The metric's value per copy that is aimed at.
+        high: The metric when its alarm for scaling out is in ALARM, else None.
+        low: The most of the metric when its alarm for scaling in is in ALARM, else None.
+        out_cooldown_s: Virtual seconds after a scale-out until the next one.
+        in_cooldown_s: Virtual seconds after a scale-in until the next one.
+        scales_in: Whether it may scale in.
+    """
+
+    policy: str
+    target: float
+    high: float | None = None
+    low: float | None = None
+    out_cooldown_s: float = 0.0
+    in_cooldown_s: float = 0.0
+    scales_in: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """A capacity that is wanted, and why."""
+
+    desired: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class WantedStep:
+    """What a step scaling policy wants now.
+
+    Attributes:
+        desired: The capacity, before the bounds of the target.
+        cause: Which alarm and policy.
+        cooldown_s: Virtual seconds after an action the same way until the next one.
+    """
+
+    desired: int
+    cause: str
+    cooldown_s: float
+
+
+def wanted_change(
+    current: int,
+    bounds: Bounds,
+    readings: Sequence[PolicyReading],
+    last: LastActions,
+    now_s: float,
+    *,
+    steps: Sequence[WantedStep] = (),
+) -> CapacityChange | None:
+    """Return the change that the policies make now, or None.
+
+    The capacities come first, then scaling out by any policy, then scaling in: target tracking when all its policies
+    agree, or a step. Of several changes the one with the larger capacity is made.
+    """
+    stepped = _steps(current, bounds, steps, last, now_s)
+    outward = [_out(current, bounds, readings, last, now_s), *(each for each in stepped if each.desired > current)]
+    change = _within(current, bounds) or max(
+        (each for each in outward if each), key=lambda each: each.desired, default=None
+    )
+    if change is None and not any(reading.high is not None for reading in readings):
+        inward = [_in(current, bounds, readings, last, now_s), *stepped]
+        change = max((each for each in inward if each), key=lambda each: each.desired, default=None)
+    if change is None or change.desired == current:
+        return None
+    suspended = bounds.out_suspended if change.desired > current else bounds.in_suspended
+    return None if suspended else change
+
+
+def _steps(
+    current: int, bounds: Bounds, steps: Sequence[WantedStep], last: LastActions, now_s: float
+) -> list[CapacityChange]:
+    """Return the changes of step policies whose cooldown is over, within the bounds."""
+    changes = []
+    for step in steps:
+        desired = min(max(step.desired, bounds.least), bounds.most)
+        after_s = last.out_s if desired > current else last.any_s
+        if desired != current and now_s >= after_s + step.cooldown_s:
+            changes.append(CapacityChange(desired, step.cause))
+    return changes
+
+
+def _within(current: int, bounds: Bounds) -> CapacityChange | None:
+    if current < bounds.least:
+        return CapacityChange(bounds.least, f"minimum capacity was set to {bounds.least}")
+    if current > bounds.most:
+        return CapacityChange(bounds.most, f"maximum capacity was set to {bounds.most}")
+    return None
+
+
+def _out(
+    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
+) -> CapacityChange | None:
+    ready = [
+        reading for reading in readings if reading.high is not None and now_s >= last.out_s + reading.out_cooldown_s
+    ]
+    changes = [
+        CapacityChange(
+            min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High")
+        )
+        for each in ready
+    ]
+    return max(changes, key=lambda change: change.desired, default=None)
+
+
+def _in(
+    current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
+) -> CapacityChange | None:
+    if not readings or any(reading.low is None for reading in readings if reading.scales_in):
+        return None
+    ready = [reading for reading in readings if reading.scales_in]
+    if len(ready) < len(readings) or any(now_s < last.in_s + each.in_cooldown_s for each in ready):
+        return None
+    changes = [
+        CapacityChange(
+            max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), _cause(each, "Low")
+        )
+        for each in ready
+    ]
+    return max(changes, key=lambda change: change.desired)
+
+
+def _keeping(current: int, metric: float, target: float) -> int:
+    """Return how many copies bring the metric per copy to the target or below."""
+    return math.ceil(current * metric / target - 1e-9)
+
+
+def _cause(reading: PolicyReading, side: str) -> str:
+    return f"monitor alarm Alarm{side} in state ALARM triggered policy {reading.policy}"

@@ -3,25 +3,35 @@
 MiniStack forgets the `RoleARN` of a request. As on AWS, an operation without one takes that of the operation before
 (API reference, CreateStack), and without any CloudFormation acts with the rights of its caller; the account's root has
 them all. The deployer reaches the operation's task, and its threads, by their context.
+
+A refusal has the words that the event of a resource has (reported messages). `{{resolve:…}}` of a template is read with
+the same rights: a secret needs `secretsmanager:GetSecretValue`, a parameter `ssm:GetParameters`; what a key of the
+account encrypts needs `kms:Decrypt` too, through the service that keeps it. Keys that AWS owns need no right.
 """
 
 from __future__ import annotations
 
 import contextvars
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+import botocore.session
 from ministack.core import iam_evaluator
-from ministack.services import iam
-from ministack.services.cloudformation import changesets, handlers, helpers
+from ministack.services import secretsmanager, ssm
+from ministack.services.cloudformation import changesets, engine, handlers
 
-from seatrial_laptop.environment import own_account
+from seatrial_laptop.aws.api import ApiError, service_model
+from seatrial_laptop.aws.json_document import Document, text_member
+from seatrial_laptop.aws.ministack import find_role, parameter, stack_operations, user_principal, validation_error, wrap
+from seatrial_laptop.aws.rights.role_rights import Right, denial, role_denial
+from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
 
-    Response = tuple[int, object, object]
-    Parameters = Mapping[str, list[str]]
+    from seatrial_laptop.aws.ministack import Parameters, Response
+
 
 OPERATIONS: Final = (
     "CreateStack",
@@ -46,6 +56,13 @@ The names are those of reported error messages, as `assumed-role/cdk-hnb659fds-c
 KEPT: Final = "RoleARN"
 SUCCEEDED: Final = 300
 
+CLIENTS: Final = {"states": "stepfunctions"}
+"""The name of a service's model where it is not the prefix of its actions."""
+FORBIDDEN, BAD_REQUEST = 403, 400
+
+OWNED_BY_AWS: Final = "alias/aws/"
+SECRET_ARN_PARTS: Final = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Deployer:
@@ -66,28 +83,31 @@ deployer: Final[contextvars.ContextVar[Deployer | None]] = contextvars.ContextVa
 
 def remember_deployers() -> None:
     """Let MiniStack's operations run with the role that they are given or their stack had, or as their caller."""
-    actions = handlers._ACTION_HANDLERS  # noqa: SLF001 (the contract)
+    actions = stack_operations()
     for name in OPERATIONS:
         actions[name] = _with_role(name, actions[name])
 
 
 def _with_role(name: str, theirs: Callable[[Parameters], Response]) -> Callable[[Parameters], Response]:
     def answer(params: Parameters) -> Response:
-        stack = _stack_name(params)
-        arn = _given(params, "RoleARN") or _kept(name, params, stack)
+        # A request names the stack, its ID, or a change set.
+        change_set = _change_set(params)
+        named = parameter(params, "StackName") or (str(change_set["StackName"]) if change_set else "")
+        stack = named.partition(":stack/")[2].partition("/")[0] or named
+        arn = parameter(params, "RoleARN") or _kept(name, params, stack)
         service, session = SESSIONS[stack.startswith(PROVISIONED)]
         if arn and not is_trusting(arn, service):
-            refused: Response = helpers._error(  # noqa: SLF001 (the contract)
-                "ValidationError", f"Role {arn} is invalid or cannot be assumed"
-            )
-            return refused
+            return validation_error(f"Role {arn} is invalid or cannot be assumed")
         token = deployer.set(Deployer(arn, session) if arn else _caller())
         try:
             answer = theirs(params)
         finally:
             deployer.reset(token)
         if arn and answer[0] < SUCCEEDED:
-            _keep(name, params, stack, arn)
+            # A change set keeps the role until it is executed, a stack for its next operation.
+            record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
+            if record is not None:
+                record[KEPT] = arn
         return answer
 
     return answer
@@ -104,22 +124,10 @@ def _caller() -> Deployer | None:
     return Deployer(f"arn:aws:iam::{own_account()}:role/{name}", session_name)
 
 
-def _given(params: Parameters, name: str) -> str:
-    return str(helpers._p(params, name))  # noqa: SLF001 (the contract)
-
-
-def _stack_name(params: Parameters) -> str:
-    """Return the name of the stack that a request is about; it names the stack, its ID, or a change set."""
-    given = _given(params, "StackName")
-    change_set = _change_set(params)
-    named = given or (str(change_set["StackName"]) if change_set else "")
-    return named.partition(":stack/")[2].partition("/")[0] or named
-
-
 def _change_set(params: Parameters) -> dict[str, object] | None:
-    name, stack = _given(params, "ChangeSetName"), _given(params, "StackName")
-    _, found = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
-    return cast("dict[str, object] | None", found)
+    name, stack = parameter(params, "ChangeSetName"), parameter(params, "StackName")
+    _, record = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
+    return cast("dict[str, object] | None", record)
 
 
 def _kept(name: str, params: Parameters, stack: str) -> str:
@@ -128,20 +136,13 @@ def _kept(name: str, params: Parameters, stack: str) -> str:
     return next((str(record[KEPT]) for record in records if record and KEPT in record), "")
 
 
-def _keep(name: str, params: Parameters, stack: str, arn: str) -> None:
-    """Remember the role: of a change set until it is executed, of a stack for its next operation."""
-    record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
-    if record is not None:
-        record[KEPT] = arn
-
-
 def _stack(name: str) -> dict[str, object] | None:
     return cast("dict[str, object] | None", handlers._resolve_stack(name))  # noqa: SLF001 (the contract)
 
 
 def is_trusting(role_arn: str, service: str) -> bool:
     """Tell whether a role that exists trusts a service, which sends no condition key when it assumes the role."""
-    role = iam._roles.get_scoped(own_account(), None, role_arn.rpartition("/")[2])  # noqa: SLF001 (the contract)
+    role = find_role(role_arn.rpartition("/")[2])
     context = iam_evaluator.EvalContext(
         principal_arn=service,
         principal_type="Service",
@@ -152,3 +153,80 @@ def is_trusting(role_arn: str, service: str) -> bool:
     )
     trust = role["AssumeRolePolicyDocument"] if role else None
     return bool(iam_evaluator.evaluate_resource_policy(trust, context, service).decision == "Allow")
+
+
+def check_right(by: Deployer, right: Right) -> None:
+    """Refuse what who deploys may not do.
+
+    Raises:
+        ApiError: AccessDenied, in CloudFormation's words.
+    """
+    if denied := (
+        role_denial(by.arn, right, by.session_name) if by.session_name else denial(user_principal(by.arn), right)
+    ):
+        raise ApiError("AccessDenied", _of_handler(right, denied))
+
+
+def _of_handler(right: Right, denied: str) -> str:
+    """Return IAM's refusal as a handler passes it on; IAM's own service calls a role by its name."""
+    service = right.action.partition(":")[0]
+    if service == "iam" and right.action != "iam:PassRole" and ":role/" in right.resource:
+        denied = denied.replace(right.resource, f"role {right.resource.rpartition('/')[2]}")
+    called, status = _client(CLIENTS.get(service, service))
+    answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
+    handled = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
+    return f'Resource handler returned message: "{denied} {answered}" {handled}'
+
+
+def _client(service: str) -> tuple[str, int]:
+    """Return how the SDK for Java calls a service, and the status of its refusal: 400 of the JSON protocol."""
+    if service not in botocore.session.get_session().get_available_services():
+        return service, FORBIDDEN
+    model = service_model(service)
+    words = f"{model.service_id}".split()
+    called = "".join(word.capitalize() if word.isupper() and not word.isdigit() else word for word in words)
+    return called, BAD_REQUEST if model.metadata["protocol"] == "json" else FORBIDDEN
+
+
+def resolve_with_rights() -> None:
+    """Let MiniStack ask before it resolves a dynamic reference."""
+
+    def asking(theirs: Callable[[str], str]) -> Callable[[str], str]:
+        def resolve(literal: str) -> str:
+            if by := deployer.get():
+                for right in reference_rights(literal):
+                    check_right(by, right)
+            return theirs(literal)
+
+        return resolve
+
+    wrap("_resolve_dynamic_reference", asking, engine)
+
+
+def reference_rights(literal: str) -> Iterator[Right]:
+    """Return what a dynamic reference asks of the role that deploys.
+
+    Args:
+        literal: As `{{resolve:secretsmanager:seatrial/hub-token}}`.
+    """
+    service, _, body = literal.removeprefix("{{resolve:").removesuffix("}}").partition(":")
+    if service == "secretsmanager":
+        parts = body.split(":")
+        named = ":".join(parts[:SECRET_ARN_PARTS]) if body.startswith("arn:") else parts[0]
+        _, record = secretsmanager._resolve(named, use_arn_scope=True)  # noqa: SLF001 (the contract)
+        secret = cast("Document", record or {})
+        arn = text_member(secret, "ARN", f"arn:aws:secretsmanager:{REGION}:{own_account()}:secret:{named}")
+        yield Right("secretsmanager:GetSecretValue", arn)
+        yield from _key_rights(str(secret.get("KmsKeyId") or ""), "secretsmanager")
+    else:
+        name = body.partition(":")[0]
+        _, record = ssm._lookup_parameter(name, flexible_name=True)  # noqa: SLF001 (the contract)
+        slash = "" if name.startswith("/") else "/"
+        yield Right("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{own_account()}:parameter{slash}{name}")
+        yield from _key_rights(str((record or {}).get("KeyId") or ""), "ssm")
+
+
+def _key_rights(key: str, service: str) -> Iterator[Right]:
+    if key and not key.startswith(OWNED_BY_AWS):
+        arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{own_account()}:key/{key}"
+        yield Right("kms:Decrypt", arn, {"kms:viaservice": f"{service}.{REGION}.amazonaws.com"})

@@ -6,17 +6,16 @@ told by its type's schema; one that has a name of its own is not replaced under 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ministack.services.cloudformation import provisioners, stacks
 
-from seatrial_base.catalog.handler_conditions import values_at
-from seatrial_base.catalog.resource_types import find_replacement_rule
+from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.cloudformation.deployer import deployer
-from seatrial_laptop.aws.cloudformation.handler_denial import check_right
+from seatrial_laptop.aws.cloudformation.deployer import check_right, deployer
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
+from seatrial_laptop.aws.ministack import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,26 +27,25 @@ if TYPE_CHECKING:
 
 def guard_resources() -> None:
     """Let MiniStack check, ask and replace as CloudFormation does."""
-    _guard_creation()
-    _guard_update()
-    _guard_deletion()
-    _replace_by_schema()
+    wrap("_provision_resource", _guarded_creation, stacks)
+    wrap("_update_resource", _guarded_update, stacks)
+    wrap("_delete_resource", _guarded_deletion, stacks)
+    # For the types that have a schema its answer holds; the others keep MiniStack's own.
+    wrap("_property_recreation", _recreation_by_schema, provisioners, stacks)
+    wrap("_replacing_change", _change_by_schema, provisioners, stacks)
+    wrap("_custom_named_replacement_error", _named_replacement_by_schema, provisioners, stacks)
 
 
-def _guard_creation() -> None:
-    theirs: Callable[..., Created] = stacks._provision_resource  # noqa: SLF001 (the contract)
-
+def _guarded_creation(theirs: Callable[..., Created]) -> Callable[..., Created]:
     def provision(resource_type: str, logical_id: str, properties: Document, stack: str) -> Created:
         _check_properties(logical_id, resource_type, properties)
         _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
         return theirs(resource_type, logical_id, properties, stack)
 
-    stacks._provision_resource = provision  # noqa: SLF001 (the contract)
+    return provision
 
 
-def _guard_update() -> None:
-    theirs: Callable[..., Created] = stacks._update_resource  # noqa: SLF001 (the contract)
-
+def _guarded_update(theirs: Callable[..., Created]) -> Callable[..., Created]:
     def update(  # noqa: PLR0917 (MiniStack's signature)
         resource_type: str,
         physical_id: str,
@@ -57,8 +55,11 @@ def _guard_update() -> None:
         logical_id: str,
         old_attributes: Document | None = None,
     ) -> Created:
+        # Without a change CloudFormation calls no handler: nothing is checked, and no right is needed.
         if old != new:
             _check_properties(logical_id, resource_type, new)
+            # A replacement is a creation, with the rights of its handler; the old resource is deleted by
+            # itself later.
             replaced = replaces(resource_type, old, new)
             operation = (
                 ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new)
@@ -68,17 +69,15 @@ def _guard_update() -> None:
             _check_rights(operation)
         return theirs(resource_type, physical_id, old, new, stack, logical_id, old_attributes)
 
-    stacks._update_resource = update  # noqa: SLF001 (the contract)
+    return update
 
 
-def _guard_deletion() -> None:
-    theirs: Callable[..., None] = stacks._delete_resource  # noqa: SLF001 (the contract)
-
+def _guarded_deletion(theirs: Callable[..., None]) -> Callable[..., None]:
     def delete(resource_type: str, physical_id: str, properties: Document, stack: str, logical_id: str) -> None:
         _check_rights(ResourceOperation(resource_type, "delete", stack, logical_id, physical_id, properties, {}))
         theirs(resource_type, physical_id, properties, stack, logical_id)
 
-    stacks._delete_resource = delete  # noqa: SLF001 (the contract)
+    return delete
 
 
 def replaces(resource_type: str, old: Document, new: Document) -> bool:
@@ -106,33 +105,33 @@ def _fixed_paths(resource_type: str) -> tuple[str, ...]:
     return rule.replaced_by if rule else ()
 
 
-def _replace_by_schema() -> None:
-    """Give MiniStack the schemas' answers, for the types that have one; the others keep its own."""
-    recreation = provisioners._property_recreation  # noqa: SLF001 (the contract)
-    changes = provisioners._replacing_change  # noqa: SLF001 (the contract)
-    kept = provisioners._custom_named_replacement_error  # noqa: SLF001 (the contract)
-
+def _change_by_schema(theirs: Callable[..., object]) -> Callable[..., bool]:
     def replacing_change(resource_type: str, old: Document, new: Document) -> bool:
         if find_replacement_rule(resource_type) is None:
-            return bool(changes(resource_type, old, new))
+            return bool(theirs(resource_type, old, new))
         return replaces(resource_type, old, new)
 
+    return replacing_change
+
+
+def _recreation_by_schema(theirs: Callable[..., object]) -> Callable[..., str]:
     def property_recreation(resource_type: str, name: str) -> str:
         if find_replacement_rule(resource_type) is None:
-            return str(recreation(resource_type, name))
+            return str(theirs(resource_type, name))
         paths = _fixed_paths(resource_type)
         nested = any(path.startswith(f"{name}.") for path in paths)
         return "Always" if name in paths else "Conditionally" if nested else "Never"
 
-    def kept_name_error(resource_type: str, old: Document, new: Document, physical_id: str = "") -> str | None:
+    return property_recreation
+
+
+def _named_replacement_by_schema(theirs: Callable[..., str | None]) -> Callable[..., str | None]:
+    def named_replacement_error(resource_type: str, old: Document, new: Document, physical_id: str = "") -> str | None:
         if find_replacement_rule(resource_type) is None:
-            return cast("str | None", kept(resource_type, old, new, physical_id))
+            return theirs(resource_type, old, new, physical_id)
         return named_replacement_problem(resource_type, old, new)
 
-    for module in (provisioners, stacks):
-        module._replacing_change = replacing_change  # noqa: SLF001 (the contract)
-        module._property_recreation = property_recreation  # noqa: SLF001 (the contract)
-        module._custom_named_replacement_error = kept_name_error  # noqa: SLF001 (the contract)
+    return named_replacement_error
 
 
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:

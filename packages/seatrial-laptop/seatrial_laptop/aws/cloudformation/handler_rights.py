@@ -1,6 +1,6 @@
 """What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
 
-The actions and when they are needed are facts of the catalog (`handler_conditions`), as are the condition keys that
+The actions and when they are needed are facts of the catalog (`resource_types`), as are the condition keys that
 each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:
 CloudFormation invokes the read handler in an update (CloudFormation CLI user guide, resource types). The ARN of what
 CloudFormation names has the name that it will get; an ID that a service chooses is `new`. A role calls a custom
@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from ministack.services.cloudformation import provisioners
-
-from seatrial_base.catalog.handler_conditions import NAMED_KEYS, PASSED_ROLES, needed_actions, values_at
-from seatrial_base.catalog.resource_types import find_resource_schema
+from seatrial_base.catalog.resource_types import (
+    NAMED_KEYS,
+    PASSED_ROLES,
+    find_resource_schema,
+    needed_actions,
+    values_at,
+)
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
+from seatrial_laptop.aws.ministack import physical_name
 from seatrial_laptop.aws.rights.role_rights import Right
 from seatrial_laptop.environment import REGION, own_account
 
@@ -115,7 +119,14 @@ def needed_rights(operation: ResourceOperation) -> Iterator[Right]:
     ]
     for action in dict.fromkeys(actions):
         for resource in _resources(operation, action):
-            yield Right(action, resource, _context(operation, action, resource))
+            # A tag that is not requested, or not there, is absent.
+            context = {**_service_context(operation, action, resource), **_tag_context(operation, action, resource)}
+            facts = action_facts(action)
+            yield Right(
+                action,
+                resource,
+                {key: value for key, value in context.items() if facts is None or facts.carries(key, resource)},
+            )
 
 
 def _resources(operation: ResourceOperation, action: str) -> list[str]:
@@ -127,20 +138,24 @@ def _resources(operation: ResourceOperation, action: str) -> list[str]:
     if special := SPECIAL.get(action):
         return special(operation)
     if action.startswith("kms:") and (keys := NAMED_KEYS.having(operation.resource_type)):
-        return [_key_arn(key) for row in keys for key in _texts(operation, row.path)]
+        return [
+            (
+                key
+                if key.startswith("arn:")
+                else f"arn:aws:kms:{REGION}:{own_account()}:{key if key.startswith('alias/') else f'key/{key}'}"
+            )
+            for row in keys
+            for key in _texts(operation, row.path)
+        ]
     own = _own_arn(operation)
     facts = action_facts(action)
-    if not _is_own(operation, action) or (facts and facts.is_described and not facts.targets_of(own)):
+    template, _ = ARNS.get(operation.resource_type, ("", ""))
+    prefix = template.partition(":")[0]
+    is_foreign = action.partition(":")[0] != PREFIXES.get(prefix, prefix) or action == "iam:PassRole"
+    if is_foreign or (facts and facts.is_described and not facts.targets_of(own)):
         return ["*"]
     another = WITH_ANOTHER.get((action, operation.resource_type))
     return [own, another(operation)] if another else [own]
-
-
-def _is_own(operation: ResourceOperation, action: str) -> bool:
-    """Tell whether an action is of the service that keeps the resource."""
-    template, _ = ARNS.get(operation.resource_type, ("", ""))
-    prefix = template.partition(":")[0]
-    return action.partition(":")[0] == PREFIXES.get(prefix, prefix) and action != "iam:PassRole"
 
 
 def _own_arn(operation: ResourceOperation) -> str:
@@ -171,18 +186,11 @@ def _name(operation: ResourceOperation, prop: str) -> str:
         return named[0].removeprefix("https://")
     if operation.physical_id:
         return operation.physical_id.rpartition("/")[2]
-    make = cast("Callable[..., str]", provisioners._physical_name)  # noqa: SLF001 (the contract)
-    return make(operation.stack, operation.logical_id, max_len=LONGEST_NAME)
+    return physical_name(operation.stack, operation.logical_id, LONGEST_NAME)
 
 
 def _texts(operation: ResourceOperation, path: str) -> list[str]:
     return [value for value in values_at(operation.given, path) if isinstance(value, str)]
-
-
-def _key_arn(key: str) -> str:
-    if key.startswith("arn:"):
-        return key
-    return f"arn:aws:kms:{REGION}:{own_account()}:{key if key.startswith('alias/') else f'key/{key}'}"
 
 
 def _roles(operation: ResourceOperation) -> list[str]:
@@ -206,13 +214,13 @@ def _named_roles(operation: ResourceOperation) -> list[str]:
 def _objects(operation: ResourceOperation) -> list[str]:
     """Return the objects of S3 that a property names: code, a definition, a template."""
     places = (("Code.S3Bucket", "Code.S3Key"), ("DefinitionS3Location.Bucket", "DefinitionS3Location.Key"))
-    found = [
+    objects = [
         f"arn:aws:s3:::{bucket}/{key}"
         for bucket_path, key_path in places
         for bucket, key in zip(_texts(operation, bucket_path), _texts(operation, key_path), strict=True)
     ]
     urls = _texts(operation, "ProvisioningArtifactParameters.*.Info.LoadTemplateFromURL")
-    return [*found, *(f"arn:aws:s3:::{_object_of_url(url)}" for url in urls)]
+    return [*objects, *(f"arn:aws:s3:::{_object_of_url(url)}" for url in urls)]
 
 
 def _object_of_url(url: str) -> str:
@@ -261,13 +269,6 @@ WITH_ANOTHER: Final[Mapping[tuple[str, str], Callable[[ResourceOperation], str]]
     ("sagemaker:CreateInferenceComponent", "AWS::SageMaker::InferenceComponent"): _arn_of_endpoint,
 }
 """Where an action is on another resource too (Service Authorization Reference, SageMaker)."""
-
-
-def _context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:
-    """Return the condition keys that a call carries; a tag that is not asked for, or not there, is absent."""
-    context = {**_service_context(operation, action, resource), **_tag_context(operation, action, resource)}
-    facts = action_facts(action)
-    return {key: value for key, value in context.items() if facts is None or facts.carries(key, resource)}
 
 
 def _tag_context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:

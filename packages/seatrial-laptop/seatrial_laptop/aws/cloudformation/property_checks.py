@@ -35,7 +35,8 @@ JAVA_TYPES: Final = {
 }
 CONTAINERS: Final[Mapping[str, type]] = {"array": list, "object": dict, "null": type(None)}
 NUMBER: Final = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-Schema = Any  # a JSON Schema, and what jsonschema passes to a keyword
+# A JSON Schema, and what jsonschema passes to a keyword.
+Schema = Any
 
 
 def property_problem(logical_id: str, resource_type: str, properties: Document) -> str | None:
@@ -50,12 +51,14 @@ def property_problem(logical_id: str, resource_type: str, properties: Document) 
     if schema is None or not schema.permissions:
         return None
     given = _without_system_tags(properties, schema.tag_property)
-    told = [f"#: extraneous key [{name}] is not permitted" for name in schema.read_only if name in given]
+    problems = [f"#: extraneous key [{name}] is not permitted" for name in schema.read_only if name in given]
     writable = {name: value for name, value in given.items() if name not in schema.read_only}
-    told += [line for error in _validator(resource_type).iter_errors(writable) for line in _lines(error)]
-    if not told:
+    problems += [line for error in _validator(resource_type).iter_errors(writable) for line in _lines(error)]
+    if not problems:
         return None
-    return f"Properties validation failed for resource {logical_id} with message:\n" + "\n".join(dict.fromkeys(told))
+    return f"Properties validation failed for resource {logical_id} with message:\n" + "\n".join(
+        dict.fromkeys(problems)
+    )
 
 
 def _without_system_tags(properties: Document, tag_property: str) -> Document:
@@ -77,40 +80,40 @@ def _is_system(key: object) -> bool:
 def _lines(error: ValidationError) -> Iterator[str]:
     """Yield what everit says of a problem; that of a choice among schemas does not tell why none fits."""
     place = "#" + "".join(f"/{part}" for part in error.absolute_path)
-    keyword, found, asked, schema = (
+    keyword, value, wanted, schema = (
         getattr(error, name) for name in ("validator", "instance", "validator_value", "schema")
     )
     if keyword == "required":
-        yield from (f"{place}: required key [{name}] not found" for name in asked if name not in found)
+        yield from (f"{place}: required key [{name}] not found" for name in wanted if name not in value)
     elif keyword == "additionalProperties":
-        yield from (f"{place}: extraneous key [{name}] is not permitted" for name in _extraneous(schema, found))
+        yield from (f"{place}: extraneous key [{name}] is not permitted" for name in _extraneous(schema, value))
     elif keyword in MESSAGES:
-        yield f"{place}: {MESSAGES[keyword](found, asked)}"
+        yield f"{place}: {MESSAGES[keyword](value, wanted)}"
     else:
         yield f"{place}: failed validation constraint for keyword [{keyword}]"
 
 
 MESSAGES: Final[Mapping[str, Callable[[Schema, Schema], str]]] = {
-    "type": lambda found, asked: f"expected type: {_java_type(asked)}, found: {_java_name(found)}",
-    "minLength": lambda found, asked: f"expected minLength: {asked}, actual: {len(found)}",
-    "maxLength": lambda found, asked: f"expected maxLength: {asked}, actual: {len(found)}",
-    "minimum": lambda found, asked: f"{found} is not greater or equal to {asked}",
-    "maximum": lambda found, asked: f"{found} is not less or equal to {asked}",
-    "minItems": lambda found, asked: f"expected minimum item count: {asked}, found: {len(found)}",
-    "maxItems": lambda found, asked: f"expected maximum item count: {asked}, found: {len(found)}",
-    "uniqueItems": lambda _found, _asked: "array items are not unique",
-    "oneOf": lambda _found, _asked: "#: 0 subschemas matched instead of one",
-    "anyOf": lambda _found, asked: f"#: no subschema matched out of the total {len(asked)} subschemas",
+    "type": lambda value, wanted: f"expected type: {_java_type(wanted)}, found: {_java_name(value)}",
+    "minLength": lambda value, wanted: f"expected minLength: {wanted}, actual: {len(value)}",
+    "maxLength": lambda value, wanted: f"expected maxLength: {wanted}, actual: {len(value)}",
+    "minimum": lambda value, wanted: f"{value} is not greater or equal to {wanted}",
+    "maximum": lambda value, wanted: f"{value} is not less or equal to {wanted}",
+    "minItems": lambda value, wanted: f"expected minimum item count: {wanted}, found: {len(value)}",
+    "maxItems": lambda value, wanted: f"expected maximum item count: {wanted}, found: {len(value)}",
+    "uniqueItems": lambda _value, _schema: "array items are not unique",
+    "oneOf": lambda _value, _schema: "#: 0 subschemas matched instead of one",
+    "anyOf": lambda _value, schema: f"#: no subschema matched out of the total {len(schema)} subschemas",
 }
 
 
-def _java_type(asked: Schema) -> str:
-    return JAVA_TYPES[asked if isinstance(asked, str) else asked[0]]
+def _java_type(schema: Schema) -> str:
+    return JAVA_TYPES[schema if isinstance(schema, str) else schema[0]]
 
 
-def _java_name(found: object) -> str:
+def _java_name(value: object) -> str:
     kinds = ((bool, "Boolean"), (int, "Integer"), (float, "Double"), (str, "String"), (list, "JSONArray"))
-    return next((name for kind, name in kinds if isinstance(found, kind)), "Null" if found is None else "JSONObject")
+    return next((name for kind, name in kinds if isinstance(value, kind)), "Null" if value is None else "JSONObject")
 
 
 @functools.cache
@@ -122,70 +125,72 @@ def _validator(resource_type: str) -> jsonschema.Draft7Validator:
     return made
 
 
-def _checked_type(_validator: Schema, asked: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    kinds = [asked] if isinstance(asked, str) else asked
-    if not any(_is_a(found, kind) for kind in kinds):
+def _checked_type(_validator: Schema, schema: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    kinds = [schema] if isinstance(schema, str) else schema
+    if not any(_is_a(value, kind) for kind in kinds):
         yield ValidationError("type")
 
 
-def _is_a(found: object, kind: str) -> bool:
+def _is_a(value: object, kind: str) -> bool:
     """Tell whether a value is of a kind, or becomes one when it is read as it is written."""
     if kind in CONTAINERS:
-        return isinstance(found, CONTAINERS[kind])
+        return isinstance(value, CONTAINERS[kind])
     if kind == "string":
-        return isinstance(found, str | bool | int | float)
+        return isinstance(value, str | bool | int | float)
     if kind == "boolean":
-        return isinstance(found, bool) or str(found).lower() in ("true", "false")
-    number = _number(found)
+        return isinstance(value, bool) or str(value).lower() in ("true", "false")
+    number = _number(value)
     return number is not None and (kind == "number" or number == int(number))
 
 
-def _number(found: object) -> float | None:
+def _number(value: object) -> float | None:
     """Return the number that a value is, or that a string writes."""
-    if isinstance(found, bool) or not isinstance(found, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    return float(found) if NUMBER.fullmatch(str(found)) else None
+    return float(value) if NUMBER.fullmatch(str(value)) else None
 
 
-def _checked_minimum(_validator: Schema, least: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if (number := _number(found)) is not None and number < least:
+def _checked_minimum(_validator: Schema, least: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    if (number := _number(value)) is not None and number < least:
         yield ValidationError("minimum")
 
 
-def _checked_maximum(_validator: Schema, most: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if (number := _number(found)) is not None and number > most:
+def _checked_maximum(_validator: Schema, most: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    if (number := _number(value)) is not None and number > most:
         yield ValidationError("maximum")
 
 
-def _checked_pattern(_validator: Schema, pattern: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if isinstance(found, str) and not regex.search(pattern, found):
+def _checked_pattern(_validator: Schema, pattern: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not regex.search(pattern, value):
         yield ValidationError("pattern")
 
 
-def _checked_names(validator: Schema, named: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    for pattern, below in named.items() if isinstance(found, dict) else ():
-        for name, value in found.items():
+def _checked_names(validator: Schema, named: Schema, names: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    for pattern, below in named.items() if isinstance(names, dict) else ():
+        for name, value in names.items():
             if regex.search(pattern, name):
                 yield from validator.descend(value, below, path=name, schema_path=pattern)
 
 
-def _checked_rest(validator: Schema, rest: Schema, found: Schema, schema: Schema) -> Iterator[ValidationError]:
-    names = _extraneous(schema, found) if isinstance(found, dict) else []
+def _checked_rest(validator: Schema, rest: Schema, value: Schema, schema: Schema) -> Iterator[ValidationError]:
+    names = _extraneous(schema, value) if isinstance(value, dict) else []
     if isinstance(rest, dict):
         for name in names:
-            yield from validator.descend(found[name], rest, path=name)
+            yield from validator.descend(value[name], rest, path=name)
     elif names and not rest:
         yield ValidationError("additionalProperties")
 
 
-def _extraneous(schema: Schema, found: Schema) -> list[str]:
+def _extraneous(schema: Schema, value: Schema) -> list[str]:
     """Return the names that a schema neither lists nor has a pattern for."""
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-    return [name for name in found if name not in known and not any(regex.search(each, name) for each in patterns)]
+    return [
+        name for name in value if name not in known and not any(regex.search(pattern, name) for pattern in patterns)
+    ]
 
 
-def _checked_enum(_validator: Schema, values: Schema, found: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if found not in values and str(found) not in [str(value) for value in values]:
+def _checked_enum(_validator: Schema, values: Schema, actual: Schema, _schema: Schema) -> Iterator[ValidationError]:
+    if actual not in values and str(actual) not in [str(value) for value in values]:
         yield ValidationError("enum")
 
 

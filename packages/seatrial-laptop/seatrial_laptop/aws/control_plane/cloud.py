@@ -14,16 +14,15 @@ from seatrial_laptop.aws.faults import Faults
 from seatrial_laptop.aws.runtime.async_queue import AsyncQueues
 from seatrial_laptop.aws.runtime.container_history import ContainerHistory
 from seatrial_laptop.aws.runtime.data_capture import CaptureFiles
-from seatrial_laptop.aws.runtime.metric_history import MetricHistory
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies, TrafficSplit
-from seatrial_laptop.aws.runtime.telemetry import Telemetry
+from seatrial_laptop.aws.runtime.telemetry import MetricHistory, Telemetry
 from seatrial_laptop.state import LOG_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.alarms import StateValue
     from seatrial_laptop.aws.control_plane.records import Record
 
 LONGEST_REASON: Final = 1024
@@ -83,6 +82,7 @@ def open_cloud(
     def died(place: CopyPlace, reason: str) -> None:
         kind = Kind.ENDPOINT if place.variant else Kind.INFERENCE_COMPONENT
         record = store.find(kind, place.owner)
+        # A copy that ends while its record is being deleted was stopped, it did not fail.
         if record and record.status is not Status.DELETING:
             store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
 
@@ -109,6 +109,8 @@ def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, nam
         try:
             work()
         except Exception as error:  # noqa: BLE001 (the border of a thread)
+            # A record that changes for ever would let everyone wait for ever who waits for it: a defect
+            # fails it.
             traceback.print_exc()
             reason = f"InternalFailure: {type(error).__name__}: {error}"
             cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
@@ -122,6 +124,7 @@ def clipped(reason: str) -> str:
     """Shorten a failure reason to what the API can say; its first sentence and its last lines stay."""
     if len(reason) <= LONGEST_REASON:
         return reason
+    # The first sentence says what happened and the last lines say why: the middle is left out.
     head, _, _ = reason.partition("\n")
     head = head[: LONGEST_REASON // 2]
     gap = "\n...\n"

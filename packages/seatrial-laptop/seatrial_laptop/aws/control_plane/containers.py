@@ -9,7 +9,7 @@ from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, pull_denial, role_exists
+from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, pull_denial, role_exists
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
 from seatrial_laptop.environment import REGION
 
@@ -54,6 +54,8 @@ class ContainerSpec:
         Raises:
             ArtifactError: The artifact can't be had, or the execution role may not pull or download.
         """
+        # A role that is not known is one of a real account: what it may do is not known either, so it is not
+        # judged.
         if self.checked_role and (reason := self._denial(self.checked_role)):
             raise ArtifactError(reason)
         if self.artifact_url:
@@ -167,6 +169,8 @@ class _Limits(TypedDict):
 def _limits(startup: Document) -> _Limits:
     download, health = "ModelDataDownloadTimeoutInSeconds", "ContainerStartupHealthCheckTimeoutInSeconds"
     return {
+        # The limit of the request covers the loading of weights, which takes no time here: a container that
+        # hangs fails after the local one.
         "health_timeout_s": min(whole(startup, health, LONGEST_START_S), LONGEST_START_S),
         "download_limit_s": whole(startup, download) if download in startup else None,
         "startup_limit_s": whole(startup, health) if health in startup else None,

@@ -8,14 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
-from seatrial_laptop.aws.control_plane.blue_green import (
-    FleetShift,
-    WantedVariant,
-    check_capacity,
-    launch_variant,
-    wanted_variant,
-)
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.live_variants import (
     COUNT,
@@ -28,17 +20,24 @@ from seatrial_laptop.aws.control_plane.live_variants import (
     merged_changes,
 )
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
-from seatrial_laptop.aws.control_plane.rollout import restart_component
+from seatrial_laptop.aws.control_plane.rollout import (
+    AlarmWatch,
+    FleetShift,
+    WantedVariant,
+    check_alarms,
+    check_capacity,
+    launch_variant,
+    restart_component,
+    wanted_variant,
+)
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, stop_copies
-from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace, stop_copies
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, endpoint_dimensions, metric_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 WantedCopies = Mapping[CopyPlace, WantedVariant]
 """What each variant with a model runs."""
@@ -73,7 +72,12 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
     with cloud.store.lock:
         record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
-        _check_same_config(cloud, record, config)
+        if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
+            # In our words: it isn't known what SageMaker says.
+            raise invalid(
+                f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. '
+                "You must create a new EndpointConfig."
+            )
         deployment = _deployment_config(record, request)
         check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
@@ -139,7 +143,7 @@ def endpoint_view(cloud: Cloud, record: Record) -> Document:
     return {
         **record.request,
         **reason,
-        **(_told_by_config(config.request) if config else {}),
+        **(_reported_of_config(config.request) if config else {}),
         "EndpointStatus": record.status,
         "ProductionVariants": [view for is_shadow, view in views if not is_shadow],
         **({"ShadowProductionVariants": shadows} if shadows else {}),
@@ -190,19 +194,6 @@ def _hosts(variants: Sequence[EmulatedVariant]) -> list[Document]:
 def _deployment_config(record: Record, request: Document) -> Document:
     kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
     return child(request, "DeploymentConfig") or kept
-
-
-def _check_same_config(cloud: Cloud, record: Record, config: Record) -> None:
-    """Refuse the configuration that an endpoint has, where `same_config` says so.
-
-    Raises:
-        ApiError: ValidationException; in our words, as it isn't known what SageMaker says.
-    """
-    if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
-        raise invalid(
-            f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. You must '
-            "create a new EndpointConfig."
-        )
 
 
 def _has(record: Record, config_name: object) -> bool:
@@ -262,9 +253,10 @@ class _Deployment:
 
     def run(self) -> None:
         cloud, record = self.cloud, self.record
-        before = {place: cloud.running.copies(place) for place in _places(cloud, record)}
+        places = {place for place in cloud.running.places() if place.variant and place.owner == record.name}
+        before = {place: cloud.running.copies(place) for place in places}
         try:
-            check_capacity(cloud, sum(each.copies for each in self.copies.values()))
+            check_capacity(cloud, sum(copy.copies for copy in self.copies.values()))
             for variant in self.hosts:
                 cloud.fleets.open(record.name, variant, retained=self.retained)
             if self._renews:
@@ -333,10 +325,6 @@ class _Resize:
         self.cloud.store.change(self.record, status=Status.IN_SERVICE, request=self.wanted)
 
 
-def _places(cloud: Cloud, record: Record) -> set[CopyPlace]:
-    return {place for place in cloud.running.places() if place.variant and place.owner == record.name}
-
-
 def _remove(cloud: Cloud, record: Record) -> None:
     cloud.queues.close(record.name)
     for place in cloud.running.known_places():
@@ -350,15 +338,15 @@ def _remove(cloud: Cloud, record: Record) -> None:
     cloud.store.remove(record)
 
 
-TOLD: tuple[str, ...] = ("AsyncInferenceConfig", "MetricsConfig", "ExplainerConfig")
+REPORTED: tuple[str, ...] = ("AsyncInferenceConfig", "MetricsConfig", "ExplainerConfig")
 """Members of an endpoint configuration that DescribeEndpoint repeats."""
 
 
-def _told_by_config(request: Document) -> Document:
-    told = {key: request[key] for key in TOLD if key in request}
+def _reported_of_config(request: Document) -> Document:
+    reported = {key: request[key] for key in REPORTED if key in request}
     capture = child(request, "DataCaptureConfig")
     if not capture:
-        return told
+        return reported
     enabled = capture.get("EnableCapture", True) is True
     summary = {
         "EnableCapture": enabled,
@@ -367,7 +355,7 @@ def _told_by_config(request: Document) -> Document:
         "DestinationS3Uri": capture["DestinationS3Uri"],
         "KmsKeyId": capture.get("KmsKeyId", ""),
     }
-    return {**told, "DataCaptureConfig": summary}
+    return {**reported, "DataCaptureConfig": summary}
 
 
 def _variant_view(cloud: Cloud, endpoint_name: str, variant: EmulatedVariant) -> Document:

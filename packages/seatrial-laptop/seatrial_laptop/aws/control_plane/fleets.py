@@ -1,29 +1,35 @@
-"""The instances of every variant that hosts inference components: copies are placed on them by their accelerators.
+"""The instances of every variant that hosts inference components, and how long they and their copies take to serve.
 
-Managed instance scaling starts instances when copies don't fit, and releases those that are idle. An instance type that
-is not in the catalog takes any number of copies.
+Copies are placed on instances by their accelerators. Managed instance scaling starts instances when copies don't fit,
+and releases those that are idle. An instance type that is not in the catalog takes any number of copies.
+
+Times are virtual seconds; the faults say how long. An instance needs capacity, its start and the pull of the image,
+which no timeout of SageMaker covers. A copy then needs the download of its model and the start of its container, each
+with a timeout of its own.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.instances import find_instance
-from seatrial_laptop.aws.control_plane.start_times import StartTimes, lack_of_capacity
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial_laptop.aws.clock import WaitingClock
-    from seatrial_laptop.aws.control_plane.start_times import Meanwhile
+    from seatrial_laptop.aws.control_plane.containers import ContainerSpec
     from seatrial_laptop.aws.faults import ControlSettings
     from seatrial_laptop.aws.json_document import Document
+
+    Meanwhile = Callable[[], object]
 
 
 NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
@@ -33,6 +39,11 @@ OTHERS_POLL_S: Final = 1.0
 """Virtual seconds between two looks at an instance that somebody else has started."""
 IDLE_MINUTES: Final = 20
 """Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
+
+LOOK_S: Final = 1.0
+"""Virtual seconds between two looks at what may end a wait."""
+PENDING_POLL_S: Final = 0.05
+"""Real seconds between two looks whether there is capacity, where nothing ends the wait: no time is skipped for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +168,7 @@ class Fleet:
     def current(self) -> int:
         """The instances that run."""
         with self._lock:
-            return sum(each.running for each in self._instances)
+            return sum(instance.running for instance in self._instances)
 
     @property
     def desired(self) -> int:
@@ -168,12 +179,12 @@ class Fleet:
     def seats(self) -> list[int]:
         """Return how many copies each instance has."""
         with self._lock:
-            return [len(each.seats) for each in self._instances]
+            return [len(instance.seats) for instance in self._instances]
 
     def instance_types(self) -> list[str]:
         """Return the type of every instance that runs."""
         with self._lock:
-            return [each.pool.instance_type for each in self._instances if each.running]
+            return [instance.pool.instance_type for instance in self._instances if instance.running]
 
     def grow(self, count: int) -> None:
         """Start instances until there are so many, and wait until they run.
@@ -234,6 +245,7 @@ class Fleet:
             CopyFailed: InsufficientInstanceCapacity, or `meanwhile` raised it; none of them was placed.
         """
         with self._lock:
+            # All copies are placed or none: a part of them would hold seats that nobody uses.
             before = list(self._instances)
             seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
             reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
@@ -242,12 +254,21 @@ class Fleet:
                     self._give_back(seat)
                 self._instances = before
                 raise CopyFailed(reason)
-            fresh = [each for each in self._instances if each not in before]
+            fresh = [instance for instance in self._instances if instance not in before]
         try:
             self._await(fresh, meanwhile)
             self._await_others(seats, meanwhile)
         except CopyFailed:
-            self._give_up(seats, fresh)
+            with self._lock:
+                for reserved in seats:
+                    self._give_back(reserved)
+                # An instance that was started for these copies stays where it runs already, or where
+                # others have taken a seat.
+                self._instances = [
+                    instance
+                    for instance in self._instances
+                    if instance not in fresh or instance.running or instance.seats
+                ]
             raise
         return tuple(seats)
 
@@ -255,18 +276,12 @@ class Fleet:
         """Wait for the instances that somebody else has started."""
         while True:
             with self._lock:
-                homes = [each for each in self._instances if any(seat in each.seats for seat in seats)]
-                if all(each.running for each in homes):
+                homes = [instance for instance in self._instances if any(seat in instance.seats for seat in seats)]
+                if all(home.running for home in homes):
                     return
             if meanwhile:
                 meanwhile()
             self._clock.wait(OTHERS_POLL_S)
-
-    def _give_up(self, seats: Sequence[Seat], fresh: Sequence[_Instance]) -> None:
-        with self._lock:
-            for seat in seats:
-                self._give_back(seat)
-            self._instances = [each for each in self._instances if each not in fresh or each.running or each.seats]
 
     def change(self, rules: InstanceRules, *, retained: bool) -> None:
         """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.
@@ -284,7 +299,7 @@ class Fleet:
             if reason:
                 self._instances, self.rules = before, old_rules
                 raise CopyFailed(reason)
-            fresh = [each for each in self._instances if not each.running]
+            fresh = [instance for instance in self._instances if not instance.running]
         self._await(fresh)
 
     def release_idle(self, now_s: float) -> None:
@@ -293,10 +308,14 @@ class Fleet:
             rules = self.rules
             if rules.consolidates:
                 self._consolidate(now_s)
-            idle = [each for each in self._instances if not each.seats and now_s - each.idle_since_s >= rules.idle_s]
+            idle = [
+                instance
+                for instance in self._instances
+                if not instance.seats and now_s - instance.idle_since_s >= rules.idle_s
+            ]
             spare = max(0, len(self._instances) - rules.least)
             gone = idle[-min(spare, rules.released_at_once or spare, len(idle)) :] if idle and spare else []
-            self._instances = [each for each in self._instances if each not in gone]
+            self._instances = [instance for instance in self._instances if instance not in gone]
             if rules.released_at_once and gone:
                 for each in idle:
                     each.idle_since_s = now_s
@@ -336,7 +355,7 @@ class Fleet:
 
     def _home(self, seat: Seat, strategy: str) -> _Instance | None:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
-        open_ = [each for each in self._instances if each.has_room(seat.devices)]
+        open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
         if strategy == "SPREAD":
             return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
         if strategy == "BINPACK":
@@ -345,7 +364,10 @@ class Fleet:
 
     def _consolidate(self, now_s: float) -> None:
         """Move the copies of the emptiest instance to the others when all of them fit there."""
-        used = sorted((each for each in self._instances if each.seats and each.running), key=lambda each: each.used)
+        used = sorted(
+            (instance for instance in self._instances if instance.seats and instance.running),
+            key=lambda each: each.used,
+        )
         if len(used) < _FEWEST_TO_MERGE:
             return
         source, others = used[0], used[1:]
@@ -364,10 +386,10 @@ class Fleet:
 
     def _give_back(self, seat: Seat) -> None:
         with self._lock:
-            for each in self._instances:
-                if seat in each.seats:
-                    each.seats.remove(seat)
-                    each.idle_since_s = self._clock.now_s()
+            for instance in self._instances:
+                if seat in instance.seats:
+                    instance.seats.remove(seat)
+                    instance.idle_since_s = self._clock.now_s()
 
     def _instance(self, wanted: int = 0) -> _Instance:
         """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
@@ -381,7 +403,7 @@ class Fleet:
                 each.running, each.idle_since_s = True, self._clock.now_s()
 
     def _lack(self, owner: str) -> str:
-        held = sum(seat.owner == owner for each in self._instances for seat in each.seats)
+        held = sum(seat.owner == owner for instance in self._instances for seat in instance.seats)
         return self._settings().no_capacity_reason or (
             f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
@@ -482,13 +504,93 @@ def pool_with_capacity(
     """
     lacking = settings().no_capacity
     fitting = [pool for pool in pools if pool.takes(devices)]
-    found = next((pool for pool in fitting if pool.instance_type not in lacking), None)
-    if found is None:
+    chosen = next((pool for pool in fitting if pool.instance_type not in lacking), None)
+    if chosen is None:
         types = ", ".join(pool.instance_type for pool in fitting or pools)
         raise lack_of_capacity(settings(), f"InsufficientInstanceCapacity: no instance of {types} can be had.")
-    return found
+    return chosen
 
 
 def _pool(instance_type: str, model_name: str) -> InstancePool:
     known = find_instance(instance_type)
     return InstancePool(instance_type, known.accelerator_count if known else None, model_name)
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimes:
+    """Waits for instances and copies.
+
+    Attributes:
+        clock: What it waits by.
+        settings: The faults in force.
+    """
+
+    clock: WaitingClock
+    settings: Callable[[], ControlSettings]
+
+    def await_instances(self, *, capacity_s: float = 0.0, meanwhile: Meanwhile | None = None) -> None:
+        """Return when new instances run and have their image.
+
+        Args:
+            capacity_s: VariantInstanceProvisionTimeoutInSeconds; 0 for none.
+            meanwhile: Is called once a virtual second; what it raises ends the wait.
+
+        Raises:
+            CopyFailed: There was no capacity within that time.
+        """
+        since_s = self.clock.now_s()
+        while self.settings().capacity_pending:
+            if capacity_s and self.clock.now_s() - since_s > capacity_s:
+                raise lack_of_capacity(
+                    self.settings(), f"InsufficientInstanceCapacity: no instance within {capacity_s:g} s."
+                )
+            self._look(meanwhile)
+        self._wait(self.settings().start_s, meanwhile)
+
+    def await_copies(self, spec: ContainerSpec, meanwhile: Meanwhile | None = None) -> None:
+        """Return when copies have their model and answer the health check.
+
+        Raises:
+            CopyFailed: One of the two timeouts is over.
+        """
+        settings = self.settings()
+        self._within(
+            settings.download_s,
+            spec.download_limit_s,
+            "Model data download timed out: it took more than ModelDataDownloadTimeoutInSeconds ({} s).",
+            meanwhile,
+        )
+        self._within(
+            settings.startup_s,
+            spec.startup_limit_s,
+            "The primary container did not pass the ping health check within {} s.",
+            meanwhile,
+        )
+
+    def _within(self, seconds: float, limit_s: int | None, message: str, meanwhile: Meanwhile | None) -> None:
+        if limit_s is not None and seconds > limit_s:
+            self._wait(limit_s, meanwhile)
+            raise CopyFailed(message.format(limit_s))
+        self._wait(seconds, meanwhile)
+
+    def _look(self, meanwhile: Meanwhile | None) -> None:
+        if meanwhile is None:
+            time.sleep(PENDING_POLL_S)
+            return
+        meanwhile()
+        self.clock.wait(LOOK_S)
+
+    def _wait(self, seconds: float, meanwhile: Meanwhile | None) -> None:
+        if meanwhile is None:
+            if seconds:
+                self.clock.wait(seconds)
+            return
+        end_s = self.clock.now_s() + seconds
+        while (left_s := end_s - self.clock.now_s()) > 0:
+            meanwhile()
+            self.clock.wait(min(LOOK_S, left_s))
+
+
+def lack_of_capacity(settings: ControlSettings, usual: str) -> CopyFailed:
+    """Return the failure of a lack of capacity, in the words of `no_capacity_reason` where that is set."""
+    return CopyFailed(settings.no_capacity_reason or usual)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
-from seatrial_laptop.aws.control_plane.alarm_watch import AlarmWatch, check_alarms
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
@@ -18,24 +17,23 @@ from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_o
 from seatrial_laptop.aws.control_plane.live_variants import has_model, live_variants
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, production_variants
 from seatrial_laptop.aws.control_plane.rollout import (
+    AlarmWatch,
     Configured,
     RollbackFailed,
     RolledBack,
     Rollout,
+    check_alarms,
     launch_copies,
     update_batch_size,
 )
 from seatrial_laptop.aws.json_document import Document, child, children, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.metric_history import metric_dimensions
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.aws.runtime.telemetry import copy_dimensions
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace
+from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, metric_dimensions
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
-    from seatrial_laptop.aws.control_plane.fleets import InstancePool
 
 
 FEWEST: Final = 2
@@ -53,7 +51,18 @@ def create_component(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
     """
     plain = {key: value for key, value in request.items() if key != "Tags"}
-    variant = _check_endpoint(cloud, request)
+    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
+    if endpoint.status is not Status.IN_SERVICE:
+        raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
+    placed = production_variants(
+        cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    )
+    if any(has_model(variant) for variant in placed):
+        raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
+    name = text_member(request, "VariantName")
+    if name and name not in [text_member(variant, "VariantName") for variant in placed]:
+        raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
+    variant = name or text_member(placed[0], "VariantName")
     kept = with_one_specification(cloud, {**plain, "VariantName": variant})
     if base_name(kept):
         return _create_adapter(cloud, request, kept)
@@ -111,13 +120,24 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         if "Specification" in changes and "Specifications" in changes:
             raise invalid("Specification and Specifications exclude each other.")
         plain = {key: value for key, value in record.request.items() if key not in _replaced(changes)}
-        asked = with_one_specification(cloud, {**plain, **changes, **last})
-        if base_name(record.request) or base_name(asked):
-            return _update_adapter(cloud, record, asked, changes)
-        wanted = Configured(asked, specified_container(cloud, asked), copy_count(asked))
-        batch = _batch(cloud, text_member(asked, "EndpointName"), deployment, wanted.copies)
-        told = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
-        cloud.store.change(record, status=Status.UPDATING, request=told)
+        requested = with_one_specification(cloud, {**plain, **changes, **last})
+        if base_name(record.request) or base_name(requested):
+            if base_name(record.request) != base_name(requested):
+                raise invalid("The base of an adapter can't be changed, and a component can't become an adapter.")
+            if "RuntimeConfig" in changes:
+                raise invalid(f"Inference component {record.name} is an adapter: its copies are those of its base.")
+            check_adapter(cloud, requested)
+            cloud.store.change(record, status=Status.UPDATING)
+            in_background(cloud, record, lambda: _load_adapter(cloud, record, requested), name=f"update-{record.name}")
+            return {"InferenceComponentArn": record.arn}
+        wanted = Configured(requested, specified_container(cloud, requested), copy_count(requested))
+        endpoint = cloud.store.need(Kind.ENDPOINT, text_member(requested, "EndpointName"))
+        config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+        check_alarms(cloud, deployment, config)
+        policy = child(deployment, "RollingUpdatePolicy")
+        batch = update_batch_size(child(policy, "MaximumBatchSize"), wanted.copies) if policy else max(wanted.copies, 1)
+        current = {**record.request, "RuntimeConfig": {"CopyCount": wanted.copies}}
+        cloud.store.change(record, status=Status.UPDATING, request=current)
     change = _Update(cloud, record, wanted, batch, deployment)
     in_background(cloud, record, change.run, name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
@@ -127,17 +147,6 @@ def _replaced(changes: Document) -> tuple[str, ...]:
     """Return the members that a change of the specification replaces."""
     either = ("Specification", "Specifications")
     return either if any(key in changes for key in either) else ()
-
-
-def _update_adapter(cloud: Cloud, record: Record, asked: Document, changes: Document) -> Document:
-    if base_name(record.request) != base_name(asked):
-        raise invalid("The base of an adapter can't be changed, and a component can't become an adapter.")
-    if "RuntimeConfig" in changes:
-        raise invalid(f"Inference component {record.name} is an adapter: its copies are those of its base.")
-    check_adapter(cloud, asked)
-    cloud.store.change(record, status=Status.UPDATING)
-    in_background(cloud, record, lambda: _load_adapter(cloud, record, asked), name=f"update-{record.name}")
-    return {"InferenceComponentArn": record.arn}
 
 
 def scale_component(cloud: Cloud, request: Document) -> Document:
@@ -174,25 +183,20 @@ def component_view(cloud: Cloud, record: Record) -> Document:
     several = children(record.request, "Specifications")
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
     plain = {key: value for key, value in record.request.items() if key != "Specification"}
-    told: Document = {"Specification": _deployed(child(record.request, "Specification"))}
-    return {
-        **plain,
-        **reason,
-        **({"Specifications": [_deployed(each) for each in several]} if several else told),
-        "EndpointArn": arn_of(Kind.ENDPOINT, text_member(record.request, "EndpointName")),
-        "InferenceComponentStatus": record.status,
-        "RuntimeConfig": _runtime_view(cloud, record),
-    }
-
-
-def _runtime_view(cloud: Cloud, record: Record) -> Document:
-    """Return the copies of a component, or those of an adapter's base; with several specifications by instance type."""
+    view: Document = {"Specification": _deployed(child(record.request, "Specification"))}
     base = cloud.store.find(Kind.INFERENCE_COMPONENT, base_name(record.request)) or record
     copies = cloud.running.copies(CopyPlace(base.name))
     types = Counter(copy.instance_type for copy in copies if copy.instance_type)
     placed = [{"InstanceType": name, "CurrentCopyCount": count} for name, count in types.items()]
     counts = {"DesiredCopyCount": copy_count(base.request), "CurrentCopyCount": len(copies)}
-    return {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})}
+    return {
+        **plain,
+        **reason,
+        **({"Specifications": [_deployed(each) for each in several]} if several else view),
+        "EndpointArn": arn_of(Kind.ENDPOINT, text_member(record.request, "EndpointName")),
+        "InferenceComponentStatus": record.status,
+        "RuntimeConfig": {**counts, **({"PlacementStatus": placed} if "Specifications" in base.request else {})},
+    }
 
 
 def _deployed(specification: Document) -> Document:
@@ -250,7 +254,8 @@ class _Update:
         request = self.record.request
         try:
             spec = specified_container(self.cloud, request)
-        except ApiError:  # its model was deleted; what runs goes on
+        except ApiError:
+            # Its model was deleted: what runs goes on.
             spec = None
         old = Configured(request, spec, copy_count(request))
         Rollout(self.cloud, self.record.name, old, self.wanted, self.batch, self.deployment).run()
@@ -267,31 +272,6 @@ def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
         return
     cloud.running.put(CopyPlace(record.name), copies)
     cloud.store.change(record, status=Status.IN_SERVICE)
-
-
-def _batch(cloud: Cloud, endpoint_name: str, deployment: Document, copies: int) -> int:
-    """Return how many copies are replaced at a time; all of them without a policy."""
-    endpoint = cloud.store.need(Kind.ENDPOINT, endpoint_name)
-    config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
-    check_alarms(cloud, deployment, config)
-    policy = child(deployment, "RollingUpdatePolicy")
-    return update_batch_size(child(policy, "MaximumBatchSize"), copies) if policy else max(copies, 1)
-
-
-def _check_endpoint(cloud: Cloud, request: Document) -> str:
-    """Return the name of the variant that takes the component."""
-    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
-    if endpoint.status is not Status.IN_SERVICE:
-        raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
-    placed = production_variants(
-        cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
-    )
-    if any(has_model(variant) for variant in placed):
-        raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
-    name = text_member(request, "VariantName")
-    if name and name not in [text_member(variant, "VariantName") for variant in placed]:
-        raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
-    return name or text_member(placed[0], "VariantName")
 
 
 def _remove(cloud: Cloud, record: Record) -> None:
@@ -319,15 +299,18 @@ def with_one_specification(cloud: Cloud, request: Document) -> Document:
         return request
     _check_several(several)
     by_type = {text_member(each, "InstanceType"): each for each in several}
-    pools = _pools(cloud, request)
+    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
+    live = live_variants(cloud.store, endpoint)
+    variant_name = text_member(request, "VariantName", live[0].name)
+    pools = pools_of(next((variant for variant in live if variant.name == variant_name), live[0]).document)
     missing = [pool.instance_type for pool in pools if pool.instance_type not in by_type]
     if missing:
         raise invalid(f"Specifications lack the instance types of the variant: {', '.join(missing)}.")
     try:
-        found = pool_with_capacity(pools, cloud.faults.settings).instance_type
+        instance_type = pool_with_capacity(pools, cloud.faults.settings).instance_type
     except CopyFailed:
-        found = pools[0].instance_type
-    return {**request, "Specification": by_type[found]}
+        instance_type = pools[0].instance_type
+    return {**request, "Specification": by_type[instance_type]}
 
 
 def specified_container(cloud: Cloud, request: Document) -> ContainerSpec:
@@ -382,10 +365,3 @@ def _check_several(several: list[Document]) -> None:
         raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
     if any(BASE in each for each in several):
         raise invalid("An adapter takes one Specification.")
-
-
-def _pools(cloud: Cloud, request: Document) -> tuple[InstancePool, ...]:
-    endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
-    live = live_variants(cloud.store, endpoint)
-    found = next((each for each in live if each.name == text_member(request, "VariantName", live[0].name)), live[0])
-    return pools_of(found.document)

@@ -16,7 +16,7 @@ from seatrial_laptop.aws.api import invalid, output_members, summary_members
 from seatrial_laptop.aws.control_plane.containers import model_container
 from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.execution_role import assumption_denial, download_denial, role_exists, upload_denial
+from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, role_exists, upload_denial
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
 from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
 from seatrial_laptop.environment import REGION
@@ -57,9 +57,9 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
         ApiError: ValidationException for what can't be combined; ResourceInUse for a name that is taken.
     """
     _check(request)
-    asked = {key: value for key, value in request.items() if key != "Tags"}
+    given = {key: value for key, value in request.items() if key != "Tags"}
     now_s = time.time()
-    record = OptimizationJobRecord(asked, JobStatus.STARTING, created_s=now_s, modified_s=now_s)
+    record = OptimizationJobRecord(given, JobStatus.STARTING, created_s=now_s, modified_s=now_s)
     cloud.jobs.add(record)
     cloud.store.tag(record.arn, children(request, "Tags"))
     threading.Thread(target=_run, args=(cloud, record), name=f"optimization-{record.name}", daemon=True).start()
@@ -79,14 +79,14 @@ def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
 
 def list_optimization_jobs(cloud: Cloud, request: Document) -> Document:
     """Tell the jobs that a request asks for, the newest first by default."""
-    found = [_view(record) for record in cloud.jobs.all() if _is_asked(record, request)]
+    views = [_view(record) for record in cloud.jobs.all() if _matches(record, request)]
     keys = {"Name": "OptimizationJobName", "Status": "OptimizationJobStatus"}
     key = keys.get(text_member(request, "SortBy"), "CreationTime")
-    found.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
+    views.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, "ListOptimizationJobs", "OptimizationJobSummaries")
-    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    page = [{name: value for name, value in view.items() if name in members} for view in views[first : first + most]]
+    more = {"NextToken": str(first + most)} if first + most < len(views) else {}
     return {"OptimizationJobSummaries": page, **more}
 
 
@@ -159,6 +159,7 @@ def _run(cloud: Cloud, record: OptimizationJobRecord) -> None:
     except RunFailed as failed:
         cloud.jobs.move(record.name, JobStatus.FAILED, failure_reason=str(failed))
     except Exception as error:  # noqa: BLE001 (the border of a thread)
+        # A defect fails the job: whoever waits for its end would wait for ever.
         traceback.print_exc()
         reason = f"InternalFailure: {type(error).__name__}: {error}"
         cloud.jobs.move(record.name, JobStatus.FAILED, failure_reason=reason)
@@ -187,7 +188,7 @@ def _passes(cloud: Cloud, name: str, seconds: float) -> bool:
     """Wait; return whether the job still runs then. A job that is to stop stops."""
     end_s = cloud.clock.now_s() + seconds
     while True:
-        known = next((each for each in cloud.jobs.all() if each.name == name), None)
+        known = next((job for job in cloud.jobs.all() if job.name == name), None)
         if known is None or known.status is JobStatus.STOPPING:
             cloud.jobs.move(name, JobStatus.STOPPED)
             return False
@@ -196,7 +197,7 @@ def _passes(cloud: Cloud, name: str, seconds: float) -> bool:
         cloud.clock.wait(min(POLL_S, left_s))
 
 
-def _is_asked(record: OptimizationJobRecord, request: Document) -> bool:
+def _matches(record: OptimizationJobRecord, request: Document) -> bool:
     kinds = ",".join(kind for config in children(record.request, "OptimizationConfigs") for kind in config)
     wanted = text_member(request, "StatusEquals")
     return (
@@ -240,7 +241,13 @@ def run_optimization(store: Store, request: Document, logs: Path) -> tuple[str, 
         raise RunFailed(f"ClientError: {error}") from error
     name = text_member(request, "OptimizationJobName")
     (logs / f"optimization-job-{name}.log").write_text("".join(f"{line}\n" for line in lines))
-    return _image(request), RECORDED if work is None else EXECUTED
+    named = [
+        text_member(child(config, kind), "Image")
+        for config in children(request, "OptimizationConfigs")
+        for kind in config
+    ]
+    image = next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))
+    return image, RECORDED if work is None else EXECUTED
 
 
 def _source(store: Store, request: Document) -> tuple[str, list[str]]:
@@ -287,9 +294,9 @@ def _quantize(request: Document, source: str, kind: GgufType) -> list[str]:
         sizes = given.stat().st_size, made.stat().st_size
         stem = source.rpartition("/")[2].removesuffix(".gguf")
         _put(request, f"{stem}-{kind.lower()}.gguf", made.read_bytes())
-    told = f"GGUF {kind} of {source}, in place of {_quantization(request)}"
-    _put_note(request, {"executed": True, "note": f"{EXECUTED}: {told}", "bytes": sizes[1], "source_bytes": sizes[0]})
-    return [f"{EXECUTED}: {told}", f"{sizes[0] / MIB:.1f} MiB became {sizes[1] / MIB:.1f} MiB"]
+    line = f"GGUF {kind} of {source}, in place of {_quantization(request)}"
+    _put_note(request, {"executed": True, "note": f"{EXECUTED}: {line}", "bytes": sizes[1], "source_bytes": sizes[0]})
+    return [f"{EXECUTED}: {line}", f"{sizes[0] / MIB:.1f} MiB became {sizes[1] / MIB:.1f} MiB"]
 
 
 def _record(request: Document, source: str) -> list[str]:
@@ -316,13 +323,3 @@ def _put(request: Document, name: str, body: bytes) -> None:
         client.put_object(Bucket=bucket, Key=f"{prefix}/{name}".lstrip("/"), Body=body)
     except (client.exceptions.ClientError, client.exceptions.NoSuchBucket) as error:
         raise RunFailed(f"ClientError: could not write to {uri}: {error}.") from error
-
-
-def _image(request: Document) -> str:
-    """Return the image that is recommended: that of the last configuration which names one, else the newest LMI."""
-    named = [
-        text_member(child(config, kind), "Image")
-        for config in children(request, "OptimizationConfigs")
-        for kind in config
-    ]
-    return next((image for image in reversed(named) if image), images.uri(images.builds_of("lmi")[-1], REGION))

@@ -150,8 +150,8 @@ class Store:
             current = self.find(record.kind, record.name)
             if current is None or current.created_s != record.created_s:
                 return
-            asked = current.request if request is None else request
-            changed = replace(current, status=status, request=asked, failure_reason=failure_reason)
+            requested = current.request if request is None else request
+            changed = replace(current, status=status, request=requested, failure_reason=failure_reason)
             self._records[record.kind][record.name] = replace(changed, modified_s=self._date_s())
 
     def remove(self, record: Record) -> None:
@@ -275,11 +275,11 @@ class OptimizationJobs:
             ApiError: ResourceNotFound, there is none.
         """
         with self.lock:
-            found = self._records.get(name)
-        if found is None:
+            record = self._records.get(name)
+        if record is None:
             message = f'Could not find optimization job "{job_arn(name)}".'
             raise ApiError("ResourceNotFound", message, HTTPStatus.BAD_REQUEST)
-        return found
+        return record
 
     def add(self, record: OptimizationJobRecord) -> None:
         """Keep a new job.

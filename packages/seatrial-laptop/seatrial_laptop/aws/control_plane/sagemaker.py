@@ -26,7 +26,7 @@ from seatrial_laptop.aws.control_plane.live_variants import SHADOWS, has_model
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
 from seatrial_laptop.aws.control_plane.records import Kind, Record, production_variants
 from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members, whole
-from seatrial_laptop.aws.rights.execution_role import role_exists
+from seatrial_laptop.aws.rights.role_rights import role_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,9 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
         return named(cloud, request)
     for kind in Kind:
         if operation == f"Describe{kind}":
-            return _describe(cloud, kind, request)
+            record = cloud.store.need(kind, text_member(request, f"{kind}Name"))
+            members = output_members(SERVICE, f"Describe{kind}")
+            return {key: value for key, value in _view(cloud, record).items() if key in members}
         if operation == f"List{kind}s":
             return _list(cloud, kind, request)
     raise absent(operation)
@@ -59,7 +61,12 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
 def _create_model(cloud: Cloud, request: Document) -> Document:
     role = text_member(request, "ExecutionRoleArn")
     known = bool(role) and role_exists(role)
-    record = Record(Kind.MODEL, text_member(request, "ModelName"), _without_tags(request), role_is_known=known)
+    record = Record(
+        Kind.MODEL,
+        text_member(request, "ModelName"),
+        {key: value for key, value in request.items() if key != "Tags"},
+        role_is_known=known,
+    )
     if ("PrimaryContainer" in request) == ("Containers" in request):
         raise invalid("A model must have either PrimaryContainer or Containers.")
     container = primary_container(record)
@@ -111,22 +118,16 @@ def _tagged_arn(cloud: Cloud, request: Document) -> str:
     return arn
 
 
-def _describe(cloud: Cloud, kind: Kind, request: Document) -> Document:
-    record = cloud.store.need(kind, text_member(request, f"{kind}Name"))
-    members = output_members(SERVICE, f"Describe{kind}")
-    return {key: value for key, value in _view(cloud, record).items() if key in members}
-
-
 def _list(cloud: Cloud, kind: Kind, request: Document) -> Document:
     views = [_view(cloud, record) for record in cloud.store.all(kind)]
-    found = [view for view in views if _matches(kind, view, request)]
+    matches = [view for view in views if _matches(kind, view, request)]
     key = "CreationTime" if text_member(request, "SortBy", "CreationTime") == "CreationTime" else f"{kind}Name"
     descending = text_member(request, "SortOrder", "Descending").startswith("Desc")
-    found.sort(key=lambda view: str(view[key]), reverse=descending)
+    matches.sort(key=lambda view: str(view[key]), reverse=descending)
     first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, f"List{kind}s", f"{kind}s")
-    page = [{name: value for name, value in view.items() if name in members} for view in found[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(found) else {}
+    page = [{name: value for name, value in view.items() if name in members} for view in matches[first : first + most]]
+    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
     return {f"{kind}s": page, **more}
 
 
@@ -146,10 +147,6 @@ def _view(cloud: Cloud, record: Record) -> Document:
     return {**own, f"{record.kind}Arn": record.arn, **times}
 
 
-def _without_tags(request: Document) -> Document:
-    return {key: value for key, value in request.items() if key != "Tags"}
-
-
 def create_endpoint_config(cloud: Cloud, request: Document) -> Document:
     """Keep an endpoint configuration.
 
@@ -161,25 +158,15 @@ def create_endpoint_config(cloud: Cloud, request: Document) -> Document:
     shadows = children(request, SHADOWS)
     for variant in (*production_variants(record), *shadows):
         _check_variant(cloud, request, variant)
-    _check_names([*production_variants(record), *shadows])
+    repeated = _repeated([text_member(variant, "VariantName") for variant in [*production_variants(record), *shadows]])
+    if repeated:
+        raise invalid(f"Variant names must be unique: {', '.join(repeated)}.")
     _check_kinds(request, production_variants(record), shadows)
     return {"EndpointConfigArn": cloud.store.add(record, children(request, "Tags")).arn}
 
 
 def _check_variant(cloud: Cloud, request: Document, variant: Document) -> None:
     name = text_member(variant, "VariantName")
-    _check_instances(name, variant)
-    _check_routing(name, variant)
-    if has_model(variant):
-        for pool in pools_of(variant):
-            cloud.store.need(Kind.MODEL, pool.model_name)
-    elif "ExecutionRoleArn" not in request:
-        raise invalid(
-            f"ExecutionRoleArn is required when variant {name} has no ModelName (it is to host inference components)."
-        )
-
-
-def _check_instances(name: str, variant: Document) -> None:
     pools, scaling = children(variant, "InstancePools"), child(variant, "ManagedInstanceScaling")
     if pools and "InstanceType" in variant:
         raise invalid(f"InstanceType and InstancePools of variant {name} exclude each other.")
@@ -190,18 +177,16 @@ def _check_instances(name: str, variant: Document) -> None:
     least, most = whole(scaling, "MinInstanceCount", 0), whole(scaling, "MaxInstanceCount", 1)
     if "MaxInstanceCount" in scaling and least > most:
         raise invalid(f"MinInstanceCount of variant {name} is greater than its MaxInstanceCount.")
-
-
-def _check_routing(name: str, variant: Document) -> None:
     routing = child(variant, "RoutingConfig")
     if "PrefixAwareRoutingConfig" in routing and text_member(routing, "RoutingStrategy") != "PREFIX_AWARE":
         raise invalid(f"PrefixAwareRoutingConfig of variant {name} needs RoutingStrategy PREFIX_AWARE.")
-
-
-def _check_names(every: list[Document]) -> None:
-    repeated = _repeated([text_member(variant, "VariantName") for variant in every])
-    if repeated:
-        raise invalid(f"Variant names must be unique: {', '.join(repeated)}.")
+    if has_model(variant):
+        for pool in pools_of(variant):
+            cloud.store.need(Kind.MODEL, pool.model_name)
+    elif "ExecutionRoleArn" not in request:
+        raise invalid(
+            f"ExecutionRoleArn is required when variant {name} has no ModelName (it is to host inference components)."
+        )
 
 
 def _check_kinds(request: Document, production: list[Document], shadows: list[Document]) -> None:

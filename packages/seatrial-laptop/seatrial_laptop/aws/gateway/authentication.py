@@ -1,21 +1,24 @@
 """Whom the embedded AWS answers: its user and its own functions, and no web page. It stands in front of everything.
 
-Refused with 403, in the form in which the asked service tells its errors: a request with an `Origin` (each one that a
+Refused with 403, in the form in which the called service writes its errors: a request with an `Origin` (each one that a
 page of another origin sends has it), a request for another host (a page whose name was rebound to this machine), a
-request that isn't signed with a key of this start, and every WebSocket. Nothing here invites a page: no answer has
+request that isn't signed with a key of this start, and every WebSocket. Nothing here invites a page: no response has
 `Access-Control-*` headers.
 
 One address needs no signature, as on AWS: the response URL of a custom resource, a random capability for one use.
 
-An endpoint's OpenAI path takes a bearer token in place of the signature. OpenAI's own paths are refused with 501: no
-mock of a model answers here, and SageMaker's runtime has no such path.
+An endpoint's OpenAI path takes a bearer token in place of the signature: decoded, and the call that it presigns checked
+as a signature. OpenAI's own paths are refused with 501: no mock of a model answers here, and SageMaker's runtime has no
+such path.
 """
 
 from __future__ import annotations
 
+import binascii
 import json
 import re
 import time
+from base64 import b64decode
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -28,7 +31,6 @@ from ministack.services.cloudformation import custom_resource
 
 from seatrial_laptop.aws.gateway.asgi import BodyTooLargeError, begin_response, body_of, chunk, headers_of
 from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
-from seatrial_laptop.aws.gateway.bearer_token import read_bearer
 from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai_error
 from seatrial_laptop.aws.gateway.signature import (
     EXPIRED,
@@ -39,14 +41,16 @@ from seatrial_laptop.aws.gateway.signature import (
     read_claim,
     too_large,
 )
+from seatrial_laptop.environment import REGION
 from seatrial_laptop.loopback import foreign_request_reason
+from seatrial_load.aws.sigv4 import ACTION, HOST, LONGEST_S, PREFIX, SERVICE, VERSION
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
-    from seatrial_laptop.aws.rights.request_rights import TagsOf
+    from seatrial_laptop.aws.rights.role_rights import TagsOf
     from seatrial_laptop.state import RunningProcess
 
 
@@ -69,6 +73,13 @@ NO_MODEL: Final = (
     "no OpenAI route: an endpoint's is /endpoints/NAME/openai/v1, or /endpoints/NAME/inference-components/COMPONENT/"
     "openai/v1, with a bearer token, as on SageMaker (seatrial token makes one)"
 )
+
+
+SCHEME: Final = "bearer "
+LONGEST_TOKEN: Final = 16_384
+"""Characters: a session token has up to 2,048 (AWS STS API reference), encoded twice here."""
+NO_TOKEN: Final = "The OpenAI path takes a bearer token alone: Authorization: Bearer sagemaker-api-key-…"  # noqa: S105 (a message)
+NOT_READ: Final = "The bearer token is not one of SageMaker's."
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +207,13 @@ def over_tls(scope: Scope) -> Scope:
 
 def replayed(body: bytes, receive: Receive) -> Receive:
     """Return the channel of a request whose body was read already."""
-    told = False
+    delivered = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal delivered
+        if delivered:
             return await receive()
-        told = True
+        delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -230,7 +241,8 @@ async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
             "content-type": kind,
             "content-length": str(len(body)),
             "x-amzn-errortype": refused.json,
-            "connection": "close",  # what follows may be a body that nobody reads
+            # What follows may be a body that nobody reads.
+            "connection": "close",
         },
     )
     await chunk(send, b"" if received.method == "HEAD" else body, more=False)
@@ -256,3 +268,47 @@ def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes
         return "application/xml", f"<Error><Code>{refused.s3}</Code><Message>{message}</Message></Error>".encode()
     document = {"__type": refused.json, "message": refused.message}
     return "application/x-amz-json-1.1", json.dumps(document).encode()
+
+
+def read_bearer(received: Received, process: RunningProcess, now: datetime) -> Claim | Refusal:
+    """Return whose token a request brings: its signature is right and of this Region, and it has not expired.
+
+    A signature of the request itself is refused, as on AWS.
+
+    Args:
+        received: The head of the request.
+        process: Whose key signs.
+        now: The time.
+    """
+    given = received.headers.get("authorization", "")
+    if not given.lower().startswith(SCHEME):
+        return access_denied(NO_TOKEN)
+    call = _presigned_call(given[len(SCHEME) :].strip())
+    if call is None:
+        return access_denied(NOT_READ)
+    claim = read_claim(call, process, now)
+    if isinstance(claim, Refusal):
+        return claim
+    scope = claim.signature
+    if (scope.service, scope.region) != (SERVICE, REGION):
+        return access_denied(f"The bearer token is for {scope.service} in {scope.region}.")
+    return claim.refusal(b"") or claim
+
+
+def _presigned_call(token: str) -> Received | None:
+    """Return the call that a token presigns, or `None` when it is none of SageMaker's tokens."""
+    if not token.startswith(PREFIX) or len(token) > LONGEST_TOKEN:
+        return None
+    try:
+        decoded = b64decode(token.removeprefix(PREFIX), validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    head = f"{HOST}/?"
+    if not decoded.startswith(head) or not decoded.endswith(VERSION):
+        return None
+    query = parse_qs(decoded[len(head) : -len(VERSION)], keep_blank_values=True)
+    expires = query.get("X-Amz-Expires", [""])[0]
+    is_too_long = len(expires) > len(f"{LONGEST_S}") or (expires.isdigit() and int(expires) > LONGEST_S)
+    if query.get("Action") != [ACTION] or is_too_long:
+        return None
+    return Received("POST", "/", "/", query, {"host": HOST})

@@ -17,26 +17,27 @@ from ministack.core.router import detect_service
 from seatrial_laptop.aws.gateway.openai_route import openai_route
 from seatrial_laptop.aws.gateway.signature import Refusal, access_denied
 from seatrial_laptop.aws.rights import sessions
-from seatrial_laptop.aws.rights.request_rights import (
+from seatrial_laptop.aws.rights.role_rights import (
     COMPONENT_HEADER,
     CONTROL_PLANES,
+    Right,
     bearer_right,
+    denial,
     invocation_rights,
     json_object,
     passed_role,
     query_rights,
 )
-from seatrial_laptop.aws.rights.role_rights import Right, denial
 from seatrial_laptop.aws.service_catalog.catalog import root_arn
 from seatrial_laptop.environment import own_account
-from seatrial_load.aws.promql import PATH as QUERY_PATH
-from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_laptop.aws.gateway.signature import Received
-    from seatrial_laptop.aws.rights.request_rights import TagsOf
+    from seatrial_laptop.aws.rights.role_rights import TagsOf
 
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/(invocations|invocations-response-stream|async-invocations)")
 RUNTIME_OPERATIONS: Final = {
@@ -72,17 +73,17 @@ def refusal_of_caller(
     """
     if (principal := _principal(access_key_id)) is None:
         return None
-    asked = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
-    sessions.pin_parameters(asked)
-    refused = (why for each in _rights(received, service, body, tags_of) if (why := denial(principal, each)))
+    parameters = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))
+    sessions.pin_parameters(parameters)
+    refused = (why for right in _rights(received, service, body, tags_of) if (why := denial(principal, right)))
     message = next(refused, None)
     return access_denied(message) if message else None
 
 
 def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
     """Return the user or role behind an access key; `None` for the root and for what is unknown."""
-    found = iam_evaluator.resolve_principal(access_key_id, own_account())
-    return found if isinstance(found, iam_evaluator.PrincipalInfo) and found.policies is not None else None
+    principal = iam_evaluator.resolve_principal(access_key_id, own_account())
+    return principal if isinstance(principal, iam_evaluator.PrincipalInfo) and principal.policies is not None else None
 
 
 def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:

@@ -19,8 +19,7 @@ from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 from seatrial_base.nesting import json_document
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
-from seatrial_laptop.aws.control_plane.absent import denial_of_absent
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, arn_of
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial_laptop.aws.gateway.authorization import principal_of
@@ -28,16 +27,16 @@ from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
 from seatrial_laptop.aws.runtime.container_history import BadQueryError, answer_range
-from seatrial_laptop.aws.runtime.invocation import answer_invocation
-from seatrial_laptop.aws.runtime.openai_invocation import answer_openai
+from seatrial_laptop.aws.runtime.invocation import answer_invocation, answer_openai
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
+from seatrial_laptop.environment import own_account
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
-from seatrial_load.aws.promql import PATH as QUERY_PATH
-from seatrial_load.aws.promql import SERVICE as METRICS_SERVICE
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
@@ -64,7 +63,10 @@ class Gateway:
             await self.behind(scope, receive, send)
             return
         path, headers = str(scope["path"]), headers_of(scope)
-        key_id, service = _signer(headers)
+        signature = parse_header_signature(headers)
+        key_id, service = (
+            (signature.access_key_id, signature.service) if isinstance(signature, HeaderSignature) else ("", "")
+        )
         if path == STATUS_PATH:
             await reply(send, HTTPStatus.OK, running_document(self.cloud), {"content-type": "application/json"})
         elif path == CONTROL_PATH:
@@ -125,12 +127,6 @@ def _unless_denied(
     return app
 
 
-def _signer(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the access key and the service of a signature, as whoever checked it read them; empty without one."""
-    found = parse_header_signature(headers)
-    return (found.access_key_id, found.service) if isinstance(found, HeaderSignature) else ("", "")
-
-
 def running_document(cloud: Cloud) -> Document:
     """Return what the embedded AWS runs: its endpoints and components, with their copies' ports."""
     return {
@@ -176,10 +172,10 @@ def _scaled(cloud: Cloud, request: Document) -> Record | None:
 
 async def _answer_query(cloud: Cloud, receive: Receive, send: Send) -> None:
     """Answer a query of PromQL, in Prometheus' form."""
-    asked = parse_qs((await body_of(receive)).decode(errors="replace"))
+    parameters = parse_qs((await body_of(receive)).decode(errors="replace"))
     status = HTTPStatus.OK
     try:
-        document = answer_range(cloud.containers, asked)
+        document = answer_range(cloud.containers, parameters)
     except BadQueryError as bad:
         status, document = HTTPStatus.BAD_REQUEST, {"status": "error", "errorType": "bad_data", "error": f"{bad}"}
     await reply(send, status, document, {"content-type": "application/json"})
@@ -230,3 +226,22 @@ async def _control(
         await reply_error(send, error)
     else:
         await reply(send, HTTPStatus.OK, answer)
+
+
+def denial_of_absent(cloud: Cloud, operation: str, request: Document) -> ApiError | None:
+    """Return the refusal of a request that names what is not there; None unless `absent_is_denied` is set.
+
+    What a request creates or invokes is not looked for.
+    """
+    if not cloud.faults.settings().absent_is_denied or operation.startswith(("Create", "Invoke")):
+        return None
+    named = [(kind, str(request[f"{kind}Name"])) for kind in Kind if request.get(f"{kind}Name")]
+    absent = next(((kind, name) for kind, name in named if cloud.store.find(kind, name) is None), None)
+    if absent is None:
+        return None
+    message = (
+        f"User: arn:aws:sts::{own_account()}:assumed-role/embedded-aws/session is not authorized to perform: "
+        f"sagemaker:{operation} on resource: {arn_of(*absent)} because no identity-based policy allows the "
+        f"sagemaker:{operation} action"
+    )
+    return ApiError("AccessDeniedException", message, HTTPStatus.BAD_REQUEST)

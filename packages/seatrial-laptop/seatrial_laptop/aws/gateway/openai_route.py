@@ -45,8 +45,8 @@ class OpenAiRoute:
 
 def openai_route(path: str) -> OpenAiRoute | None:
     """Return what a path names, or `None` when it is none of the OpenAI path."""
-    found = PATH.fullmatch(path)
-    return OpenAiRoute(found[1], found[2] or "", found[3]) if found else None
+    match = PATH.fullmatch(path)
+    return OpenAiRoute(match[1], match[2] or "", match[3]) if match else None
 
 
 async def reply_openai(send: Send, error: ApiError) -> None:

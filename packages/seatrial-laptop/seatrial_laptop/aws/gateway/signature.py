@@ -98,7 +98,8 @@ class Claim:
     def is_independent_of_body(self) -> bool:
         """Whether the signature can be checked before the body arrives: the head states the body's hash, or none."""
         stated = self.received.headers.get(BODY_HEADER, "")
-        is_of_s3 = self.presigned and self.signature.service == "s3"  # which leaves the body out
+        # A presigned request of S3 leaves the body out of its signature.
+        is_of_s3 = self.presigned and self.signature.service == "s3"
         return is_of_s3 or bool(SHA256.fullmatch(stated)) or stated in UNSIGNED[:2]
 
     def refusal_of_head(self) -> Refusal | None:
@@ -132,19 +133,24 @@ def read_claim(received: Received, process: RunningProcess, now: datetime) -> Cl
     """Read a request's signature and look up the secret of its access key; the body isn't needed yet."""
     presigned = "authorization" not in received.headers and "X-Amz-Signature" in received.query
     if not presigned and "authorization" not in received.headers:
-        return _missing()
+        return Refusal(
+            "MissingAuthenticationTokenException",
+            "MissingAuthenticationToken",
+            "AccessDenied",
+            "Missing Authentication Token",
+        )
     named = received.parameter("X-Amz-Algorithm") if presigned else received.headers["authorization"].partition(" ")[0]
     if named != ALGORITHM:
         return _incomplete(f"The only algorithm is {ALGORITHM}.")
-    found = parse_query_signature(received.query) if presigned else parse_header_signature(received.headers)
-    if not isinstance(found, HeaderSignature):
-        return _incomplete(found[1])
-    refused = _unsigned_header(received, found) or _out_of_time(received, found, now, presigned=presigned)
+    signature = parse_query_signature(received.query) if presigned else parse_header_signature(received.headers)
+    if not isinstance(signature, HeaderSignature):
+        return _incomplete(signature[1])
+    refused = _unsigned_header(received, signature) or _out_of_time(received, signature, now, presigned=presigned)
     if refused:
         return refused
     token = received.parameter("X-Amz-Security-Token") if presigned else received.headers.get("x-amz-security-token")
-    secret = _secret_of(found.access_key_id, token or "", process)
-    return Claim(received, found, secret, presigned) if isinstance(secret, str) else secret
+    secret = _secret_of(signature.access_key_id, token or "", process)
+    return Claim(received, signature, secret, presigned) if isinstance(secret, str) else secret
 
 
 def access_denied(message: str) -> Refusal:
@@ -164,35 +170,34 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
     if not TIMESTAMP.fullmatch(signature.amz_date):
         return _incomplete("The date of the signature must be of the form YYYYMMDDTHHMMSSZ.")
     if presigned:
-        return _expired(received.parameter("X-Amz-Expires"), signature.amz_date, now)
+        expires = received.parameter("X-Amz-Expires")
+        is_number = len(expires) <= MOST_EXPIRY_DIGITS and expires.isascii() and expires.isdigit()
+        if not (is_number and 0 < int(expires) <= LONGEST_EXPIRY_S):
+            return _incomplete(f"X-Amz-Expires must be from 1 to {LONGEST_EXPIRY_S} s.")
+        try:
+            signed = datetime.strptime(signature.amz_date, TIMESTAMP_FORM).replace(tzinfo=UTC)
+        except ValueError:
+            return _incomplete("The date of the signature is no date.")
+        if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
+            return None
+        return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
     failure = request_time_failure(signature, now=now)
     return Refusal("InvalidSignatureException", EXPIRED, "RequestTimeTooSkewed", failure[1]) if failure else None
 
 
-def _expired(expires: str, amz_date: str, now: datetime) -> Refusal | None:
-    is_number = len(expires) <= MOST_EXPIRY_DIGITS and expires.isascii() and expires.isdigit()
-    if not (is_number and 0 < int(expires) <= LONGEST_EXPIRY_S):
-        return _incomplete(f"X-Amz-Expires must be from 1 to {LONGEST_EXPIRY_S} s.")
-    try:
-        signed = datetime.strptime(amz_date, TIMESTAMP_FORM).replace(tzinfo=UTC)
-    except ValueError:
-        return _incomplete("The date of the signature is no date.")
-    if signed - SKEW <= now <= signed + timedelta(seconds=int(expires)):
-        return None
-    return Refusal("InvalidSignatureException", EXPIRED, "AccessDenied", "Request has expired")
-
-
 def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
     if access_key_id == process.access_key_id:
+        # The key of this start is no temporary one: a session token beside it belongs to another key.
         return _unknown() if token else process.secret_access_key
-    if is_root_access_key(access_key_id):  # MiniStack's well-known ones
+    # MiniStack's well-known ones.
+    if is_root_access_key(access_key_id):
         return _unknown()
     account = _account_from_sts_session(access_key_id) or process.account
-    found = resolve_credential(access_key_id, account, token)
-    if not isinstance(found, CredentialResolutionError):
-        return str(found.secret_access_key)
-    if found.code == "ExpiredTokenException":
-        return Refusal("ExpiredTokenException", "ExpiredToken", "ExpiredToken", found.message)
+    credential = resolve_credential(access_key_id, account, token)
+    if not isinstance(credential, CredentialResolutionError):
+        return str(credential.secret_access_key)
+    if credential.code == "ExpiredTokenException":
+        return Refusal("ExpiredTokenException", "ExpiredToken", "ExpiredToken", credential.message)
     return _unknown()
 
 
@@ -204,15 +209,6 @@ def too_large(most_bytes: int) -> Refusal:
         "EntityTooLarge",
         f"A request whose head does not prove its sender has at most {most_bytes:,} bytes.",
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    )
-
-
-def _missing() -> Refusal:
-    return Refusal(
-        "MissingAuthenticationTokenException",
-        "MissingAuthenticationToken",
-        "AccessDenied",
-        "Missing Authentication Token",
     )
 
 

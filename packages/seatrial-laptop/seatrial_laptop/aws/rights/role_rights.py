@@ -1,28 +1,69 @@
-"""What a role may do: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
+"""What a principal may do: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
 
 One evaluation for everyone who acts with a role: functions and workflows that sign with its session, CloudFormation
-that deploys with it, SageMaker that downloads and reads alarms with it.
+that deploys with it, SageMaker that pulls, downloads, writes logs and reads alarms with it. A role that the embedded
+IAM does not have is one of a real account: what it may do is not known, so SageMaker's use of it is not judged.
+
+What a request needs (actions, ARNs, condition keys) is as the Service Authorization Reference lists it. The ARNs of
+SageMaker's requests are those of the resources that a request names at its top level; a list names none. A resource
+that does not exist has no tags, so a condition on `aws:ResourceTag` never holds for it.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ministack.core import iam_evaluator
-from ministack.services import iam
+from ministack.services import s3
 
 from seatrial_base.catalog.service_authorization import action_facts
+from seatrial_laptop.aws.control_plane.records import Kind, arn_of, job_arn
+from seatrial_laptop.aws.json_document import Document, child, children, text_member
+from seatrial_laptop.aws.ministack import find_role, has_boundary, role_principal
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ministack.core.iam_evaluator import EvalContext, PrincipalInfo
 
 
 DENY: Final = "Deny"
 ALLOW: Final = "Allow"
+
+
+TagsOf = Callable[[str], "list[Document]"]
+"""Returns the tags of a resource of SageMaker by its ARN, as far as others see them; none where it is absent."""
+COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
+"""The header of an invocation that names the component; it is authorized too (developer guide, InvokeEndpoint)."""
+PASSED_ROLES: Final[Mapping[str, tuple[str, str]]] = {
+    "sagemaker:CreateModel": ("ExecutionRoleArn", "sagemaker.amazonaws.com"),
+    "sagemaker:CreateEndpointConfig": ("ExecutionRoleArn", "sagemaker.amazonaws.com"),
+    "sagemaker:CreateOptimizationJob": ("RoleArn", "sagemaker.amazonaws.com"),
+    "lambda:CreateFunction": ("Role", "lambda.amazonaws.com"),
+    "lambda:UpdateFunctionConfiguration": ("Role", "lambda.amazonaws.com"),
+    "states:CreateStateMachine": ("roleArn", "states.amazonaws.com"),
+    "states:UpdateStateMachine": ("roleArn", "states.amazonaws.com"),
+    "events:PutRule": ("RoleArn", "events.amazonaws.com"),
+    "scheduler:CreateSchedule": ("Target.RoleArn", "scheduler.amazonaws.com"),
+    "scheduler:UpdateSchedule": ("Target.RoleArn", "scheduler.amazonaws.com"),
+    "cloudformation:CreateStack": ("RoleARN", "cloudformation.amazonaws.com"),
+    "cloudformation:UpdateStack": ("RoleARN", "cloudformation.amazonaws.com"),
+    "cloudformation:DeleteStack": ("RoleARN", "cloudformation.amazonaws.com"),
+    "cloudformation:CreateChangeSet": ("RoleARN", "cloudformation.amazonaws.com"),
+}
+"""Where a request names a role that a service will assume, and the service: the caller must be allowed to pass it."""
+
+SAGEMAKER: Final = "sagemaker.amazonaws.com"
+PULLS: Final = ("ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage")
+LOGS: Final = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
+PRIVATE_IMAGE: Final = re.compile(
+    r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/(?P<name>[^:@]+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +99,7 @@ def role_denial(role_arn: str, right: Right, session_name: str = "SageMaker") ->
         right: What the call needs.
         session_name: The name of the session, which the message tells.
     """
-    name, account = role_arn.rpartition("/")[2], own_account()
-    principal = iam_evaluator.PrincipalInfo(
-        arn=f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}",
-        type="AssumedRole",
-        account=account,
-        policies=iam_evaluator._gather_role_policies(name, account),  # noqa: SLF001 (the contract)
-        limits=iam_evaluator._permissions_boundary(iam._roles, name, account),  # noqa: SLF001 (the contract)
-    )
-    return denial(principal, right)
+    return denial(role_principal(role_arn.rpartition("/")[2], session_name), right)
 
 
 def denial(principal: PrincipalInfo, right: Right) -> str | None:
@@ -82,26 +115,7 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     """
     if principal.policies is None:
         return None
-    context = _context(principal, right)
-    result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
-    service = right.action.partition(":")[0]
-    if found := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
-        key = service == "kms"  # a key's own policy must allow it too
-        result = iam_evaluator.combine_resource_policy(
-            result, context, *found, required=key, limits=tuple(principal.limits)
-        )
-    if result.decision == ALLOW:
-        return None
-    head = f"User: {principal.arn} is not authorized to perform: {right.action} on resource: {right.resource}"
-    if result.resource_policy_arn:
-        return f"{head} with an explicit deny in a resource-based policy"
-    if result.decision == DENY:
-        return f"{head} with an explicit deny in {_denying_policy(context, principal)}"
-    return f"{head} because no {_silent_policy(context, principal)} allows the {right.action} action"
-
-
-def _context(principal: PrincipalInfo, right: Right) -> EvalContext:
-    return iam_evaluator.EvalContext(
+    context = iam_evaluator.EvalContext(
         principal_arn=principal.arn,
         principal_type=principal.type,
         principal_account=principal.account,
@@ -112,6 +126,22 @@ def _context(principal: PrincipalInfo, right: Right) -> EvalContext:
         service_context={"aws:tagkeys": None, **_carried(right)},
         principal_keys=principal.keys,
     )
+    result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
+    service = right.action.partition(":")[0]
+    if policy := iam_evaluator._resource_policy(service, right.resource):  # noqa: SLF001 (the contract)
+        # A key's own policy must allow it too.
+        key = service == "kms"
+        result = iam_evaluator.combine_resource_policy(
+            result, context, *policy, required=key, limits=tuple(principal.limits)
+        )
+    if result.decision == ALLOW:
+        return None
+    head = f"User: {principal.arn} is not authorized to perform: {right.action} on resource: {right.resource}"
+    if result.resource_policy_arn:
+        return f"{head} with an explicit deny in a resource-based policy"
+    if result.decision == DENY:
+        return f"{head} with an explicit deny in {_denying_policy(context, principal)}"
+    return f"{head} because no {_silent_policy(context, principal)} allows the {right.action} action"
 
 
 def _carried(right: Right) -> Mapping[str, str | list[str]]:
@@ -125,18 +155,285 @@ def _carried(right: Right) -> Mapping[str, str | list[str]]:
 def _denying_policy(context: EvalContext, principal: PrincipalInfo) -> str:
     if iam_evaluator.evaluate(context, principal.policies or []).decision == DENY:
         return "an identity-based policy"
-    return "a permissions boundary" if _has_boundary(principal) else "a session policy"
+    return "a permissions boundary" if has_boundary(principal) else "a session policy"
 
 
 def _silent_policy(context: EvalContext, principal: PrincipalInfo) -> str:
     if iam_evaluator.evaluate(context, principal.policies or []).decision != ALLOW:
         return "identity-based policy"
     first = iam_evaluator.evaluate(context, principal.limits[0]).decision
-    return "permissions boundary" if first != ALLOW and _has_boundary(principal) else "session policy"
+    return "permissions boundary" if first != ALLOW and has_boundary(principal) else "session policy"
 
 
-def _has_boundary(principal: PrincipalInfo) -> bool:
-    """Tell whether the first limit of a principal is its permissions boundary."""
-    name = principal.arn.split("/")[1] if "/" in principal.arn else ""
-    kept = iam._roles if principal.type == "AssumedRole" else iam._users  # noqa: SLF001 (the contract)
-    return bool((kept.get_scoped(principal.account, None, name) or {}).get("PermissionsBoundary"))
+def sagemaker_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
+    """Return what a request to SageMaker's control plane needs.
+
+    Args:
+        operation: As `CreateEndpoint`.
+        request: Its body.
+        tags_of: Returns the tags of an ARN.
+    """
+    action = f"sagemaker:{operation}"
+    given = request_tags(request)
+    arns = [*_sagemaker_arns(request)] or ["*"]
+    for arn in arns:
+        yield Right(action, arn, {**given, **resource_tags(tags_of, arn)})
+    if operation.startswith("Create") and given:
+        for arn in arns[:1] if operation != "CreateInferenceComponent" else arns[-1:]:
+            yield Right("sagemaker:AddTags", arn, {**given, "sagemaker:taggingaction": operation})
+
+
+def _sagemaker_arns(request: Document) -> Iterator[str]:
+    """Return the ARNs that a request names: a created resource first, but a component behind its endpoint."""
+    for kind in (Kind.ENDPOINT, Kind.ENDPOINT_CONFIG, Kind.INFERENCE_COMPONENT, Kind.MODEL):
+        if name := text_member(request, f"{kind}Name"):
+            yield arn_of(kind, name)
+    if name := text_member(request, "OptimizationJobName"):
+        yield job_arn(name)
+    if arn := text_member(request, "ResourceArn"):
+        yield arn
+
+
+def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str], tags_of: TagsOf) -> Iterator[Right]:
+    """Return what an invocation of an endpoint needs: the right to it, and to the component that it names.
+
+    Args:
+        operation: As `InvokeEndpoint`.
+        endpoint: The endpoint's name.
+        headers: Of the request, in lower case.
+        tags_of: Returns the tags of an ARN.
+    """
+    component = headers.get(COMPONENT_HEADER)
+    named = [(Kind.ENDPOINT, endpoint), *([(Kind.INFERENCE_COMPONENT, component)] if component else [])]
+    for kind, name in named:
+        arn = arn_of(kind, name)
+        yield Right(f"sagemaker:{operation}", arn, resource_tags(tags_of, arn))
+
+
+def bearer_right() -> Right:
+    """Return what every call with a bearer token needs, beside the right to what it calls."""
+    return Right("sagemaker:CallWithBearerToken", "*")
+
+
+def query_rights() -> Iterator[Right]:
+    """Return what a query of PromQL needs (CloudWatch user guide, QueryMetrics)."""
+    yield Right("cloudwatch:GetMetricData", "*")
+    yield Right("cloudwatch:ListMetrics", "*")
+
+
+def autoscaling_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
+    """Return what a request to Application Auto Scaling needs.
+
+    Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
+    identity-based policy examples).
+    """
+    action = f"application-autoscaling:{operation}"
+    if operation.startswith("Describe"):
+        yield Right(action, "*")
+        return
+    named = {
+        "application-autoscaling:service-namespace": text_member(request, "ServiceNamespace"),
+        "application-autoscaling:scalable-dimension": text_member(request, "ScalableDimension"),
+    }
+    target = text_member(request, "ResourceARN") or (
+        f"arn:aws:application-autoscaling:{REGION}:{own_account()}:scalable-target/unknown"
+    )
+    yield Right(action, target, {**{key: value for key, value in named.items() if value}, **request_tags(request)})
+    kind, _, name = text_member(request, "ResourceId").partition("/")
+    if operation == "RegisterScalableTarget" and kind == "inference-component":
+        arn = arn_of(Kind.INFERENCE_COMPONENT, name)
+        yield Right("sagemaker:UpdateInferenceComponentRuntimeConfig", arn, resource_tags(tags_of, arn))
+
+
+def service_catalog_rights(operation: str, request: Document, _tags_of: TagsOf) -> Iterator[Right]:
+    """Return what a request to Service Catalog needs: the right to the product or portfolio that it names."""
+    account = own_account()
+    ids = (("ProductId", "product"), ("PortfolioId", "portfolio"))
+    named = [
+        f"arn:aws:catalog:{REGION}:{account}:{kind}/{text_member(request, key)}"
+        for key, kind in ids
+        if request.get(key)
+    ]
+    for arn in named or ["*"]:
+        yield Right(f"servicecatalog:{operation}", arn, request_tags(request))
+
+
+CONTROL_PLANES: Final[Mapping[str, Callable[[str, Document, TagsOf], Iterator[Right]]]] = {
+    "sagemaker": sagemaker_rights,
+    "application-autoscaling": autoscaling_rights,
+    "servicecatalog": service_catalog_rights,
+}
+
+
+def passed_role(action: str, request: Document) -> Right | None:
+    """Return the right to pass the role that a request names; `None` when it names none.
+
+    Args:
+        action: As `lambda:CreateFunction`.
+        request: Its parameters.
+    """
+    place = PASSED_ROLES.get(action)
+    if place is None:
+        return None
+    parent, _, member = place[0].rpartition(".")
+    role = text_member(child(request, parent) if parent else request, member)
+    return Right("iam:PassRole", role, {"iam:passedtoservice": place[1]}) if role else None
+
+
+ENCRYPTED: Final = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
+"""What S3 does with the caller's rights to read or write an object under a key (S3 user guide, SSE-KMS permissions)."""
+
+
+def encryption_right(action: str, resource: str) -> Right | None:
+    """Return the right to the key that encrypts the objects of a bucket; `None` for another action, or without a key.
+
+    Args:
+        action: As `s3:GetObject`.
+        resource: ARN of the object.
+    """
+    if action not in ENCRYPTED:
+        return None
+    bucket = resource.removeprefix("arn:aws:s3:::").partition("/")[0]
+    key = s3._bucket_default_sse_headers(bucket).get("x-amz-server-side-encryption-aws-kms-key-id", "")  # noqa: SLF001 (the contract)
+    if not key or key.endswith("alias/aws/s3"):
+        return None
+    arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{own_account()}:key/{key}"
+    return Right(ENCRYPTED[action], arn, {"kms:viaservice": f"s3.{REGION}.amazonaws.com"})
+
+
+def request_tags(request: Document) -> dict[str, str | list[str]]:
+    """Return the condition keys of the tags that a request gives, or whose keys it removes."""
+    given = request.get("Tags")
+    tags = (
+        [(text_member(tag, "Key"), text_member(tag, "Value")) for tag in children(request, "Tags")]
+        if isinstance(given, list)
+        else [(f"{key}", f"{value}") for key, value in child(request, "Tags").items()]
+    )
+    removed = request.get("TagKeys")
+    keys = [key for key, _ in tags] + ([f"{key}" for key in removed] if isinstance(removed, list) else [])
+    named: dict[str, str | list[str]] = {f"aws:requesttag/{key}".lower(): value for key, value in tags}
+    return {**named, "aws:tagkeys": keys} if keys else named
+
+
+def resource_tags(tags_of: TagsOf, arn: str) -> dict[str, str]:
+    """Return the condition keys of the tags that a resource of SageMaker has."""
+    return {f"aws:resourcetag/{text_member(tag, 'Key')}".lower(): text_member(tag, "Value") for tag in tags_of(arn)}
+
+
+def role_arn_with_path(arn: str) -> str:
+    """Return the ARN of an existing role with its path; requests to IAM name a role without it."""
+    role = find_role(arn.rpartition("/")[2])
+    return str(role["Arn"]) if role else arn
+
+
+def json_object(body: bytes) -> Document:
+    """Return the JSON object that a body holds; none when it holds no such thing."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def role_exists(arn: str) -> bool:
+    """Return whether a role is in the embedded IAM."""
+    role = find_role(arn.rpartition("/")[2])
+    return role is not None and role["Arn"] == arn
+
+
+def assumption_denial(role_arn: str) -> str | None:
+    """Return why SageMaker may not assume a role; `None` when it may.
+
+    Args:
+        role_arn: A role of the embedded IAM.
+    """
+    role = find_role(role_arn.rpartition("/")[2]) or {}
+    context = iam_evaluator.EvalContext(
+        principal_arn=SAGEMAKER,
+        principal_type="Service",
+        principal_account=own_account(),
+        action="sts:AssumeRole",
+        resource_arn=role_arn,
+        region=REGION,
+        service_context={"aws:sourceaccount": own_account()},
+    )
+    policy = json_object(str(role.get("AssumeRolePolicyDocument") or "{}").encode())
+    if iam_evaluator.evaluate_resource_policy({**policy}, context, SAGEMAKER).decision == ALLOW:
+        return None
+    return (
+        f"Could not assume role {role_arn}. Please ensure that the role exists and allows principal '{SAGEMAKER}' to "
+        "assume the role."
+    )
+
+
+def pull_denial(role_arn: str, image: str) -> str | None:
+    """Return why SageMaker may not pull an image with a role; `None` when it may.
+
+    Wording: https://github.com/aws/deep-learning-containers/issues/759.
+
+    Args:
+        role_arn: The execution role.
+        image: URI of the image; one that is in no private repository needs no right.
+    """
+    match = PRIVATE_IMAGE.match(image)
+    if match is None or not role_exists(role_arn):
+        return None
+    repository = f"arn:aws:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
+    rights = [Right("ecr:GetAuthorizationToken", "*"), *(Right(action, repository) for action in PULLS)]
+    lacking = next((right for right in rights if role_denial(role_arn, right)), None)
+    if lacking is None:
+        return None
+    return f"The role '{role_arn}' does not have {lacking.action[4:]} permission for the image: '{image}'."
+
+
+def download_denial(role_arn: str, url: str) -> str | None:
+    """Return why a role may not download an `s3://bucket/key` now; `None` when it may.
+
+    Args:
+        role_arn: The execution role; one that was deleted may nothing.
+        url: The object.
+    """
+    if not role_exists(role_arn):
+        return f"AccessDenied: {role_arn} does not exist, so {url} can not be downloaded."
+    return _denial(role_arn, "s3:GetObject", url)
+
+
+def upload_denial(role_arn: str, url: str) -> str | None:
+    """Return why a role may not write an `s3://bucket/key`; `None` when it may, or is not known."""
+    return _denial(role_arn, "s3:PutObject", url) if role_exists(role_arn) else None
+
+
+def publication_denial(role_arn: str, topic_arn: str) -> str | None:
+    """Return why a role may not publish to a topic; `None` when it may, or is not known."""
+    return role_denial(role_arn, Right("sns:Publish", topic_arn)) if role_exists(role_arn) else None
+
+
+def may_log(role_arn: str, group: str, stream: str) -> bool:
+    """Return whether a role may write the logs of a container; SageMaker drops the lines of one that may not.
+
+    Args:
+        role_arn: The execution role; one that is not known may.
+        group: Name of the log group.
+        stream: Name of the log stream.
+    """
+    arn = f"arn:aws:logs:{REGION}:{own_account()}:log-group:{group}"
+    rights = [Right(action, f"{arn}:log-stream:{stream}" if "Group" not in action else arn) for action in LOGS]
+    return not role_exists(role_arn) or all(role_denial(role_arn, right) is None for right in rights)
+
+
+def _denial(role_arn: str, action: str, url: str) -> str | None:
+    resource = f"arn:aws:s3:::{url.removeprefix('s3://')}"
+    key = encryption_right(action, resource)
+    refused = role_denial(role_arn, Right(action, resource)) or (role_denial(role_arn, key) if key else None)
+    return f"AccessDenied: {refused}" if refused else None
+
+
+def may_describe_alarm(role_arn: str, alarm: str) -> bool:
+    """Return whether a role may describe an alarm of an automatic rollback; one that is not known may.
+
+    Args:
+        role_arn: The execution role of the endpoint or of the component's model.
+        alarm: Name of the alarm.
+    """
+    resource = f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{alarm}"
+    return not role_exists(role_arn) or role_allows(role_arn, Right("cloudwatch:DescribeAlarms", resource))

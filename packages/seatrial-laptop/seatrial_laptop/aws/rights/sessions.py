@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from ministack.core import iam_evaluator
-from ministack.services import eventbridge, iam, lambda_svc, stepfunctions
+from ministack.services import eventbridge, lambda_svc, stepfunctions
 
 from seatrial_laptop.aws.json_document import Document, children, text_member
-from seatrial_laptop.aws.rights.request_rights import encryption_right, json_object, role_arn_with_path
-from seatrial_laptop.aws.rights.role_rights import ALLOW, Right, role_denial
+from seatrial_laptop.aws.ministack import find_role, wrap
+from seatrial_laptop.aws.rights.role_rights import (
+    ALLOW,
+    Right,
+    encryption_right,
+    json_object,
+    role_arn_with_path,
+    role_denial,
+)
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -63,15 +70,11 @@ def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_
         return json_object(body)
     form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True) if "form" in content_type else {}
     given = {name: values[0] for name, values in {**query, **form}.items() if values}
-    return {**given, **_lists(given)}
-
-
-def _lists(given: Mapping[str, str]) -> dict[str, list[str]]:
     entries: dict[str, dict[int, str]] = {}
     for name, value in given.items():
-        if found := _ENTRY.fullmatch(name):
-            entries.setdefault(found["name"], {})[int(found["number"])] = value
-    return {name: [of[number] for number in sorted(of)] for name, of in entries.items()}
+        if match := _ENTRY.fullmatch(name):
+            entries.setdefault(match["name"], {})[int(match["number"])] = value
+    return {**given, **{name: [of[number] for number in sorted(of)] for name, of in entries.items()}}
 
 
 def pin_parameters(parameters: Document) -> None:
@@ -82,24 +85,25 @@ def pin_parameters(parameters: Document) -> None:
 def evaluate_sessions() -> None:
     """Let MiniStack evaluate what it leaves out."""
     iam_evaluator.enforce = _completed(iam_evaluator.enforce)
-    stepfunctions._execute_task = _with_workflow_role(stepfunctions._execute_task)  # noqa: SLF001 (the contract)
-    stepfunctions._call_lambda = _allowed_call(stepfunctions._call_lambda)  # noqa: SLF001 (the contract)
-    eventbridge._invoke_target = _allowed_target(eventbridge._invoke_target)  # noqa: SLF001 (the contract)
+    wrap("_execute_task", _with_workflow_role, stepfunctions)
+    wrap("_call_lambda", _allowed_call, stepfunctions)
+    wrap("_invoke_target", _allowed_target, eventbridge)
 
 
 def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
     def enforce(
         access_key_id: str,
         iam_action: str,
-        *place: str,  # the service and the Region
+        # The service and the Region.
+        *place: str,
         resource_arn: str = "*",
         service_context: Mapping[str, object] | None = None,
     ) -> object:
-        asked = _parameters.get()
-        context = {**condition_keys(iam_action, asked), **(service_context or {})}
+        parameters = _parameters.get()
+        context = {**condition_keys(iam_action, parameters), **(service_context or {})}
         answers = (
             theirs(access_key_id, iam_action, *place, resource_arn=arn, service_context=context)
-            for arn in resources_of(iam_action, resource_arn, asked)
+            for arn in resources_of(iam_action, resource_arn, parameters)
         )
         refused = next((answer for answer in answers if answer is not None), None)
         key = None if refused else encryption_right(iam_action, resource_arn)
@@ -111,7 +115,7 @@ def _completed(theirs: Callable[..., object]) -> Callable[..., object]:
     return enforce
 
 
-def condition_keys(action: str, asked: Document) -> dict[str, str | list[str]]:
+def condition_keys(action: str, parameters: Document) -> dict[str, str | list[str]]:
     """Return the condition keys of an action that its service reads from the request.
 
     Source: Service Authorization Reference, the tables of condition keys of each service.
@@ -122,19 +126,23 @@ def condition_keys(action: str, asked: Document) -> dict[str, str | list[str]]:
     """
     keys: dict[str, str | list[str]] = {}
     if action == "cloudwatch:PutMetricData":
-        keys["cloudwatch:namespace"] = _text(asked, "Namespace")
+        keys["cloudwatch:namespace"] = _text(parameters, "Namespace")
     if action == "events:PutEvents":
-        entries = children(asked, "Entries")
-        keys["events:source"] = [_text(each, "Source") for each in entries]
-        keys["events:detail-type"] = [_text(each, "DetailType") for each in entries]
+        entries = children(parameters, "Entries")
+        keys["events:source"] = [_text(entry, "Source") for entry in entries]
+        keys["events:detail-type"] = [_text(entry, "DetailType") for entry in entries]
     if action in ROLE_KEYS:
-        keys["iam:permissionsboundary"] = _text(asked, "PermissionsBoundary") or _boundary(_text(asked, "RoleName"))
+        keys["iam:permissionsboundary"] = _text(parameters, "PermissionsBoundary") or _boundary(
+            _text(parameters, "RoleName")
+        )
     if action == "iam:AttachRolePolicy":
-        keys["iam:policyarn"] = _text(asked, "PolicyArn")
-    return {key: each for key, value in keys.items() if (each := _single(value))}
+        keys["iam:policyarn"] = _text(parameters, "PolicyArn")
+    # A key of several values needs a set operator, so one with a single value is that value.
+    plain = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in keys.items()}
+    return {key: value for key, value in plain.items() if value}
 
 
-def resources_of(action: str, arn: str, asked: Document) -> Iterator[str]:
+def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
     """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none.
 
     Args:
@@ -143,35 +151,30 @@ def resources_of(action: str, arn: str, asked: Document) -> Iterator[str]:
         asked: The parameters of the request.
     """
     prefix = f"{REGION}:{own_account()}"
-    names = asked.get("Names")
-    alarms = asked.get("AlarmNames")
+    names = parameters.get("Names")
+    alarms = parameters.get("AlarmNames")
     if action == "cloudwatch:DescribeAlarms":
         listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms else ["*"]
         yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
     elif action == "ssm:GetParameters" and isinstance(names, list):
         yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)
     elif action == "ssm:GetParametersByPath":
-        yield f"arn:aws:ssm:{prefix}:parameter/{_text(asked, 'Path').strip('/')}"
+        yield f"arn:aws:ssm:{prefix}:parameter/{_text(parameters, 'Path').strip('/')}"
     elif action == "iam:CreateRole":
-        yield f"arn:aws:iam::{own_account()}:role{_text(asked, 'Path') or '/'}{_text(asked, 'RoleName')}"
+        yield f"arn:aws:iam::{own_account()}:role{_text(parameters, 'Path') or '/'}{_text(parameters, 'RoleName')}"
     elif ":role/" in arn and action.startswith("iam:"):
         yield role_arn_with_path(arn)
     else:
         yield arn
 
 
-def _text(asked: Document, key: str) -> str:
-    value = asked.get(key)
+def _text(parameters: Document, key: str) -> str:
+    value = parameters.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _single(value: str | list[str]) -> str | list[str]:
-    """Return a key with one value as that value: a key of several values needs a set operator."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
 def _boundary(role_name: str) -> str:
-    role = iam._roles.get_scoped(own_account(), None, role_name) if role_name else None  # noqa: SLF001 (the contract)
+    role = find_role(role_name) if role_name else None
     return str((role or {}).get("PermissionsBoundary") or "")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial_laptop.aws.rights.execution_role import download_denial, publication_denial, upload_denial
+from seatrial_laptop.aws.rights.role_rights import download_denial, publication_denial, upload_denial
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def object_urls(prefix: str) -> list[str]:
     bucket, _, start = prefix.removeprefix("s3://").partition("/")
     pages = own_s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=start)
     try:
-        return [f"s3://{bucket}/{found['Key']}" for page in pages for found in page.get("Contents", [])]
+        return [f"s3://{bucket}/{stored['Key']}" for page in pages for stored in page.get("Contents", [])]
     except ClientError as error:
         if error.response["Error"]["Code"] == "NoSuchBucket":
             return []
@@ -148,12 +148,12 @@ class OwnServices:
             ServiceFailed: There is no such object, or it can't be read.
         """
         try:
-            found = read_s3_object(url)
+            content = read_s3_object(url)
         except (ArtifactError, BotoCoreError) as error:
             raise ServiceFailed(str(error)) from error
-        if found is None:
+        if content is None:
             raise ServiceFailed(f"Could not find {url}.")
-        return found
+        return content
 
     def write(self, url: str, body: bytes, content_type: str) -> None:
         """Write an `s3://bucket/key`.

@@ -19,7 +19,7 @@ from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_e
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import OWN, RoleServices, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
-from seatrial_laptop.aws.runtime.container_call import ContainerAnswer, measured_call
+from seatrial_laptop.aws.runtime.invocation import ContainerAnswer, measured_call
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.environment import REGION
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.gateway.asgi import Receive, Scope, Send
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.artifacts import Services
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 TTL_S: Final = 21_600
@@ -74,8 +74,8 @@ async def invoke_async(
     places = {"x-amzn-sagemaker-outputlocation": job.output_location}
     if job.failure_location:
         places["x-amzn-sagemaker-failurelocation"] = job.failure_location
-    told = {"content-type": "application/json", **places}
-    await reply(send, HTTPStatus.ACCEPTED, {"InferenceId": job.inference_id}, told)
+    head = {"content-type": "application/json", **places}
+    await reply(send, HTTPStatus.ACCEPTED, {"InferenceId": job.inference_id}, head)
 
 
 def keep(task: asyncio.Task[None]) -> None:
@@ -155,8 +155,8 @@ class _Worker:
                 self.cloud.queues.close(self.endpoint)
             elif self.cloud.clock.now_s() > job.queued_s + job.ttl_s:
                 self._begin(job, _Done(self.cloud, job, record, self._services(record)).expire())
-            elif (found := self._free_copy(record)) is not None:
-                place, copy = found
+            elif (free := self._free_copy(record)) is not None:
+                place, copy = free
                 self._begin(job, _Done(self.cloud, job, record, self._services(record)).call(place, copy))
             else:
                 await asyncio.sleep(WAIT_S)
@@ -174,16 +174,17 @@ class _Worker:
     def _free_copy(self, record: Record) -> tuple[CopyPlace, CopyProcess] | None:
         client = child(async_config(self.cloud.store, record), "ClientConfig")
         most = whole(client, "MaxConcurrentInvocationsPerInstance", CONCURRENT)
-        live = {each.name: each.weight for each in live_variants(self.cloud.store, record)}
-        free = {name: weight for name, weight in live.items() if self._is_free(name, most)}
+        live = {variant.name: variant.weight for variant in live_variants(self.cloud.store, record)}
+        free = {
+            name: weight
+            for name, weight in live.items()
+            if any(copy.outstanding < most for copy in self.cloud.running.copies(CopyPlace(self.endpoint, name)))
+        }
         if not free:
             return None
         place = CopyPlace(self.endpoint, self.cloud.traffic.pick(self.endpoint, free))
         copy = self.cloud.running.reserve(place)
         return (place, copy) if copy else None
-
-    def _is_free(self, variant: str, most: int) -> bool:
-        return any(copy.outstanding < most for copy in self.cloud.running.copies(CopyPlace(self.endpoint, variant)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,25 +206,25 @@ class _Done:
     async def call(self, place: CopyPlace, copy: CopyProcess) -> None:
         """Let a copy answer, and write and notify what it says; the copy was reserved."""
         arrived_s = time.monotonic()
+        # The copy is free again before its response is written and notified.
         try:
             try:
-                body = await self._input()
-                answer, told = await measured_call(
+                body = (
+                    self.job.body
+                    if self.job.body is not None
+                    else await asyncio.to_thread(self.services.read, self.job.input_location)
+                )
+                answer, measured = await measured_call(
                     copy, self.job.headers, body, self.job.timeout_s, arrived_s=arrived_s
                 )
             finally:
                 copy.outstanding -= 1
-            self.cloud.telemetry.saw(place, told)
+            self.cloud.telemetry.saw(place, measured)
             await (self._succeed(answer) if answer.is_good else self._refused(answer))
         except ServiceFailed as failure:
             await self._fail(f"ClientError: {failure}", b"")
         finally:
             self.cloud.queues.end(self.job)
-
-    async def _input(self) -> bytes:
-        if self.job.body is not None:
-            return self.job.body
-        return await asyncio.to_thread(self.services.read, self.job.input_location)
 
     async def _succeed(self, answer: ContainerAnswer) -> None:
         write = self.services.write
@@ -233,8 +234,8 @@ class _Done:
 
     async def _refused(self, answer: ContainerAnswer) -> None:
         side = "client" if HTTPStatus.BAD_REQUEST <= answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server"
-        said = answer.body.decode(errors="replace")
-        await self._fail(f'Received {side} error ({answer.status}) from primary with message "{said}".', answer.body)
+        text = answer.body.decode(errors="replace")
+        await self._fail(f'Received {side} error ({answer.status}) from primary with message "{text}".', answer.body)
 
     async def _fail(self, reason: str, body: bytes) -> None:
         failure = self.job.failure_location
@@ -242,9 +243,10 @@ class _Done:
             try:
                 await asyncio.to_thread(self.services.write, failure, body or reason.encode(), "text/plain")
             except ServiceFailed as error:
+                # The failure is notified all the same: else whoever waits for it would never hear of it.
                 sys.stderr.write(f"{error}\n")
-        told = {"responseParameters": {"failureLocation": failure}} if failure else {}
-        await self._notify("ErrorTopic", {"invocationStatus": "Failed", "failureReason": reason, **told})
+        places = {"responseParameters": {"failureLocation": failure}} if failure else {}
+        await self._notify("ErrorTopic", {"invocationStatus": "Failed", "failureReason": reason, **places})
 
     async def _notify(self, topic: str, outcome: Document) -> None:
         output = child(async_config(self.cloud.store, self.record), "OutputConfig")
@@ -261,14 +263,14 @@ class _Done:
 
 def notification(job: AsyncJob, outcome: Document, now_s: float) -> Document:
     """Return the message that the topics of an asynchronous endpoint get."""
-    asked = {"contentType": job.headers.get("content-type", ""), "endpointName": job.endpoint}
+    request = {"contentType": job.headers.get("content-type", ""), "endpointName": job.endpoint}
     located = {"inputLocation": job.input_location} if job.input_location else {}
     return {
         "awsRegion": REGION,
         "eventTime": _moment(now_s),
         "receivedTime": _moment(job.received_s),
         **outcome,
-        "requestParameters": {**asked, **located},
+        "requestParameters": {**request, **located},
         "inferenceId": job.inference_id,
         "eventVersion": "1.0",
         "eventSource": "aws:sagemaker",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.aws.control_plane.live_variants import metrics_config
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import Document, text_member
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S
+from seatrial_laptop.aws.runtime.telemetry import KEPT_S
 from seatrial_laptop.loopback import HOST
 from seatrial_load.aws.container_metrics import COMPONENT_LABEL, ENDPOINT_LABEL, SIMULATED_LABEL, VARIANT_LABEL
 
@@ -74,8 +74,8 @@ class ContainerHistory:
         """Return the series of a metric that have these labels, with their samples."""
         wanted = labels.items()
         with self._lock:
-            found = [(dict(has), list(kept)) for (name, has), kept in self._samples.items() if name == metric]
-        return [(has, kept) for has, kept in found if wanted <= has.items()]
+            series = [(dict(has), list(kept)) for (name, has), kept in self._samples.items() if name == metric]
+        return [(has, kept) for has, kept in series if wanted <= has.items()]
 
 
 def read_copies(cloud: Cloud) -> None:
@@ -97,8 +97,8 @@ def read_copies(cloud: Cloud) -> None:
 
 def place_labels(endpoint: str, place: CopyPlace) -> dict[str, str]:
     """Return the labels of everything that a place's copies tell."""
-    told = {VARIANT_LABEL: place.variant} if place.variant else {COMPONENT_LABEL: place.owner}
-    return {ENDPOINT_LABEL: endpoint, **told}
+    labels = {VARIANT_LABEL: place.variant} if place.variant else {COMPONENT_LABEL: place.owner}
+    return {ENDPOINT_LABEL: endpoint, **labels}
 
 
 def _endpoint_of(cloud: Cloud, place: CopyPlace) -> Record | None:
@@ -117,9 +117,11 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
         text = answer.read().decode(errors="replace")
         engine = answer.headers.get("x-seatrial-engine", "")
     except (OSError, HTTPException):
+        # A copy that is being stopped tells nothing; those of the others are read all the same.
         return []
     finally:
         connection.close()
+    # What is simulated says so, in each series that comes from it.
     simulated = {SIMULATED_LABEL: engine} if engine else {}
     lines = (LINE.fullmatch(line) for line in text.splitlines()) if answer.status == HTTPStatus.OK else ()
     return [
@@ -129,7 +131,7 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
     ]
 
 
-def answer_range(history: ContainerHistory, asked: Mapping[str, Sequence[str]]) -> Document:
+def answer_range(history: ContainerHistory, parameters: Mapping[str, Sequence[str]]) -> Document:
     """Answer a query over a stretch of time, as Prometheus does.
 
     Args:
@@ -139,13 +141,13 @@ def answer_range(history: ContainerHistory, asked: Mapping[str, Sequence[str]]) 
     Raises:
         BadQueryError: A field is missing or no number, or the query selects in another way.
     """
-    found = SELECTOR.fullmatch(asked.get("query", [""])[0])
-    if found is None:
+    match = SELECTOR.fullmatch(parameters.get("query", [""])[0])
+    if match is None:
         raise BadQueryError('the embedded AWS answers queries like {"METRIC","LABEL"="VALUE"} alone')
-    start_s, end_s, step_s = (_number(asked, name) for name in ("start", "end", "step"))
+    start_s, end_s, step_s = (_number(parameters, name) for name in ("start", "end", "step"))
     if step_s <= 0 or end_s < start_s or (end_s - start_s) / step_s > MOST_STEPS:
         raise BadQueryError("start, end and step give no or too many points")
-    name, labels = found["name"], dict(PAIR.findall(found["labels"]))
+    name, labels = match["name"], dict(PAIR.findall(match["labels"]))
     rows: list[Document] = []
     for has, kept in history.select(name, labels):
         if values := [*_steps(kept, start_s, end_s, step_s)]:
@@ -157,13 +159,13 @@ def _steps(kept: Sequence[tuple[float, float]], start_s: float, end_s: float, st
     """Yield time and value of each step that has a sample that is young enough."""
     for number in range(int((end_s - start_s) / step_s) + 1):
         at_s = start_s + number * step_s
-        newest = next(((told_s, value) for told_s, value in reversed(kept) if told_s <= at_s), None)
+        newest = next(((latest_s, value) for latest_s, value in reversed(kept) if latest_s <= at_s), None)
         if newest is not None and at_s - newest[0] < LOOK_BACK_S:
             yield [round(at_s, 3), f"{newest[1]:g}"]
 
 
-def _number(asked: Mapping[str, Sequence[str]], name: str) -> float:
+def _number(parameters: Mapping[str, Sequence[str]], name: str) -> float:
     try:
-        return float(asked.get(name, [""])[0])
+        return float(parameters.get(name, [""])[0])
     except ValueError as wrong:
         raise BadQueryError(f"{name} is no number of seconds") from wrong

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.live_variants import EmulatedVariant
     from seatrial_laptop.aws.control_plane.records import Record
     from seatrial_laptop.aws.json_document import Document
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
@@ -76,16 +76,30 @@ def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], 
     if is_asynchronous(cloud.store, endpoint):
         raise _invalid(f"Endpoint {endpoint_name} is asynchronous: use InvokeEndpointAsync.")
     variants = [each for each in live_variants(cloud.store, endpoint) if not each.is_shadow]
-    _check_headers(headers, endpoint_name)
+    # The service refuses these headers before it looks for a copy.
+    if TARGET_MODEL_HEADER in headers:
+        raise _invalid(f"TargetModel belongs to a multi-model endpoint, and {endpoint_name} is none.")
+    session = headers.get(SESSION_HEADER)
+    if session is not None and not SESSION.fullmatch(session):
+        raise _invalid(
+            f"Value '{session}' at 'sessionId' failed to satisfy constraint: Member must satisfy regular expression "
+            f"pattern: {SESSION.pattern}"
+        )
     component = headers.get(COMPONENT_HEADER, "")
     if component or components_of(cloud, endpoint_name):
         return _route_to_component(cloud, endpoint_name, component, variants, Prefix(headers, body))
-    variant = _variant(cloud, endpoint_name, headers.get(VARIANT_HEADER, ""), variants)
+    by_name = {each.name: each for each in variants}
+    chosen = headers.get(VARIANT_HEADER, "") or cloud.traffic.pick(
+        endpoint_name, {each.name: each.weight for each in variants}
+    )
+    if chosen not in by_name:
+        raise _invalid(f"Variant {chosen} was not found for endpoint {endpoint_name} of account {own_account()}.")
+    variant = by_name[chosen]
     place = CopyPlace(endpoint_name, variant.name)
-    found = cloud.running.reserve(place, Prefix(headers, body).preference(variant.document))
-    if found is None:
+    copy = cloud.running.reserve(place, Prefix(headers, body).preference(variant.document))
+    if copy is None:
         raise _invalid(f"Variant {variant.name} of endpoint {endpoint_name} has no capacity to process this request.")
-    return Route(found, place, variant.name, endpoint_name)
+    return Route(copy, place, variant.name, endpoint_name)
 
 
 def shadow_route(cloud: Cloud, endpoint_name: str) -> Route | None:
@@ -117,17 +131,9 @@ class Prefix:
         if text_member(routing, "RoutingStrategy") != "PREFIX_AWARE":
             return None
         config = child(routing, "PrefixAwareRoutingConfig")
-        told = self.headers.get(PREFIX_HEADER, "").encode()
-        prefix = told or self.body[: whole(config, "PrefixLength", PREFIX_BYTES)]
+        stated = self.headers.get(PREFIX_HEADER, "").encode()
+        prefix = stated or self.body[: whole(config, "PrefixLength", PREFIX_BYTES)]
         return Preference(zlib.crc32(prefix), whole(config, "ConcurrencyThreshold", PREFIX_CONCURRENCY))
-
-
-def _variant(cloud: Cloud, endpoint_name: str, wanted: str, variants: Sequence[EmulatedVariant]) -> EmulatedVariant:
-    by_name = {each.name: each for each in variants}
-    chosen = wanted or cloud.traffic.pick(endpoint_name, {each.name: each.weight for each in variants})
-    if chosen not in by_name:
-        raise _invalid(f"Variant {chosen} was not found for endpoint {endpoint_name} of account {own_account()}.")
-    return by_name[chosen]
 
 
 def _route_to_component(
@@ -142,7 +148,9 @@ def _route_to_component(
     component = next((each for each in components_of(cloud, endpoint_name) if each.name == name), None)
     if component is None:
         raise _invalid(f"Inference Component {name} of endpoint {endpoint_name} not found.")
-    host = next((each for each in variants if each.name == text_member(component.request, "VariantName")), variants[0])
+    host = next(
+        (variant for variant in variants if variant.name == text_member(component.request, "VariantName")), variants[0]
+    )
     copy = cloud.running.reserve(CopyPlace(serving_component(component)), prefix.preference(host.document))
     if copy is None:
         refused = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)
@@ -152,18 +160,6 @@ def _route_to_component(
             "(if configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
         )
     return Route(copy, CopyPlace(name), host.name, endpoint_name)
-
-
-def _check_headers(headers: Mapping[str, str], endpoint_name: str) -> None:
-    """Refuse what the service refuses before it looks for a copy."""
-    if TARGET_MODEL_HEADER in headers:
-        raise _invalid(f"TargetModel belongs to a multi-model endpoint, and {endpoint_name} is none.")
-    session = headers.get(SESSION_HEADER)
-    if session is not None and not SESSION.fullmatch(session):
-        raise _invalid(
-            f"Value '{session}' at 'sessionId' failed to satisfy constraint: Member must satisfy regular expression "
-            f"pattern: {SESSION.pattern}"
-        )
 
 
 def _invalid(message: str) -> ApiError:

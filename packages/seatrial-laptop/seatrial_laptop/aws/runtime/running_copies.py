@@ -1,22 +1,27 @@
-"""The copies behind every inference component and every variant."""
+"""The copies behind every inference component and every variant.
+
+A copy is one engine process on its own loopback port, which dies with this process.
+"""
 
 from __future__ import annotations
 
+import http.client
+import itertools
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.runtime.copy_process import (
-    CopyFailed,
-    CopyProcess,
-    await_ready,
-    start_copy,
-    stop_copy,
-    watch_copy,
-)
+from seatrial_laptop.aws.runtime.artifacts import ArtifactError
+from seatrial_laptop.loopback import HOST, TOKEN_VARIABLE
+from seatrial_laptop.state import copies_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +33,13 @@ if TYPE_CHECKING:
 DRAIN_S: Final = 30.0
 """How long the requests in flight on a copy may take when it is to stop; real seconds."""
 DRAIN_POLL_S: Final = 0.02
+
+
+POLL_S: Final = 0.05
+STOP_S: Final = 5.0
+LAST_LINES: Final = 10
+
+_serial = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,8 @@ class RunningCopies:
         the event loop only.
         """
         with self._lock:
+            # Counted under the lock under which copies are swapped: else the copy could be stopped
+            # between its choice and its count.
             copies = self._copies.get(place, ())
             copy = min(copies, key=lambda each: each.outstanding, default=None)
             if preference and copies:
@@ -155,12 +169,15 @@ class RunningCopies:
         """
         with self._lock:
             before = {*self._copies.pop(place, ()), *self._standby.pop(place, ())}
+            # A copy that comes into service after `close` would outlive this process: it is stopped in
+            # place of being kept.
             closed = self._closed.is_set()
             if copies and not closed:
                 self._copies[place] = copies
             if standby and not closed:
                 self._standby[place] = standby
         kept = {*copies, *standby}
+        # Those that were here before are watched already: watched twice, their end would be told twice.
         for copy in kept - before:
             watch_copy(copy, lambda dead: self._lose(place, dead))
         self._drain(kept | before if closed else before - kept)
@@ -168,6 +185,7 @@ class RunningCopies:
     def delete(self, place: CopyPlace) -> None:
         """Stop the copies of a place that is deleted, let what they wrote be published, and forget it."""
         self.put(place, ())
+        # Before the logs are forgotten: the last lines are still to be published.
         for listener in self._listeners:
             listener(place)
         with self._lock:
@@ -189,6 +207,7 @@ class RunningCopies:
             self._draining |= copies
         deadline = time.monotonic() + DRAIN_S
         while any(copy.outstanding for copy in copies) and time.monotonic() < deadline:
+            # `close` stops every copy whatever it answers, and nobody waits for requests any more.
             if self._closed.wait(DRAIN_POLL_S):
                 break
         stop_copies(copies)
@@ -222,6 +241,8 @@ class TrafficSplit:
 
     def pick(self, endpoint: str, weights: Mapping[str, float]) -> str:
         """Return the variant whose turn it is; without any weight all have the same."""
+        # Each request adds the weights to the credits, and the one that is chosen pays for all. So the shares
+        # hold within a few requests; a draw by chance would need hundreds.
         shares = weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
         for name, weight in shares.items():
             self._credit[endpoint, name] += weight
@@ -233,6 +254,7 @@ class TrafficSplit:
         """Return whether this request is one of the share (0 to 1) that is sampled for a purpose."""
         key = (endpoint, purpose)
         self._sampled[key] += min(max(share, 0.0), 1.0)
+        # Ten times 0.1 is a little less than 1 in floating point.
         if self._sampled[key] < 1.0 - 1e-9:
             return False
         self._sampled[key] -= 1.0
@@ -243,3 +265,149 @@ class TrafficSplit:
         for counts in (self._credit, self._sampled):
             for key in [key for key in list(counts) if key[0] == endpoint]:
                 counts.pop(key, None)
+
+
+class CopyFailed(Exception):  # noqa: N818 (named after the status)
+    """A copy didn't come into service; the message is a sentence and the engine's last lines."""
+
+
+@dataclass(eq=False, slots=True)
+class CopyProcess:
+    """A process that serves requests.
+
+    Attributes:
+        port: Where it listens.
+        process: The engine.
+        folder: Its model folder's parent, removed with it.
+        log: What it writes; kept.
+        token: What it demands with every invocation; nobody else knows it.
+        outstanding: Requests sent to it and not answered yet; changed on the event loop only.
+        peak: The most of them since the last sample.
+        ended: Called once when its process has ended; gives back its place on an instance.
+        stopping: Whether it was told to stop.
+        instance_type: Of the instance that it runs on; empty when nobody asked for one.
+    """
+
+    port: int
+    process: subprocess.Popen[bytes]
+    folder: Path
+    log: Path
+    token: str = field(default="", repr=False)
+    outstanding: int = 0
+    peak: int = 0
+    ended: Callable[[], None] = field(default=lambda: None, repr=False)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    instance_type: str = ""
+
+    def reserve(self) -> None:
+        """Count a request that is about to be sent to it."""
+        self.outstanding += 1
+        self.peak = max(self.peak, self.outstanding)
+
+    def take_peak(self) -> int:
+        """Return the most requests in flight since the last call."""
+        peak, self.peak = max(self.peak, self.outstanding), self.outstanding
+        return peak
+
+    def last_lines(self) -> str:
+        """Return the last lines of its log."""
+        with self.log.open(errors="replace") as lines:
+            return "".join(deque(lines, maxlen=LAST_LINES)).strip()
+
+
+def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, state_dir: Path) -> CopyProcess:
+    """Start the process of a copy with these variables beside its container's; it isn't ready yet.
+
+    Raises:
+        CopyFailed: The container's files can't be had.
+    """
+    label = f"{name}-{next(_serial)}"
+    folder, log = copies_folder(state_dir) / label, state_dir / "logs" / f"{label}.log"
+    model_dir = folder / "model"
+    shutil.rmtree(folder, ignore_errors=True)
+    model_dir.mkdir(parents=True)
+    try:
+        spec.fill(model_dir)
+    except ArtifactError as error:
+        shutil.rmtree(folder)
+        raise CopyFailed(str(error)) from error
+    port, token = _free_port(), secrets.token_urlsafe(32)
+    command = [sys.executable, "-m", "seatrial_laptop.engine", "--image", spec.image, "--model-dir", str(model_dir)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--until-stdin-closes"],
+            cwd=folder,
+            # The token stands last: no variable of the container replaces it.
+            env={**variables, **spec.environment, TOKEN_VARIABLE: token},
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return CopyProcess(port=port, process=process, folder=folder, log=log, token=token)
+
+
+def await_ready(copy: CopyProcess, timeout_s: float) -> None:
+    """Wait until a copy answers 200 on /ping.
+
+    Raises:
+        CopyFailed: Its process ended, or the time is over.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if copy.process.poll() is not None:
+            raise CopyFailed(
+                f"The container ended with status {copy.process.returncode} before it passed the ping health check. "
+                f"Its last lines:\n{copy.last_lines()}"
+            )
+        if _ping(copy.port):
+            return
+        time.sleep(POLL_S)
+    raise CopyFailed(
+        "The primary container did not pass the ping health check within "
+        f"{timeout_s:g} s. Its last lines:\n{copy.last_lines()}"
+    )
+
+
+def stop_copy(copy: CopyProcess) -> None:
+    """End the process of a copy, by force when it doesn't end by itself, and remove its files."""
+    copy.stopping.set()
+    copy.process.terminate()
+    try:
+        copy.process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        copy.process.kill()
+        copy.process.wait()
+    if copy.process.stdin:
+        copy.process.stdin.close()
+    shutil.rmtree(copy.folder, ignore_errors=True)
+    copy.ended()
+
+
+def watch_copy(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
+    """Call `died` once when the process of a copy ends without having been told to."""
+
+    def wait() -> None:
+        copy.process.wait()
+        if not copy.stopping.is_set():
+            died(copy)
+
+    threading.Thread(target=wait, name=f"watch-{copy.port}", daemon=True).start()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _ping(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=1.0)
+    try:
+        connection.request("GET", "/ping")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()

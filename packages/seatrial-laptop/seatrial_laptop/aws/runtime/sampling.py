@@ -16,19 +16,22 @@ from seatrial_laptop.aws.control_plane.containers import known_role
 from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import text_member
-from seatrial_laptop.aws.rights.execution_role import may_log
+from seatrial_laptop.aws.rights.role_rights import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.container_history import read_copies
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S, SAMPLE_S, Dimensions, metric_dimensions
 from seatrial_laptop.aws.runtime.telemetry import (
+    KEPT_S,
     MOST_LINES,
     NAMESPACE,
     PUBLISH_S,
+    SAMPLE_S,
+    Dimensions,
     concurrency_metric,
     copy_dimensions,
     endpoint_dimensions,
     log_group,
     metric_data,
+    metric_dimensions,
     metric_values,
 )
 from seatrial_laptop.environment import REGION
@@ -39,9 +42,8 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.runtime.artifacts import Services
-    from seatrial_laptop.aws.runtime.metric_history import Values
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-    from seatrial_laptop.aws.runtime.telemetry import Invocation
+    from seatrial_laptop.aws.runtime.telemetry import Invocation, Values
 
 
 def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
@@ -69,11 +71,13 @@ def _sample(cloud: Cloud, place: CopyPlace, seen: list[Invocation]) -> Iterator[
     values = metric_values(place, seen, copies=len(copies), in_flight=in_flight)
     yield metric_dimensions(copy_dimensions(place)), values
     if not place.variant and (variant := _variant_of(cloud, place)):
-        yield variant, {name: each for name, each in values.items() if name not in _of_copies(place)}
+        of_copies = (concurrency_metric(place), "InvocationsPerCopy")
+        yield variant, {name: series for name, series in values.items() if name not in of_copies}
 
 
 def _missed(since_s: float, end_s: float) -> list[float]:
     """Return when the samples between two moments would have ended."""
+    # Older samples than the history keeps would be forgotten at once.
     first_s = max(since_s, end_s - KEPT_S) + SAMPLE_S
     return [first_s + at * SAMPLE_S for at in range(round((end_s - first_s) / SAMPLE_S))]
 
@@ -90,14 +94,10 @@ def _variant_of(cloud: Cloud, place: CopyPlace) -> Dimensions | None:
     return frozenset(names.items())
 
 
-def _of_copies(place: CopyPlace) -> tuple[str, ...]:
-    return (concurrency_metric(place), "InvocationsPerCopy")
-
-
 def queue_metrics(cloud: Cloud) -> dict[str, dict[str, Sequence[float]]]:
     """Return the metrics of the queue of every asynchronous endpoint, by its name."""
     endpoints = [each for each in cloud.store.all(Kind.ENDPOINT) if is_asynchronous(cloud.store, each)]
-    return {each.name: _queue(cloud, each.name) for each in endpoints}
+    return {endpoint.name: _queue(cloud, endpoint.name) for endpoint in endpoints}
 
 
 def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
@@ -116,14 +116,6 @@ def _queue(cloud: Cloud, endpoint: str) -> dict[str, Sequence[float]]:
         else 0.0,
     }
     return {name: [value] for name, value in values.items()}
-
-
-def _queue_data(endpoint: str, measured: dict[str, Sequence[float]]) -> list[dict[str, object]]:
-    whose = [{"Name": "EndpointName", "Value": endpoint}]
-    return [
-        {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
-        for name, values in measured.items()
-    ]
 
 
 class MetricsClient(Protocol):
@@ -164,7 +156,13 @@ class Publisher:
             copies = len(self.cloud.running.copies(place))
             self._put(metric_data(place, seen.get(place, ()), copies=copies))
         for endpoint, measured in queue_metrics(self.cloud).items():
-            self._put(_queue_data(endpoint, measured))
+            whose = [{"Name": "EndpointName", "Value": endpoint}]
+            self._put(
+                [
+                    {"MetricName": name, "Dimensions": whose, "Values": list(values), "Counts": [1.0] * len(values)}
+                    for name, values in measured.items()
+                ]
+            )
         read_copies(self.cloud)
         self.publish_logs()
         self.cloud.capture.write(self.services)
@@ -190,20 +188,18 @@ class Publisher:
             lines.seek(self._read.get(log, 0))
             whole = lines.read().rpartition(b"\n")[0]
         self._read[log] = self._read.get(log, 0) + len(whole) + bool(whole)
-        told = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
-        if told:
+        last_lines = [line for line in whole.decode(errors="replace").splitlines() if line.strip()][-MOST_LINES:]
+        if last_lines:
             now_ms = int(time.time() * 1000)
-            self._put_lines(where, [{"timestamp": now_ms, "message": line} for line in told])
-
-    def _put_lines(self, where: dict[str, str], events: list[dict[str, object]]) -> None:
-        """Write lines; where their stream is not there, or somebody deleted it, it is made."""
-        try:
-            self.logs.put_log_events(**where, logEvents=events)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ResourceNotFoundException":
-                raise
-            self._make(where)
-            self.logs.put_log_events(**where, logEvents=events)
+            events = [{"timestamp": now_ms, "message": line} for line in last_lines]
+            # Where their stream is not there, or somebody deleted it, it is made.
+            try:
+                self.logs.put_log_events(**where, logEvents=events)
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                    raise
+                self._make(where)
+                self.logs.put_log_events(**where, logEvents=events)
 
     def _make(self, where: dict[str, str]) -> None:
         for make, names in (

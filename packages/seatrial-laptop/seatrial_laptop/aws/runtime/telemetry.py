@@ -1,13 +1,16 @@
-"""What SageMaker tells CloudWatch: metrics of invocations in `AWS/SageMaker`, and what containers write to their logs.
+"""The metrics of `AWS/SageMaker`, in CloudWatch and in virtual time, and the logs of containers.
 
-Metrics are published every ten seconds, also of places that nobody asked: their alarms have data. Latencies are
-microseconds, as on AWS.
+Metrics are published every ten seconds, also of places without requests: their alarms have data. Latencies are
+microseconds, as on AWS. Alarms and target tracking read the history in virtual time.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import threading
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -15,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 
 
@@ -27,6 +28,16 @@ MOST_LINES: Final = 1_000
 MOST_VALUES: Final = 150
 """Values of one datum at most, as PutMetricData allows."""
 _MICROSECONDS: Final = 1e6
+
+SAMPLE_S: Final = 10.0
+"""Virtual seconds between two samples."""
+KEPT_S: Final = 3 * 3600.0
+"""Virtual seconds that samples are kept, as long as CloudWatch keeps those of high resolution."""
+
+Dimensions = frozenset[tuple[str, str]]
+"""Names and values; their order means nothing."""
+Values = Mapping[str, Sequence[float]]
+"""Every value of each metric within one sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,18 +111,28 @@ def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) ->
 
 
 def metric_values(
-    place: CopyPlace, told: Sequence[Invocation], *, copies: int, in_flight: int
+    place: CopyPlace, invocations: Sequence[Invocation], *, copies: int, in_flight: int
 ) -> dict[str, Sequence[float]]:
     """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
-    seen = [one for one in told if not one.no_capacity]
+    seen = [invocation for invocation in invocations if not invocation.no_capacity]
     series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
-        series |= _counts(seen, copies, "InvocationsPerInstance" if place.variant else "InvocationsPerCopy")
+        errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
+        counts_refused = [float(one.status in errors) for one in seen]
+        broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
+        failed = [max(pair) for pair in zip(counts_refused, broken, strict=True)]
+        series |= {
+            "Invocations": [1.0] * len(seen),
+            "Invocation4XXErrors": counts_refused,
+            "Invocation5XXErrors": broken,
+            "InvocationModelErrors": failed,
+            ("InvocationsPerInstance" if place.variant else "InvocationsPerCopy"): [1 / max(copies, 1)] * len(seen),
+        }
         series["ModelLatency"] = [one.model_s * _MICROSECONDS for one in seen]
         series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
     if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
         series["FirstChunkModelLatency"] = begun
-    if refused := len(told) - len(seen):
+    if refused := len(invocations) - len(seen):
         series["NoCapacityInvocationFailures"] = [1.0] * refused
     return series
 
@@ -121,27 +142,14 @@ def concurrency_metric(place: CopyPlace) -> str:
     return f"ConcurrentRequestsPer{'Model' if place.variant else 'Copy'}"
 
 
-def _counts(seen: Sequence[Invocation], copies: int, per: str) -> dict[str, Sequence[float]]:
-    errors = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
-    refused = [float(one.status in errors) for one in seen]
-    broken = [float(one.status == 0 or one.status >= HTTPStatus.INTERNAL_SERVER_ERROR) for one in seen]
-    failed = [max(pair) for pair in zip(refused, broken, strict=True)]
-    return {
-        "Invocations": [1.0] * len(seen),
-        "Invocation4XXErrors": refused,
-        "Invocation5XXErrors": broken,
-        "InvocationModelErrors": failed,
-        per: [1 / max(copies, 1)] * len(seen),
-    }
-
-
 def _datum(name: str, values: Sequence[float], place: CopyPlace) -> dict[str, object]:
     """Return a datum with every value: percentiles can't be computed from a sum and two extremes."""
     unit = "Microseconds" if name.endswith("Latency") else "Count"
+    # Percentiles can't be computed from a sum and two extremes: every value is published, with its count.
     counted = Counter(values)
-    told = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
+    counts = {"Values": list(counted), "Counts": [float(count) for count in counted.values()]}
     resolution = {"StorageResolution": 1} if name.startswith("Concurrent") else {}
-    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **told, **resolution}
+    return {"MetricName": name, "Unit": unit, "Dimensions": copy_dimensions(place), **counts, **resolution}
 
 
 def copy_dimensions(place: CopyPlace) -> list[dict[str, str]]:
@@ -154,3 +162,98 @@ def copy_dimensions(place: CopyPlace) -> list[dict[str, str]]:
 def endpoint_dimensions(endpoint: str) -> frozenset[tuple[str, str]]:
     """Return the dimensions of an endpoint's own metrics, those of its queue."""
     return frozenset({("EndpointName", endpoint)})
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """The values of the ten virtual seconds that end at `end_s`."""
+
+    end_s: float
+    values: Values
+
+
+@dataclass(slots=True)
+class MetricHistory:
+    """The samples of every set of dimensions, oldest first; threads may share it."""
+
+    _samples: defaultdict[Dimensions, deque[MetricSample]] = field(default_factory=lambda: defaultdict(deque))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, dimensions: Dimensions, end_s: float, values: Values) -> None:
+        """Keep a sample, and forget those that are too old."""
+        with self._lock:
+            samples = self._samples[dimensions]
+            samples.append(MetricSample(end_s, values))
+            while samples[0].end_s <= end_s - KEPT_S:
+                samples.popleft()
+
+    def forget(self, dimensions: Dimensions) -> None:
+        """Forget the samples of what was deleted; its successor of the same name starts without."""
+        with self._lock:
+            self._samples.pop(dimensions, None)
+
+    def values(self, dimensions: Dimensions, metric: str, *, after_s: float, until_s: float) -> list[float]:
+        """Return the values of a metric in the samples that end after one moment and until another."""
+        with self._lock:
+            samples = [each for each in self._samples.get(dimensions, ()) if after_s < each.end_s <= until_s]
+        return [value for sample in samples for value in sample.values.get(metric, ())]
+
+
+def metric_dimensions(pairs: Sequence[Mapping[str, object]]) -> Dimensions:
+    """Return the dimensions of a list of `Name` and `Value`, as the API writes them."""
+    return frozenset((str(pair["Name"]), str(pair["Value"])) for pair in pairs)
+
+
+def statistic(name: str, values: Sequence[float]) -> float | None:
+    """Return a statistic of the values, a percentile (`p95`, `p99.9`) too; None without values.
+
+    Percentiles are interpolated between the two nearest ranks.
+
+    Raises:
+        ValueError: There is no such statistic here.
+    """
+    if not is_statistic(name):
+        raise ValueError(f"the embedded AWS has no statistic {name}")
+    if not values:
+        return None
+    if simple := SIMPLE.get(name):
+        return simple(values)
+    return _percentile(float(name.removeprefix("p")), sorted(values))
+
+
+def is_statistic(name: str) -> bool:
+    """Return whether a statistic is computed here."""
+    return name in SIMPLE or PERCENTILE.fullmatch(name) is not None
+
+
+def _sum(values: Sequence[float]) -> float:
+    return math.fsum(values)
+
+
+def _maximum(values: Sequence[float]) -> float:
+    return max(values)
+
+
+def _minimum(values: Sequence[float]) -> float:
+    return min(values)
+
+
+def _average(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _count(values: Sequence[float]) -> float:
+    return float(len(values))
+
+
+SIMPLE: Final = {"Sum": _sum, "Maximum": _maximum, "Minimum": _minimum, "Average": _average, "SampleCount": _count}
+"""Every statistic that isn't a percentile."""
+
+
+PERCENTILE: Final = re.compile(r"p(\d{1,2}(\.\d{1,10})?|100)")
+
+
+def _percentile(percent: float, ordered: Sequence[float]) -> float:
+    rank = percent / 100 * (len(ordered) - 1)
+    low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
+    return low + (high - low) * (rank - math.floor(rank))

@@ -11,11 +11,13 @@ from seatrial_laptop.aws.service_catalog.catalog import (
     SERVICE,
     CatalogRecord,
     Provisioned,
+    delete,
+    deploy,
     invalid_parameters,
     not_found,
     root_arn,
+    settle_record,
 )
-from seatrial_laptop.aws.service_catalog.stacks import delete, deploy, settle_record
 from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
@@ -45,12 +47,12 @@ def call_service_catalog(catalog: Catalog, operation: str, request: Document, pr
 
 def _search_products(catalog: Catalog, principal: str, request: Document) -> Document:
     wanted = [word.lower() for word in text_members(_filters(request), "FullTextSearch")]
-    found = [
-        each
-        for each in catalog.products.values()
-        if catalog.portfolios_of(principal, each.product_id) and all(word in each.name.lower() for word in wanted)
+    products = [
+        product
+        for product in catalog.products.values()
+        if catalog.portfolios_of(principal, product.product_id) and all(word in product.name.lower() for word in wanted)
     ]
-    return {"ProductViewSummaries": [each.summary() for each in found], "ProductViewAggregations": {}}
+    return {"ProductViewSummaries": [product.summary() for product in products], "ProductViewAggregations": {}}
 
 
 def _filters(request: Document) -> Document:
@@ -61,26 +63,28 @@ def _filters(request: Document) -> Document:
 def _search_as_admin(catalog: Catalog, principal: str, request: Document) -> Document:
     _admin(principal)
     portfolio = text_member(request, "PortfolioId")
-    found = [
-        each for each in catalog.products.values() if not portfolio or (portfolio, each.product_id) in catalog.offered
+    products = [
+        product
+        for product in catalog.products.values()
+        if not portfolio or (portfolio, product.product_id) in catalog.offered
     ]
     details = [
         {
-            "ProductViewSummary": each.summary(),
+            "ProductViewSummary": product.summary(),
             "Status": "AVAILABLE",
-            "ProductARN": f"arn:aws:catalog:{REGION}:{own_account()}:product/{each.product_id}",
-            "CreatedTime": each.created_s,
+            "ProductARN": f"arn:aws:catalog:{REGION}:{own_account()}:product/{product.product_id}",
+            "CreatedTime": product.created_s,
         }
-        for each in found
+        for product in products
     ]
     return {"ProductViewDetails": details}
 
 
 def _describe_product(catalog: Catalog, principal: str, request: Document) -> Document:
-    product = _asked_product(catalog, principal, request, ("Id", "Name"))
+    product = _requested_product(catalog, principal, request, ("Id", "Name"))
     return {
         "ProductViewSummary": product.summary(),
-        "ProvisioningArtifacts": [each.view() for each in product.artifacts],
+        "ProvisioningArtifacts": [artifact.view() for artifact in product.artifacts],
         "BudgetDetails": [],
         "LaunchPaths": [
             {"Id": portfolio, "Name": str(catalog.portfolios[portfolio]["DisplayName"])}
@@ -90,14 +94,16 @@ def _describe_product(catalog: Catalog, principal: str, request: Document) -> Do
 
 
 def _list_artifacts(catalog: Catalog, principal: str, request: Document) -> Document:
-    product = _asked_product(catalog, principal, request, ("ProductId", "ProductName"))
-    details = [{**each.view(), "Type": "CLOUD_FORMATION_TEMPLATE", "Active": True} for each in product.artifacts]
+    product = _requested_product(catalog, principal, request, ("ProductId", "ProductName"))
+    details = [
+        {**artifact.view(), "Type": "CLOUD_FORMATION_TEMPLATE", "Active": True} for artifact in product.artifacts
+    ]
     return {"ProvisioningArtifactDetails": details}
 
 
 def _update_artifact(catalog: Catalog, principal: str, request: Document) -> Document:
     _admin(principal)
-    product = _asked_product(catalog, principal, request, ("ProductId",))
+    product = _requested_product(catalog, principal, request, ("ProductId",))
     artifact = _artifact(product, request, ("ProvisioningArtifactId",))
     artifact.guidance = text_member(request, "Guidance", artifact.guidance)
     detail = {**artifact.view(), "Type": "CLOUD_FORMATION_TEMPLATE", "Active": True}
@@ -112,9 +118,9 @@ def _launch_paths(catalog: Catalog, principal: str, request: Document) -> Docume
                 "Id": portfolio,
                 "Name": str(catalog.portfolios[portfolio]["DisplayName"]),
                 "ConstraintSummaries": [
-                    {"Type": each.kind}
-                    for each in catalog.constraints.values()
-                    if (each.portfolio_id, each.product_id) == (portfolio, product.product_id)
+                    {"Type": constraint.kind}
+                    for constraint in catalog.constraints.values()
+                    if (constraint.portfolio_id, constraint.product_id) == (portfolio, product.product_id)
                 ],
                 "Tags": [],
             }
@@ -124,19 +130,20 @@ def _launch_paths(catalog: Catalog, principal: str, request: Document) -> Docume
 
 
 def _provisioning_parameters(catalog: Catalog, principal: str, request: Document) -> Document:
-    product = _asked_product(catalog, principal, request, ("ProductId", "ProductName"))
+    product = _requested_product(catalog, principal, request, ("ProductId", "ProductName"))
     artifact = _artifact(product, request, ("ProvisioningArtifactId", "ProvisioningArtifactName"))
     declared: dict[str, dict[str, object]] = json.loads(artifact.template).get("Parameters", {})
-    told = []
+    described = []
     for key, each in declared.items():
+        values = each.get("AllowedValues")
         constraints = {
             "AllowedPattern": each.get("AllowedPattern"),
             "ConstraintDescription": each.get("ConstraintDescription"),
             "MaxLength": _written(each.get("MaxLength")),
             "MinLength": _written(each.get("MinLength")),
-            "AllowedValues": _all_written(each.get("AllowedValues")),
+            "AllowedValues": ([str(value) for value in values] if isinstance(values, list) else None),
         }
-        told.append(
+        described.append(
             {
                 "ParameterKey": key,
                 "ParameterType": str(each.get("Type", "String")),
@@ -147,7 +154,7 @@ def _provisioning_parameters(catalog: Catalog, principal: str, request: Document
             }
         )
     return {
-        "ProvisioningArtifactParameters": told,
+        "ProvisioningArtifactParameters": described,
         "ConstraintSummaries": [],
         "UsageInstructions": [],
         "TagOptions": [],
@@ -158,15 +165,11 @@ def _written(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _all_written(values: object) -> list[str] | None:
-    return [str(value) for value in values] if isinstance(values, list) else None
-
-
 def _provision(catalog: Catalog, principal: str, request: Document) -> Document:
     token = text_member(request, "ProvisionToken")
     if repeated := _repeated(catalog, token):
         return _record_document(catalog, repeated)
-    product = _asked_product(catalog, principal, request, ("ProductId", "ProductName"))
+    product = _requested_product(catalog, principal, request, ("ProductId", "ProductName"))
     artifact = _artifact(product, request, ("ProvisioningArtifactId", "ProvisioningArtifactName"))
     if artifact.guidance == "DEPRECATED":
         raise invalid_parameters(
@@ -188,7 +191,8 @@ def _provision(catalog: Catalog, principal: str, request: Document) -> Document:
         tags=[*children(request, "Tags")],
     )
     parameters = {
-        text_member(each, "Key"): text_member(each, "Value") for each in children(request, "ProvisioningParameters")
+        text_member(parameter, "Key"): text_member(parameter, "Value")
+        for parameter in children(request, "ProvisioningParameters")
     }
     new.stack_id = deploy(catalog, new, artifact, parameters)
     catalog.provisioned[new.provisioned_id] = new
@@ -209,9 +213,9 @@ def _update(catalog: Catalog, principal: str, request: Document) -> Document:
     if "Tags" in request and tags and tags.properties.get("TagUpdateOnProvisionedProduct") == "NOT_ALLOWED":
         raise invalid_parameters("Updating the tags of the provisioned product is not allowed.")
     parameters = dict(given.parameters)
-    for each in children(request, "ProvisioningParameters"):
-        if not each.get("UsePreviousValue"):
-            parameters[text_member(each, "Key")] = text_member(each, "Value")
+    for parameter in children(request, "ProvisioningParameters"):
+        if not parameter.get("UsePreviousValue"):
+            parameters[text_member(parameter, "Key")] = text_member(parameter, "Value")
     stack_id = deploy(catalog, given, artifact, parameters)
     document = _started(
         catalog, given, "UPDATE_PROVISIONED_PRODUCT", artifact.artifact_id, token=token, parameters=parameters
@@ -301,24 +305,24 @@ def _admin(principal: str) -> None:
         raise ApiError("AccessDeniedException", message)
 
 
-def _asked_product(catalog: Catalog, principal: str, request: Document, keys: tuple[str, ...]) -> Product:
+def _requested_product(catalog: Catalog, principal: str, request: Document, keys: tuple[str, ...]) -> Product:
     wanted = {text_member(request, key) for key in keys if key in request}
-    for each in catalog.products.values():
-        if wanted & {each.product_id, each.name}:
-            return catalog.product_for(principal, each.product_id)
+    for product in catalog.products.values():
+        if wanted & {product.product_id, product.name}:
+            return catalog.product_for(principal, product.product_id)
     raise not_found(f"Product {', '.join(sorted(wanted))}")
 
 
 def _artifact(product: Product, request: Document, keys: tuple[str, ...]) -> Artifact:
     wanted = {text_member(request, key) for key in keys if key in request}
-    for each in product.artifacts:
-        if wanted & {each.artifact_id, each.name}:
-            return each
+    for artifact in product.artifacts:
+        if wanted & {artifact.artifact_id, artifact.name}:
+            return artifact
     raise not_found(f"Provisioning artifact {', '.join(sorted(wanted))}")
 
 
 def _repeated(catalog: Catalog, token: str) -> CatalogRecord | None:
-    return next((each for each in catalog.records.values() if token and each.token == token), None)
+    return next((record for record in catalog.records.values() if token and record.token == token), None)
 
 
 def _check_idle(provisioned: Provisioned) -> None:

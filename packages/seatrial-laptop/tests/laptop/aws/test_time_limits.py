@@ -14,8 +14,7 @@ from botocore.eventstream import EventStreamBuffer
 from seatrial_laptop.aws.control_plane.cloud import open_cloud
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.runtime import invocation
-from seatrial_laptop.aws.runtime.copy_process import CopyProcess
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace, CopyProcess
 from seatrial_laptop.loopback import Reply, read_request
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from seatrial_laptop.engine.container import Admission
-from seatrial_laptop.engine.refusals import Overloaded
+from seatrial_laptop.engine.generation import Overloaded
 
 
 def admission(*, slots: int = 1, tokens: int = 100, in_flight: int = 10) -> Admission:

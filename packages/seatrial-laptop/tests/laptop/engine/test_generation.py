@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_laptop.engine.generation import Ask, limit_output, read_ask
+from seatrial_laptop.engine.generation import Ask, BadRequest, limit_output, read_ask
 from seatrial_laptop.engine.lmi import lmi_settings
-from seatrial_laptop.engine.refusals import BadRequest
 from seatrial_laptop.engine.tgi import tgi_settings
 
 if TYPE_CHECKING:

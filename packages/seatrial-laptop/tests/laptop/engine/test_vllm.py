@@ -8,9 +8,8 @@ import pytest
 
 from seatrial_base.errors import LocalError
 from seatrial_laptop.engine.answers import EVENT_STREAM, Written, answer_format
-from seatrial_laptop.engine.generation import read_ask
+from seatrial_laptop.engine.generation import BadRequest, read_ask
 from seatrial_laptop.engine.llama import LlamaToken, LlamaUsage
-from seatrial_laptop.engine.refusals import BadRequest
 from seatrial_laptop.engine.settings import WireFormat
 from seatrial_laptop.engine.vllm import vllm_settings
 

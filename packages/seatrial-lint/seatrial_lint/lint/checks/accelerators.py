@@ -24,42 +24,27 @@ SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm",
 @rule("SEA326")
 def divisible_degree(subject: Subject) -> Iterator[Finding]:
     """A tensor parallel degree that the model or the instance can't be split into."""
-    said = subject.fields.get("tensor_parallel_degree")
-    degree = said.number if said else None
-    if said is None or degree is None:
+    field = subject.fields.get("tensor_parallel_degree")
+    degree = field.number if field else None
+    if field is None or degree is None:
         return
-    if degree > 0:  # else it is told as out of range
-        yield from _unsplit_heads(subject, said, degree)
-        yield from _missing_devices(subject, said, degree)
-
-
-def _unsplit_heads(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
-    heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
-    if heads and heads % degree:
-        message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
-        fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
-        yield finding(subject, "SEA326", said.option.entry, message, f"write {fits.replace(', ', ' or ')}")
-
-
-def _missing_devices(subject: Subject, said: NeutralField, degree: float) -> Iterator[Finding]:
-    instance = subject.instance
-    if instance and degree > _devices(instance):
-        message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
-        fix = f"write at most {_devices(instance)}, or choose a larger instance"
-        yield finding(subject, "SEA326", said.option.entry, message, fix)
+    # Else it is told as out of range.
+    if degree > 0:
+        heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
+        if heads and heads % degree:
+            message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
+            fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
+            yield finding(subject, "SEA326", field.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+        instance = subject.instance
+        if instance and degree > _devices(instance):
+            devices_message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
+            fix = f"write at most {_devices(instance)}, or choose a larger instance"
+            yield finding(subject, "SEA326", field.option.entry, devices_message, fix)
 
 
 def _devices(instance: Instance) -> int:
     """Count what a degree counts: GPUs, or the two NeuronCores of a first- or second-generation Neuron chip."""
     return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
-
-
-def _bfloat16(subject: Subject, instance: Instance) -> Iterator[Finding]:
-    dtype = subject.fields.get("dtype")
-    if dtype and dtype.value == "bf16" and not instance.has_bf16:
-        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
-        is_lmi = subject.target is not None and subject.target.engine == "lmi"
-        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
 
 
 @rule("SEA327", "SEA328")
@@ -68,7 +53,11 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
     instance = subject.instance
     if instance is None or instance.link == "neuron":
         return
-    yield from _bfloat16(subject, instance)
+    dtype = subject.fields.get("dtype")
+    if dtype and dtype.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization = subject.fields.get("quantization")
     if quantization:
         yield from _quantization(subject, quantization, instance)
@@ -77,13 +66,13 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
 
 
-def _quantization(subject: Subject, said: NeutralField, instance: Instance) -> Iterator[Finding]:
-    if said.value == "fp8" and not _has_fp8(instance):
-        yield finding(subject, "SEA328", said.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
-    elif not has_kernels(instance, said.value):
-        message = f"there are no {said.value} kernels for {instance.accelerator}"
+def _quantization(subject: Subject, field: NeutralField, instance: Instance) -> Iterator[Finding]:
+    if field.value == "fp8" and not _has_fp8(instance):
+        yield finding(subject, "SEA328", field.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
+    elif not has_kernels(instance, field.value):
+        message = f"there are no {field.value} kernels for {instance.accelerator}"
         yield finding(
-            subject, "SEA327", said.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6"
+            subject, "SEA327", field.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6"
         )
 
 
@@ -104,19 +93,19 @@ def _has_fp8(instance: Instance) -> bool:
 @rule("SEA340")
 def context(subject: Subject) -> Iterator[Finding]:
     """More tokens than the model was made for."""
-    said, model = subject.fields.get("max_model_len"), subject.architecture
+    field, model = subject.fields.get("max_model_len"), subject.architecture
     stretched = any(name.startswith("rope_scaling") for name in subject.fields) or subject.option("hf_overrides")
     vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
-    if said is None or model is None or said.number is None or stretched or not vllm:
+    if field is None or model is None or field.number is None or stretched or not vllm:
         return
-    if said.number > model.max_context:
-        yield _beyond_context(subject, said, model)
+    if field.number > model.max_context:
+        yield _beyond_context(subject, field, model)
 
 
-def _beyond_context(subject: Subject, said: NeutralField, model: Architecture) -> Finding:
-    message = f"{said.number} tokens exceed the context of {model.id}, {model.max_context}"
+def _beyond_context(subject: Subject, field: NeutralField, model: Architecture) -> Finding:
+    message = f"{field.number} tokens exceed the context of {model.id}, {model.max_context}"
     fix = f"write at most {model.max_context}"
     if not _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
-        return finding(subject, "SEA340", said.option.entry, f"{message}: vLLM does not start", fix)
+        return finding(subject, "SEA340", field.option.entry, f"{message}: vLLM does not start", fix)
     message += ": vLLM starts, and fails or answers nonsense beyond it"
-    return finding(subject, "SEA340", said.option.entry, message, fix, severity="warning")
+    return finding(subject, "SEA340", field.option.entry, message, fix, severity="warning")

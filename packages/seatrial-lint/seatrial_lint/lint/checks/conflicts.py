@@ -13,7 +13,7 @@ from seatrial_lint.lint.subject import hub_id
 from seatrial_lint.lint.target import is_above_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.names import NamedOption
@@ -86,10 +86,6 @@ def tgi_conflicts(subject: Subject) -> Iterator[Finding]:
         message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
         yield finding(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
     yield from _type_and_quantization(subject, target)
-    yield from _sharded_exl2(subject)
-
-
-def _sharded_exl2(subject: Subject) -> Iterator[Finding]:
     shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
     if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
         yield finding(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
@@ -152,7 +148,8 @@ def tool_calls(subject: Subject) -> Iterator[Finding]:
             yield finding(subject, "SEA319", option.entry, message, f"write {key} beside it")
 
 
-_LAST_WITHOUT_DEGREE = (8,)  # from LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs
+# From LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs.
+_LAST_WITHOUT_DEGREE = (8,)
 
 
 _BITSANDBYTES = {
@@ -271,14 +268,10 @@ def speculative_config(subject: Subject) -> Iterator[Finding]:
     if "num_speculative_tokens" not in config and method in ("ngram", "draft_model"):
         message = "num_speculative_tokens is missing: vLLM does not start"
         yield finding(subject, "SEA332", option.entry, message, 'set "num_speculative_tokens": 4')
-    yield from _draft_degree(subject, option, config)
-
-
-def _draft_degree(subject: Subject, option: NamedOption, config: Mapping[str, object]) -> Iterator[Finding]:
     size, degree = config.get("draft_tensor_parallel_size"), subject.fields.get("tensor_parallel_degree")
     if isinstance(size, int) and degree and degree.number and size not in (1, degree.number):
-        message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"
-        yield finding(subject, "SEA332", option.entry, message, f"write 1 or {degree.number}")
+        degree_message = f"the draft model runs on 1 GPU or on all {degree.number}, not on {size}"
+        yield finding(subject, "SEA332", option.entry, degree_message, f"write 1 or {degree.number}")
 
 
 def _object(option: NamedOption) -> dict[str, object] | None:

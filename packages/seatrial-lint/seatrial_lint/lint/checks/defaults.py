@@ -119,7 +119,7 @@ def frozen(subject: Subject) -> Iterator[Finding]:
 @rule("SEA365", handler="any")
 def revision(subject: Subject) -> Iterator[Finding]:
     """A hub model without revision."""
-    said = subject.fields.get("model_id")
-    if said and hub_id(said.value) and "revision" not in subject.fields:
-        message = f"the main branch of {said.value} can move: a restart may load another model"
-        yield finding(subject, "SEA365", said.option.entry, message, "set the commit as revision")
+    field = subject.fields.get("model_id")
+    if field and hub_id(field.value) and "revision" not in subject.fields:
+        message = f"the main branch of {field.value} can move: a restart may load another model"
+        yield finding(subject, "SEA365", field.option.entry, message, "set the commit as revision")

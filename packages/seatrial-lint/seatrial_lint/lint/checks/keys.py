@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
-_PACKAGED = {"model_data_url", "artifact_url"}  # an archive may hold a handler that reads options of its own
+# An archive may hold a handler that reads options of its own.
+_PACKAGED = {"model_data_url", "artifact_url"}
 _NEAR_SERVER_KEY = 0.8
 _ANYBODYS = frozenset(["HF_TOKEN", "MODEL_ID", "MODEL_DIR", "MODEL_NAME", "TRUST_REMOTE_CODE"])
 # deepjavalibrary/djl-serving@7e13b081 engines/python/.../PyModel.java, load: the cases of its switch over the options.
@@ -122,7 +123,7 @@ def unknown_keys(subject: Subject) -> Iterator[Finding]:
     if target is None or subject.source.facts.keys() & _PACKAGED:
         return
     for option in subject.options:
-        if option.space == ("env" if target.engine == "tgi" else "option") and not _told(target, option):
+        if option.space == ("env" if target.engine == "tgi" else "option") and not _has_rule(target, option):
             yield from _judged(subject, target, option)
 
 
@@ -132,7 +133,11 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
         return
     cased = _in_known_case(target, option.name)
     if cased:
-        key = _cased_key(option, cased)
+        key = (
+            f"option.{cased}"
+            if option.entry.form == "properties"
+            else f"OPTION_{cased.upper() if cased.islower() else cased}"
+        )
         message = f"case matters: {target.called} reads {option.name}, but the key is {cased}"
         yield finding(
             subject, "SEA337", option.entry, message, f"write {key}", rename(subject.source, option.entry, key)
@@ -147,7 +152,7 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
         yield finding(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
 
 
-def _told(target: TargetContainer, option: NamedOption) -> bool:
+def _has_rule(target: TargetContainer, option: NamedOption) -> bool:
     return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
 
 
@@ -159,19 +164,14 @@ def _in_known_case(target: TargetContainer, name: str) -> str:
     return next((known for known in ("entryPoint", "pythonExecutable") if known.lower() == name.lower() != known), "")
 
 
-def _cased_key(option: NamedOption, name: str) -> str:
-    return (
-        f"option.{name}" if option.entry.form == "properties" else f"OPTION_{name.upper() if name.islower() else name}"
-    )
-
-
 @rule("SEA314")
 def renamed(subject: Subject) -> Iterator[Finding]:
     """A key that has a newer name."""
     for option in subject.options if subject.target else ():
         row = _renamed_to(subject.target, option.name) if subject.target else None
         if row is None or (row.name == "MAX_INPUT_LENGTH" and subject.option(row.to)):
-            continue  # the two together are refused, and told as that
+            # The two together are refused, and told as that.
+            continue
         key = key_like(option, row.to)
         edit = None if subject.option(row.to) else rename(subject.source, option.entry, key)
         yield finding(subject, "SEA314", option.entry, row.because, f"write {key}", edit)
@@ -185,7 +185,11 @@ def dropped(subject: Subject) -> Iterator[Finding]:
         if target and (row := _dropped(target, option.name)):
             yield finding(subject, "SEA316", option.entry, row.because, row.fix)
         if target and target.engine == "vllm":
-            yield from _left_out(subject, option)
+            flags = ("enable_prefix_caching", "enable_chunked_prefill")
+            if option.name in flags and option.value.lower() == "false":
+                key = f"SM_VLLM_NO_{option.name.upper()}"
+                message = "the container drops flags with value false: vLLM's default, on, stays"
+                yield finding(subject, "SEA316", option.entry, message, f"write {key}=true")
 
 
 @rule("SEA316", handler="any", reads="one option")
@@ -194,9 +198,18 @@ def foreign(subject: Subject) -> Iterator[Finding]:
     target = subject.target
     for option in subject.options if target else ():
         if target and option.space == "env" and not _dropped(target, option.name):
-            yield from _foreign(subject, target, option)
+            key = option.entry.key
+            unread = _unread_by_all(key) or _unread_by_lmi(subject, target, key) or _of_another_container(target, key)
+            if unread is not None:
+                message, fix = unread
+                yield finding(subject, "SEA316", option.entry, message, fix)
         elif target and target.engine == "lmi":
-            yield from _of_tgi(subject, target, option)
+            # TGI's names: LMI's start script translates them since LMI 9, and before it nothing reads them.
+            tgi_key = option.entry.key
+            first = TRANSLATED.get(tgi_key)
+            if first is not None and target.version < first:
+                tgi_message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
+                yield finding(subject, "SEA316", option.entry, tgi_message, f"write {_OF_TRANSLATED[tgi_key]}")
 
 
 @rule("SEA313", "SEA316", handler="any", reads="one option")
@@ -213,15 +226,10 @@ def bare(subject: Subject) -> Iterator[Finding]:
             message = "without the prefix `option.` the model server does not read it"
             yield finding(subject, "SEA316", option.entry, message, f"write option.{option.name}")
         elif subject.handler == "own" and subject.target and not is_known_option(subject.target, option.name):
-            yield from _unknown_server_key(subject, option)
-
-
-def _foreign(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
-    key = option.entry.key
-    unread = _unread_by_all(key) or _unread_by_lmi(subject, target, key) or _of_another_container(target, key)
-    if unread is not None:
-        message, fix = unread
-        yield finding(subject, "SEA316", option.entry, message, fix)
+            nearest = nearest_in(option.name, tuple(sorted(known_names("lmi", "server"))), _NEAR_SERVER_KEY)
+            if nearest:
+                message = f"{option.name} is not a key of the model server"
+                yield finding(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
 
 
 def _unread_by_all(key: str) -> tuple[str, str] | None:
@@ -257,32 +265,9 @@ def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] 
     return f"{target.called} does not read this variable of TGI", fix
 
 
-def _of_tgi(subject: Subject, target: TargetContainer, option: NamedOption) -> Iterator[Finding]:
-    """Judge TGI's names, which LMI's start script translates since LMI 9."""
-    key = option.entry.key
-    first = TRANSLATED.get(key)
-    if first is not None and target.version < first:
-        message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
-        yield finding(subject, "SEA316", option.entry, message, f"write {_OF_TRANSLATED[key]}")
-
-
 def _unprefixed(target: TargetContainer, key: str) -> bool:
     """Say whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
     return key.isupper() and "_" in key and key not in _ANYBODYS and is_known_option(target, key.lower())
-
-
-def _unknown_server_key(subject: Subject, option: NamedOption) -> Iterator[Finding]:
-    if nearest := nearest_in(option.name, tuple(sorted(known_names("lmi", "server"))), _NEAR_SERVER_KEY):
-        message = f"{option.name} is not a key of the model server"
-        yield finding(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
-
-
-def _left_out(subject: Subject, option: NamedOption) -> Iterator[Finding]:
-    flags = ("enable_prefix_caching", "enable_chunked_prefill")
-    if option.name in flags and option.value.lower() == "false":
-        key = f"SM_VLLM_NO_{option.name.upper()}"
-        message = "the container drops flags with value false: vLLM's default, on, stays"
-        yield finding(subject, "SEA316", option.entry, message, f"write {key}=true")
 
 
 @rule("SEA320", handler="any")
@@ -293,16 +278,12 @@ def twice(subject: Subject) -> Iterator[Finding]:
     for option in options:
         seen[option.entry.key].append(option)
     for repeated in (options for options in seen.values() if len(options) > 1):
-        yield from _repeated(subject, repeated)
-
-
-def _repeated(subject: Subject, repeated: list[NamedOption]) -> Iterator[Finding]:
-    last = repeated[-1].entry
-    for option in repeated[:-1]:
-        same = option.value == last.value
-        message = f"duplicate on line {last.line}" + ("" if same else f", which takes precedence: {last.value}")
-        edit = remove(option.entry) if same else None
-        yield finding(subject, "SEA320", option.entry, message, "keep one of them", edit)
+        last = repeated[-1].entry
+        for repeated_option in repeated[:-1]:
+            same = repeated_option.value == last.value
+            message = f"duplicate on line {last.line}" + ("" if same else f", which takes precedence: {last.value}")
+            edit = remove(repeated_option.entry) if same else None
+            yield finding(subject, "SEA320", repeated_option.entry, message, "keep one of them", edit)
 
 
 def _renamed_to(target: TargetContainer, name: str) -> Renamed | None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.subject import NeutralField, Subject
     from seatrial_lint.lint.target import TargetContainer
 
-LAST_WITHOUT_CHUNKS = "2.3"  # TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill
+# TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill.
+LAST_WITHOUT_CHUNKS = "2.3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +123,20 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
         orders.append((prefill, "below", prompt, operator.lt, "at least", 0))
     for limit, relation, other, is_broken, bound, margin in orders:
         if limit and other and is_broken(limit[1], other[1]):
-            yield _broken(subject, limit, relation, other, f"write {bound} {other[1] + margin}")
-    yield from _positive(subject)
+            entry, beside = limit[0].option.entry, other[0].option.entry
+            message = f"{entry.key}={limit[1]} is {relation} {beside.key}={other[1]}, and TGI does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {bound} {other[1] + margin}")
+    for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
+        option = subject.option(name)
+        if option and option.value.strip() == "0":
+            yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
 
 
 # huggingface/text-generation-inference v0.9.3 to v1.4.5 launcher/src/main.rs: defaults before TGI 2.0 read the model's.
 LAST_WITH_FIXED_DEFAULTS = "1"
 DEFAULT_PROMPT, DEFAULT_TOTAL, DEFAULT_PREFILL = 1024, 2048, 4096
-LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"  # TGI 2.0 to 2.4: min(max_position_embeddings, 4096)
+# TGI 2.0 to 2.4: min(max_position_embeddings, 4096).
+LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,21 +188,8 @@ _Limit = tuple["NeutralField", int]
 
 
 def _limit(subject: Subject, field: str) -> _Limit | None:
-    said = subject.fields.get(field)
-    return (said, said.number) if said and said.number is not None else None
-
-
-def _broken(subject: Subject, this: _Limit, how: str, other: _Limit, fix: str) -> Finding:
-    entry, beside = this[0].option.entry, other[0].option.entry
-    message = f"{entry.key}={this[1]} is {how} {beside.key}={other[1]}, and TGI does not start"
-    return finding(subject, "SEA322", entry, message, fix)
-
-
-def _positive(subject: Subject) -> Iterator[Finding]:
-    for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
-        option = subject.option(name)
-        if option and option.value.strip() == "0":
-            yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
+    neutral = subject.fields.get(field)
+    return (neutral, neutral.number) if neutral and neutral.number is not None else None
 
 
 @rule("SEA302", handler="any")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Finding
     from seatrial_lint.lint.subject import Subject
 
-MAX_STARTUP_TIMEOUT_S = 3600  # ContainerStartupHealthCheckTimeoutInSeconds
+# ContainerStartupHealthCheckTimeoutInSeconds.
+MAX_STARTUP_TIMEOUT_S = 3600
 _CUDA = re.compile(r"cu(\d{2})(\d)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
@@ -24,15 +25,15 @@ _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 @rule("SEA323", handler="any")
 def cut_off_loading(subject: Subject) -> Iterator[Finding]:
     """A loading timeout that the startup health check cuts off."""
-    said = subject.fields.get("model_loading_timeout_s")
-    check, loading_s = subject.fact("startup_timeout_s"), said.number if said else None
-    if said is None or loading_s is None:
+    field = subject.fields.get("model_loading_timeout_s")
+    check, loading_s = subject.fact("startup_timeout_s"), field.number if field else None
+    if field is None or loading_s is None:
         return
     limit_s = int(check) if check and check.isdigit() else MAX_STARTUP_TIMEOUT_S
     if loading_s > limit_s:
-        told = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
-        message = f"{loading_s} s of loading exceed {told}, which stops the container first"
-        yield finding(subject, "SEA323", said.option.entry, message, f"write at most {limit_s}")
+        limit = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
+        message = f"{loading_s} s of loading exceed {limit}, which stops the container first"
+        yield finding(subject, "SEA323", field.option.entry, message, f"write at most {limit_s}")
 
 
 @rule("SEA324", handler="any")
@@ -40,7 +41,8 @@ def instance_ami(subject: Subject) -> Iterator[Finding]:
     """A CUDA that the instance's AMI can't run."""
     chosen = subject.fact("ami_version")
     if chosen is None and "variant" not in subject.facts:
-        return  # which AMI is used is not told
+        # Which AMI is used is not told.
+        return
     image = subject.fact("image") or ""
     if (gap := driver_gap(image, chosen)) is not None:
         fix = f"write InferenceAmiVersion {gap[1]}"
@@ -74,8 +76,8 @@ def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:
     has = ami_cuda(chosen) if chosen else None
     if needed[0] <= (has[0] if has else 12 if chosen is None else needed[0]):
         return None
-    told = chosen or "the default AMI"
-    message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {told} has; it fails without a log"
+    ami = chosen or "the default AMI"
+    message = f"CUDA {needed[0]}.{needed[1]} of the image needs a newer driver than {ami} has; it fails without a log"
     return message, ami_version(cuda[0]) or NEWEST_AMI
 
 
@@ -101,13 +103,13 @@ def accelerator(subject: Subject) -> Iterator[Finding]:
 @rule("SEA329", handler="any")
 def isolated_download(subject: Subject) -> Iterator[Finding]:
     """An isolated container that would fetch its model."""
-    said = subject.fields.get("model_id")
-    if said is None or (subject.fact("network_isolation") or "").lower() != "true":
+    field = subject.fields.get("model_id")
+    if field is None or (subject.fact("network_isolation") or "").lower() != "true":
         return
-    if hub_id(said.value) or said.value.startswith("s3://"):
-        message = f"with network isolation, the container can't download {said.value}"
+    if hub_id(field.value) or field.value.startswith("s3://"):
+        message = f"with network isolation, the container can't download {field.value}"
         fix = f"stage the weights (seatrial stage), set ModelDataSource, and write {MOUNT} here"
-        yield finding(subject, "SEA329", said.option.entry, message, fix)
+        yield finding(subject, "SEA329", field.option.entry, message, fix)
 
 
 @rule("SEA330", handler="any")

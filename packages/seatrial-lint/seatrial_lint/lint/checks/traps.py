@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.engine_versions import EngineName, Version
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.lint.names import NamedOption
     from seatrial_lint.lint.subject import Subject
 
@@ -177,7 +176,10 @@ def _since(first: Version, engine: EngineName) -> str:
 @rule("SEA316")
 def unread_model_name(subject: Subject) -> Iterator[Finding]:
     """A model that the start script does not read under this name."""
-    target, written = subject.target, next((one for one in subject.options if one.entry.key == "HF_MODEL_ID"), None)
+    target, written = (
+        subject.target,
+        next((option for option in subject.options if option.entry.key == "HF_MODEL_ID"), None),
+    )
     key = _MODEL.get(target.engine) if target else None
     if target is None or key is None or written is None or "neuron" in target.dialect or subject.text_of(key):
         return

@@ -6,9 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.engine_options import all_spellings, find_spellings
+from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
-from seatrial_base.catalog.parsers import PLUGINS, parser_names
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.parse import is_object, read_value
 from seatrial_lint.lint.known import is_known_option, nearest_of
@@ -31,7 +30,8 @@ _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method",
 # tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py beside it refuses.
 _BOTH_TYPES = ("lmi-neuronx",)
 _TGI_TYPES = ("float16", "bfloat16")
-_OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")  # their lists of values grow with vLLM and SGLang
+# Their lists of values grow with vLLM and SGLang.
+_OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 # DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
 _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("5", "9", ("auto", "disable", "vllm", "lmi-dist", "trtllm", "scheduler", "deepspeed")),
@@ -40,9 +40,11 @@ _ROLLING_BATCH: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("17", None, ("auto", "disable", "vllm", "trtllm", "lmi-dist")),
 )
 _FORMATS = ("json", "jsonlines", "sse", "json_chat", "jsonlines_chat", "sse_chat", "3p", "3p_stream", "none")
-_COUNTED = ("max_model_len", "max_num_batched_tokens")  # vLLM, EngineArgs: human_readable_int
+# VLLM, EngineArgs: human_readable_int.
+_COUNTED = ("max_model_len", "max_num_batched_tokens")
 _LAST_DEEPSPEED_ENGINE = (9,)
-_BOOLEANS = ("1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # pydantic, bool
+# Pydantic, bool.
+_BOOLEANS = ("1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")
 _VLLM = ("lmi-async", "lmi-vllm", "vllm")
 # vllm-project/vllm, model_executor/layers/quantization/__init__.py, QUANTIZATION_METHODS, v0.8.4 to v0.11: beside the
 # ones that the catalog spells.
@@ -54,7 +56,8 @@ _VLLM_QUANTIZATIONS = frozenset(
         *("bitblas", "gptq_bitblas", "qqq", "compressed-tensors", "bitsandbytes", "fp_quant", "cpu_awq"),
     ]
 )
-_TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")  # trt_llm_user_guide.md
+# trt_llm_user_guide.md.
+_TRTLLM_QUANTIZATIONS = ("smoothquant", "awq", "fp8", "static_int8", "w4a8_awq")
 # PyModel.java, load: Integer.parseInt takes no blank, while Python's int does.
 _PARSED_BY_JAVA = ("tensor_parallel_degree", "pipeline_parallel_degree")
 _KINDS = {
@@ -133,7 +136,8 @@ def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: Named
     if target is None or not is_flag:
         return False
     if target.engine in ("vllm", "sglang"):
-        return option.value.strip().lower() in ("", "true", "false")  # sagemaker_args.py; older images: image_age
+        # sagemaker_args.py; older images: image_age.
+        return option.value.strip().lower() in ("", "true", "false")
     return target.engine == "lmi" and option.value.strip().lower() in _BOOLEANS
 
 
@@ -215,8 +219,15 @@ def batching(subject: Subject) -> Iterator[Finding]:
         return
     yield from _rolling_batch(subject, target)
     yield from _engine(subject, target)
-    yield from _formatter(subject)
-    yield from _pipeline(subject, target)
+    option = subject.option("output_formatter")
+    if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
+        message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
+        yield finding(subject, "SEA318", option.entry, message, "use one of them")
+    pipeline_option = subject.option("pipeline_parallel_degree")
+    if pipeline_option and target.dialect in ("lmi-async", "lmi-vllm") and pipeline_option.value.strip() != "1":
+        pipeline_message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
+        fix = "write 1, and set the tensor parallel degree to the number of GPUs"
+        yield finding(subject, "SEA318", pipeline_option.entry, pipeline_message, fix)
 
 
 def _rolling_batch(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
@@ -248,21 +259,6 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         yield finding(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
 
 
-def _formatter(subject: Subject) -> Iterator[Finding]:
-    option = subject.option("output_formatter")
-    if option and option.value not in _FORMATS and subject.target and subject.target.dialect != "lmi-async":
-        message = f"there is no formatter {option.value!r}: {', '.join(_FORMATS)}"
-        yield finding(subject, "SEA318", option.entry, message, "use one of them")
-
-
-def _pipeline(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
-    option = subject.option("pipeline_parallel_degree")
-    if option and target.dialect in ("lmi-async", "lmi-vllm") and option.value.strip() != "1":
-        message = f"vLLM in {target.called} needs a pipeline parallel degree of 1"
-        fix = "write 1, and set the tensor parallel degree to the number of GPUs"
-        yield finding(subject, "SEA318", option.entry, message, fix)
-
-
 def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:
     """Say whether the rules on the values of rolling_batch and engine tell of it."""
     if chosen.name == "rolling_batch":
@@ -279,7 +275,8 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
         return
     chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
     if chosen is None or _is_refused_choice(target, chosen):
-        return  # where nothing written chooses it, it is an older version than is known
+        # Where nothing written chooses it, it is an older version than is known.
+        return
     message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
 

@@ -67,7 +67,7 @@ def fits(hosting: Hosting) -> Iterator[Finding]:
         for specification in specifications(component) if variant else ():
             own = specification.at("InstanceType")
             kinds = types_of(variant) if own.is_absent and variant else (own,)
-            for name in (each.text for each in kinds):
+            for name in (kind.text for kind in kinds):
                 yield from _too_large(component, specification, name)
 
 
@@ -75,13 +75,13 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
     instance = find_instance(name) if name else None
     if instance is None:
         return
-    asked = specification.at("ComputeResourceRequirements")
+    needed = specification.at("ComputeResourceRequirements")
     for field, has, unit in (
         ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
         ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
         ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
     ):
-        value = asked.at(field)
+        value = needed.at(field)
         if value.number is not None and value.number > has:
             message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
             yield finding_at(
@@ -108,24 +108,19 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
     needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
-    asked = _accelerators_of(needed)
-    if instance is None or most is None or asked is None or asked <= instance.accelerator_count * most:
-        return None
-    has = instance.accelerator_count * most
-    named = listed_names([each.logical_id for each in together])
-    message = (
-        f"the copies of {named} need {asked:.0f} accelerators; {most:.0f} x {instance.instance_type} have {has:.0f}"
-    )
-    value = together[-1].at("RuntimeConfig", "CopyCount")
-    return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
-
-
-def _accelerators_of(needed: list[CopyRequirement]) -> float | None:
-    """Return the accelerators of all copies; `None` where one is known at deployment only."""
+    # `None` where one is known at deployment only.
     counts = [
         each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
     ]
-    return sum(counts) if len(counts) == len(needed) else None
+    accelerators = sum(counts) if len(counts) == len(needed) else None
+    if instance is None or most is None or accelerators is None or accelerators <= instance.accelerator_count * most:
+        return None
+    has = instance.accelerator_count * most
+    named = listed_names([each.logical_id for each in together])
+    fleet = f"{most:.0f} x {instance.instance_type}"
+    message = f"the copies of {named} need {accelerators:.0f} accelerators; {fleet} have {has:.0f}"
+    value = together[-1].at("RuntimeConfig", "CopyCount")
+    return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
 
 
 def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
@@ -187,14 +182,14 @@ def requirements(hosting: Hosting) -> Iterator[Finding]:
     """A specification without what the API requires, or an adapter with what it refuses."""
     for component in hosting.resources.of(COMPONENT):
         for specification in filter(lambda each: each.is_known, specifications(component)):
-            asked = specification.at("ComputeResourceRequirements")
+            needs = specification.at("ComputeResourceRequirements")
             is_adapter = not specification.at("BaseInferenceComponentName").is_absent
-            if is_adapter and not asked.is_absent:
+            if is_adapter and not needs.is_absent:
                 message = "an adapter uses the resources of its base component, and ComputeResourceRequirements is set"
-                yield finding_at(component, asked, "SEA737", message, "remove ComputeResourceRequirements")
-            elif not is_adapter and asked.at("MinMemoryRequiredInMb").is_absent:
+                yield finding_at(component, needs, "SEA737", message, "remove ComputeResourceRequirements")
+            elif not is_adapter and needs.at("MinMemoryRequiredInMb").is_absent:
                 message = "ComputeResourceRequirements has no MinMemoryRequiredInMb, which the API requires"
-                yield finding_at(component, asked, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
+                yield finding_at(component, needs, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
 
 
 @rule("SEA738")

@@ -160,8 +160,8 @@ def driver_of_ami(hosting: Hosting) -> Iterator[Finding]:
             continue
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
-        told = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
-        yield finding_at(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {told}", hint)
+        ending = f"newer than {chosen.text} runs" if chosen.text else "and no InferenceAmiVersion is chosen"
+        yield finding_at(config, chosen, "SEA711" if chosen.text else "SEA726", f"{needs}, {ending}", hint)
 
 
 def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
@@ -196,7 +196,7 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
         if not asynchronous.is_absent and any(map(for_components, variants)):
             message = "AsyncInferenceConfig is set, and InvokeEndpointAsync can't name an inference component"
             yield finding_at(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
-        if shadows.items and any(for_components(each) for each in (*variants, *shadows.items)):
+        if shadows.items and any(for_components(variant) for variant in (*variants, *shadows.items)):
             message = "ShadowProductionVariants are set, and a variant has no ModelName"
             yield finding_at(config, shadows, "SEA714", message, "set ModelName in every variant")
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
@@ -287,14 +287,15 @@ def batches(hosting: Hosting) -> Iterator[Finding]:
             continue
         if size.at("Type").text == "CAPACITY_PERCENT":
             bad = not BATCH_PERCENT[0] <= value.number <= BATCH_PERCENT[1]
-            told = f"{value.text} %"
-        elif of is not None and of > 1:  # one copy is a batch of one
+            shown = f"{value.text} %"
+        elif of is not None and of > 1:
+            # One copy is a batch of one.
             bad = not of * BATCH_PERCENT[0] / 100 <= value.number <= of * BATCH_PERCENT[1] / 100
-            told = f"{value.text} of {of:.0f}"
+            shown = f"{value.text} of {of:.0f}"
         else:
             continue
         if bad:
-            message = f"a batch of {told} is outside {BATCH_PERCENT[0]} % to {BATCH_PERCENT[1]} %"
+            message = f"a batch of {shown} is outside {BATCH_PERCENT[0]} % to {BATCH_PERCENT[1]} %"
             yield finding_at(resource, value, "SEA721", message, "set a batch of at most half of the capacity")
 
 
@@ -361,5 +362,5 @@ def _size_of(hosting: Hosting, resource: TemplateResource) -> float | None:
     config = hosting.config_of(resource)
     variants: tuple[TemplateValue, ...] = config.at("ProductionVariants").items if config else ()
     scaled = resource.key in hosting.scaled
-    managed = any(not each.at("ManagedInstanceScaling").is_absent for each in variants)
+    managed = any(not variant.at("ManagedInstanceScaling").is_absent for variant in variants)
     return variants[0].at("InitialInstanceCount").number if len(variants) == 1 and not (scaled or managed) else None

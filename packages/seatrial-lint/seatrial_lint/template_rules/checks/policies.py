@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.service_authorization import ActionFacts
-    from seatrial_base.findings import Finding
-    from seatrial_base.rules import Severity
+    from seatrial_base.findings import Finding, Severity
     from seatrial_lint.cloudformation.template import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyStatement
@@ -37,11 +36,13 @@ def unknown_actions(hosting: Hosting) -> Iterator[Finding]:
                 continue
             if not colon:
                 message = f"{action.text} is no action: the service is missing"
-                yield _found(statement, action, "SEA780", message, "write SERVICE:ACTION, as sagemaker:CreateEndpoint")
+                yield _policy_finding(
+                    statement, action, "SEA780", message, "write SERVICE:ACTION, as sagemaker:CreateEndpoint"
+                )
             elif prefix.lower() not in service_prefixes():
                 hint = near.hint(prefix, service_prefixes()) or "use the service's prefix of IAM"
                 message = f"{prefix} is no service of IAM ({action.text})"
-                yield _found(statement, action, "SEA780", message, hint, severity="warning")
+                yield _policy_finding(statement, action, "SEA780", message, hint, severity="warning")
             elif find_service(prefix) and not matching_actions(action.text):
                 yield _unknown_action(statement, action, action.text, near)
 
@@ -50,9 +51,9 @@ def _unknown_action(statement: PolicyStatement, action: TemplateValue, name: str
     service = find_service(name.partition(":")[0])
     names = (facts.name for facts in (service.actions_by_name.values() if service else ()))
     if any(wild in name for wild in _WILD):
-        return _found(statement, action, "SEA780", f"{name} matches no action", "name actions that exist")
+        return _policy_finding(statement, action, "SEA780", f"{name} matches no action", "name actions that exist")
     hint = near.hint(name, names) or "use an action of the service authorization reference"
-    return _found(statement, action, "SEA780", f"{name} is no action of IAM", hint)
+    return _policy_finding(statement, action, "SEA780", f"{name} is no action of IAM", hint)
 
 
 class _Nearest:
@@ -90,19 +91,19 @@ def _rights(hosting: Hosting, statement: PolicyStatement) -> _Rights | None:
     Which resource types any of the patterns is of is told once for all actions: an action for each resource, and each
     condition for both, would be their product.
     """
-    named = {each.text: matching_actions(each.text) for each in statement.actions if each.text}
+    named = {action.text: matching_actions(action.text) for action in statement.actions if action.text}
     actions = {name: facts for name, facts in named.items() if facts}
-    patterns = tuple(arn_pattern(hosting.resources, statement.template, each) for each in statement.resources)
-    types = {each.resource_type for facts in actions.values() for one in facts for each in one.targets}
+    patterns = tuple(arn_pattern(hosting.resources, statement.template, resource) for resource in statement.resources)
+    types = {target.resource_type for facts in actions.values() for fact in facts for target in fact.targets}
     compared = {*patterns} if actions and patterns and not {None, "*"} & {*patterns} else set()
-    steps = sum(len(one.targets) + 1 for facts in actions.values() for one in facts)
+    steps = sum(len(fact.targets) + 1 for facts in actions.values() for fact in facts)
     if not hosting.resources.takes(steps + STEPS_OF_A_PATTERN * len(types) * len(compared), of=statement.template):
         return None
     of_types = {each for each in types if not compared or any(each.has(one) for one in compared if one)}
     on: dict[str, tuple[ActionFacts, ...]] = {}
     keys: dict[str, frozenset[str]] = {}
     for name, facts in actions.items():
-        reached = [(one, [each for each in one.targets if each.resource_type in of_types]) for one in facts]
+        reached = [(fact, [target for target in fact.targets if target.resource_type in of_types]) for fact in facts]
         kept = [(one, targets) for one, targets in reached if not compared or targets or not one.is_described]
         on[name] = tuple(one for one, _ in kept)
         keys[name] = frozenset[str]().union(*(one.keys_on(targets) for one, targets in kept))
@@ -120,12 +121,13 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
         steps = len(conditions) * len(rights.actions)
         if not hosting.resources.takes(steps, of=statement.template):
             continue
-        count = len({each.text for each in statement.actions})
+        count = len({action.text for action in statement.actions})
         for condition in conditions:
             without = [
                 name
                 for name, facts in rights.on.items()
-                if facts and not carry(facts, rights.keys[name], condition.key)  # not on them: SEA782 says so
+                # Not on them: SEA782 says so.
+                if facts and not carry(facts, rights.keys[name], condition.key)
             ]
             if len(without) == count:
                 yield _uncarried(statement, condition, without)
@@ -150,7 +152,7 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
     is_lost = statement.is_allow and not always
     severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
     hint = "use a key that the action carries, or leave the condition out"
-    return _found(statement, condition.value, "SEA781", message, hint, severity=severity)
+    return _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
 def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
@@ -159,7 +161,7 @@ def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actio
     )
     hint = f"allow {listed_names(actions)} in a statement without this condition"
     severity: Severity = "error" if _is_refused_by_s3(statement) else "warning"
-    return _found(statement, condition.value, "SEA781", message, hint, severity=severity)
+    return _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
 @rule("SEA782", "SEA783")
@@ -170,40 +172,35 @@ def foreign_resources(hosting: Hosting) -> Iterator[Finding]:
         if rights is None or not rights.patterns or {None, "*"} & {*rights.patterns}:
             continue
         lost = {name for name, facts in rights.on.items() if not facts}
-        yield from _lost_actions(statement, rights.actions, lost)
+        effect = "allow" if statement.is_allow else "deny"
+        for action in statement.actions:
+            if action.text not in lost:
+                continue
+            types = sorted(
+                {target.resource_type.name for facts in rights.actions[action.text] for target in facts.targets}
+            )
+            if types:
+                named = listed_names(types)
+                message = f"{action.text} is on {named}, not on these resources: the statement does not {effect} it"
+                hint = f"name a resource of type {named}"
+            else:
+                message = f"{action.text} has no resource level: the statement does not {effect} it"
+                hint = f"{effect} it in a statement with Resource *"
+            severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
+            yield _policy_finding(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
         if len(rights.actions) == len({each.text for each in statement.actions}) and not lost.issuperset(rights.on):
             yield from _lost_resources(statement, rights)
 
 
-def _lost_actions(
-    statement: PolicyStatement, actions: Mapping[str, tuple[ActionFacts, ...]], lost: set[str]
-) -> Iterator[Finding]:
-    effect = "allow" if statement.is_allow else "deny"
-    for action in statement.actions:
-        if action.text not in lost:
-            continue
-        types = sorted({each.resource_type.name for facts in actions[action.text] for each in facts.targets})
-        if types:
-            message = (
-                f"{action.text} is on {listed_names(types)}, not on these resources: the statement does not {effect} it"
-            )
-            hint = f"name a resource of type {listed_names(types)}"
-        else:
-            message = f"{action.text} has no resource level: the statement does not {effect} it"
-            hint = f"{effect} it in a statement with Resource *"
-        severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
-        yield _found(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
-
-
 def _lost_resources(statement: PolicyStatement, rights: _Rights) -> Iterator[Finding]:
-    if any(not one.is_described for facts in rights.actions.values() for one in facts):
+    if any(not fact.is_described for facts in rights.actions.values() for fact in facts):
         return
-    types = {each.resource_type for facts in rights.actions.values() for one in facts for each in one.targets}
+    types = {target.resource_type for facts in rights.actions.values() for fact in facts for target in fact.targets}
     for resource, pattern in zip(statement.resources, rights.patterns, strict=True):
         if pattern is not None and not any(each.has(pattern) for each in types):
             message = f"no action of the statement is on a resource as {pattern}"
             hint = "remove it, or add the action that is on it"
-            yield _found(statement, resource, "SEA782", message, hint, severity="note")
+            yield _policy_finding(statement, resource, "SEA782", message, hint, severity="note")
 
 
 def _is_refused_by_s3(statement: PolicyStatement) -> bool:
@@ -215,17 +212,17 @@ def _is_refused_by_s3(statement: PolicyStatement) -> bool:
 def passed_roles(hosting: Hosting) -> Iterator[Finding]:
     """A right to pass roles to whatever service."""
     for statement in hosting.statements:
-        passing = [each for each in statement.actions if (each.text or "").lower() == PASSING.lower()]
+        passing = [action for action in statement.actions if (action.text or "").lower() == PASSING.lower()]
         is_bound = any(condition.key.lower() == PASSED_TO for condition in statement.conditions)
         condition = statement.value.at("Condition")
         if not passing or not statement.is_allow or is_bound or not (condition.is_known or condition.is_absent):
             continue
         message = "iam:PassRole without iam:PassedToService: the role may be passed to any service"
         hint = "add the condition StringEquals: iam:PassedToService, as sagemaker.amazonaws.com"
-        yield _found(statement, passing[0], "SEA785", message, hint)
+        yield _policy_finding(statement, passing[0], "SEA785", message, hint)
 
 
-def _found(
+def _policy_finding(
     statement: PolicyStatement,
     value: TemplateValue,
     rule: str,

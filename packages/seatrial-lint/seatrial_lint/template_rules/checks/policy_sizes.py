@@ -63,7 +63,8 @@ def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
 @rule("SEA784")
 def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     """Inline policies of a role, user or group that are too large together."""
-    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}  # one may have many holders
+    # One may have many holders.
+    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
             sizes = {_name(policy, holder): least[id(policy)] for policy in hosting.inline_policies(holder)}
@@ -94,7 +95,10 @@ def least_characters(value: JsonValue) -> int:
     if text is not None:
         return len("".join(json.dumps(text, ensure_ascii=False).split()))
     if is_function(value):
-        return _least_of_function(value)
+        match value:
+            case {"Fn::If": [_, first, second]}:
+                return min(0 if is_no_value(one) else least_characters(one) for one in (first, second))
+        return 0
     if isinstance(value, dict):
         sizes = [least_characters(name) + 1 + least_characters(below) for name, below in value.items()]
     elif isinstance(value, list):
@@ -102,13 +106,6 @@ def least_characters(value: JsonValue) -> int:
     else:
         return len(json.dumps(value))
     return sum(sizes) + max(len(sizes) - 1, 0) + len("{}")
-
-
-def _least_of_function(value: JsonValue) -> int:
-    match value:
-        case {"Fn::If": [_, first, second]}:
-            return min(0 if is_no_value(one) else least_characters(one) for one in (first, second))
-    return 0
 
 
 def _shortest(reference: Reference) -> str:

@@ -31,7 +31,8 @@ DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 @rule("SEA786")
 def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
     """Alarms of an automatic rollback that no execution role may describe."""
-    known: dict[tuple[str, str], list[_Describable] | None] = {}  # many endpoints may have one role
+    # Many endpoints may have one role.
+    known: dict[tuple[str, str], list[_Describable] | None] = {}
     for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
         alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
         roles = _roles(hosting, resource) if alarms else []
@@ -47,22 +48,23 @@ def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
             continue
         lacking = [alarm for alarm in alarms if not _covered(hosting, described, resource, alarm)]
         if lacking:
-            yield _missing(hosting, resource, lacking, [role.logical_id for role in roles if role])
-
-
-def _missing(hosting: Hosting, resource: TemplateResource, alarms: list[TemplateValue], roles: list[str]) -> Finding:
-    written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in alarms)
-    names = ", ".join(hosting.resources.readable(name or "?") for name in written)
-    message = f"{' and '.join(dict.fromkeys(roles))} may not describe the alarms of the rollback: {names}"
-    value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
-    return finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
+            written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in lacking)
+            names = ", ".join(hosting.resources.readable(name or "?") for name in written)
+            held_by = " and ".join(dict.fromkeys(role.logical_id for role in roles if role))
+            message = f"{held_by} may not describe the alarms of the rollback: {names}"
+            value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
+            yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
 
 
 def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResource | None]:
     """Return the execution roles of an endpoint or component: of its configuration and of its models."""
     if resource.resource_type == COMPONENT:
         endpoint = hosting.endpoint_of(resource)
-        names = [one.at("ModelName") for one in specifications(resource) if not one.at("ModelName").is_absent]
+        names = [
+            specification.at("ModelName")
+            for specification in specifications(resource)
+            if not specification.at("ModelName").is_absent
+        ]
     else:
         endpoint = resource
         config = hosting.config_of(endpoint)
@@ -92,18 +94,18 @@ class _Describable(NamedTuple):
 def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | None) -> list[_Describable] | None:
     if statements is None:
         return None
-    found: list[_Describable] = []
+    alarms: list[_Describable] = []
     for one in filter(_may_describe, statements):
         for value in one.resources:
             alarm = hosting.resources.referred(one.template, value)
             pattern = arn_pattern(hosting.resources, one.template, value)
-            found.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
-    return found
+            alarms.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
+    return alarms
 
 
 def _may_describe(statement: PolicyStatement) -> bool:
     """Return whether a statement allows describing some alarm; what only the deployment knows may."""
-    named = [each.text for each in statement.actions] if statement.is_allow else []
+    named = [action.text for action in statement.actions] if statement.is_allow else []
     return any(text is None or text == "*" or DESCRIBE_ALARMS in _names(text) for text in named)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
 
 METRICS = {
@@ -140,15 +140,16 @@ def waking(hosting: Hosting) -> Iterator[Finding]:
 
 def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
     steps = [each for each in hosting.policies_of(target) if each.at("PolicyType").text in {None, "StepScaling"}]
-    if any(not each.at("PolicyType").is_known for each in steps) or (steps and hosting.has_unknown_alarm_actions):
-        return True  # only the deployment knows
+    if any(not step.at("PolicyType").is_known for step in steps) or (steps and hosting.has_unknown_alarm_actions):
+        # Only the deployment knows.
+        return True
     return any(_is_wake_alarm(alarm) for policy in steps for alarm in hosting.alarms_of(policy))
 
 
 def _is_wake_alarm(alarm: TemplateResource) -> bool:
     """Return whether an alarm may be one on requests that found no copy; a composite alarm may."""
     queries = alarm.at("Metrics").items
-    named = (alarm.at("MetricName"), *(each.at("MetricStat", "Metric", "MetricName") for each in queries))
+    named = (alarm.at("MetricName"), *(query.at("MetricStat", "Metric", "MetricName") for query in queries))
     given = [each for each in named if not each.is_absent]
     return not given or any(each.text == WAKE_METRIC or not each.is_known for each in given)
 
@@ -210,23 +211,18 @@ def backlogs(hosting: Hosting) -> Iterator[Finding]:
         if config is None or config.at("AsyncInferenceConfig").is_absent:
             continue
         for policy in hosting.policies_of(target):
-            yield from _wrong_backlog(policy, policy.at(_TRACKING))
-
-
-def _wrong_backlog(policy: TemplateResource, tracking: TemplateValue) -> Iterator[Finding]:
-    custom = tracking.at("CustomizedMetricSpecification")
-    predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
-    metric = custom.at("MetricName")
-    hint = "track ApproximateBacklogSizePerInstance with the dimension EndpointName"
-    if predefined.text or (metric.text and metric.text not in BACKLOG):
-        message = (
-            f"an asynchronous endpoint is scaled on {predefined.text or metric.text}, which an empty queue keeps at 0"
-        )
-        yield finding_at(policy, predefined if predefined.text else metric, "SEA749", message, hint)
-    elif metric.text:
-        names = {each.at("Name").text for each in custom.at("Dimensions").items}
-        if names and names != {"EndpointName"} and None not in names:
-            message = (
-                f"{metric.text} has the dimension EndpointName alone, not {', '.join(sorted(filter(None, names)))}"
-            )
-            yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)
+            tracking = policy.at(_TRACKING)
+            custom = tracking.at("CustomizedMetricSpecification")
+            predefined = tracking.at("PredefinedMetricSpecification", "PredefinedMetricType")
+            metric = custom.at("MetricName")
+            hint = "track ApproximateBacklogSizePerInstance with the dimension EndpointName"
+            if predefined.text or (metric.text and metric.text not in BACKLOG):
+                tracked = predefined.text or metric.text
+                message = f"an asynchronous endpoint is scaled on {tracked}, which an empty queue keeps at 0"
+                yield finding_at(policy, predefined if predefined.text else metric, "SEA749", message, hint)
+            elif metric.text:
+                names = {each.at("Name").text for each in custom.at("Dimensions").items}
+                if names and names != {"EndpointName"} and None not in names:
+                    dimensions = ", ".join(sorted(filter(None, names)))
+                    message = f"{metric.text} has the dimension EndpointName alone, not {dimensions}"
+                    yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)

@@ -10,8 +10,8 @@ import botocore.credentials
 import pytest
 from botocore.awsrequest import AWSRequest
 
-from seatrial_load.aws.bearer_token import LONGEST_S, PREFIX, RenewedToken, bearer_token
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import LONGEST_S, PREFIX, RenewedToken, bearer_token
 
 NOW = datetime(2026, 11, 25, 3, 4, 5, tzinfo=UTC)
 USER = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from seatrial_load.aws.clock_skew import is_skewed, offset_of, probe_clock, shifted
-from seatrial_load.client.event_loop import Exchange, Inbox
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.failure import ErrorClass, Failure
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)

@@ -5,8 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_load.aws.container_metrics import SIMULATED_LABEL, read_container_series, target_labels
-from seatrial_load.aws.promql import MetricSeries, PromQl
+from seatrial_load.aws.container_metrics import (
+    SIMULATED_LABEL,
+    MetricSeries,
+    PromQl,
+    read_container_series,
+    target_labels,
+)
 from seatrial_load.documents.container_metrics import ContainerLoad
 from seatrial_load.documents.request import TrialTarget
 

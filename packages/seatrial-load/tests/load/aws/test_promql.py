@@ -9,8 +9,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from seatrial_load.aws.container_metrics import CloudWatchPromQl, MetricSeries, promql_url, selector
 from seatrial_load.aws.credentials import Credentials
-from seatrial_load.aws.promql import CloudWatchPromQl, MetricSeries, promql_url, selector
 
 if TYPE_CHECKING:
     import ssl

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from botocore import exceptions
 
-from seatrial_load.aws.wake import Woken, wake
 from seatrial_load.decode.failure import Failure
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.dependencies import ShouldStop, go_on
+from seatrial_load.trial.preflight import Woken, wake
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

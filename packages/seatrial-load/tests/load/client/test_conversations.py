@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.client.event_loop import Exchange, Inbox, Wave, WaveConversations, run_wave
+from seatrial_load.client.event_loop import Wave, WaveConversations, run_wave
 from seatrial_load.client.request_writer import PREFIX_HEADER, conversation, request_writer
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.request import TrialTarget, Workload
 from seatrial_load.prompts.choose import prompts_of

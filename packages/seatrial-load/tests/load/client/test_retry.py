@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.client.retry import backoff_s, retry_after_s
+from seatrial_load.client.event_loop import backoff_s, retry_after_s
 
 DATE = "Wed, 19 Nov 2025 12:00:00 GMT"
 

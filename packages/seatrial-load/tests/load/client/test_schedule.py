@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.aws.deployment_check import not_proven
-from seatrial_load.client.arrivals import offered_per_s, ordered_per_s, schedule
+from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request import Load
 from seatrial_load.trial.dependencies import Tools
@@ -41,17 +41,17 @@ def test_what_is_offered_and_what_was_ordered(
     arrival: Arrival, due_s: tuple[float, ...], offered: float, ordered: float | None
 ) -> None:
     load = replace(LOAD, arrival=arrival)
-    assert offered_per_s(load, due_s) == offered
-    assert ordered_per_s(load, 1) == ordered
+    assert arrivals_of(load).offered_per_s(load, due_s) == offered
+    assert arrivals_of(load).rate_per_s(load, 1) == ordered
 
 
 @pytest.mark.parametrize("arrival", ["poisson", "gamma"])
 def test_every_trial_has_the_same_arrivals(trial_request: MakeRequest, arrival: Arrival) -> None:
     request = trial_request(load=replace(LOAD, arrival=arrival, rates_per_s=(5.0,)))
     later = replace(PROGRESS, started_at="2026-11-22T01:02:03+00:00")
-    assert schedule(request, PROGRESS, Tools()) == schedule(request, later, Tools())
+    assert Tools().schedule(request, PROGRESS) == Tools().schedule(request, later)
 
 
 def test_a_draw_without_a_request_has_one(trial_request: MakeRequest) -> None:
     request = trial_request(load=replace(LOAD, arrival="poisson", rates_per_s=(1e-9,)))
-    assert schedule(request, PROGRESS, Tools()) == (0.0,)
+    assert Tools().schedule(request, PROGRESS) == (0.0,)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from seatrial_load.client.event_loop import Exchange, Inbox
 from seatrial_load.decode.event_stream import encode_frame
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.http1 import ProtocolError
 from seatrial_load.decode.response import (
@@ -19,7 +19,7 @@ from seatrial_load.decode.response import (
     generated_tokens,
     record_of,
 )
-from seatrial_load.decode.tokens import TimedAnswer, TokenEvent
+from seatrial_load.decode.timed_answer import TimedAnswer, TokenEvent
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n"
 EVENT = {":message-type": "event", ":event-type": "PayloadPart"}

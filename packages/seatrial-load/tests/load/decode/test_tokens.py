@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_load.decode.http1 import ProtocolError
-from seatrial_load.decode.tokens import TimedAnswer, TimedAnswerReader, read_whole
+from seatrial_load.decode.timed_answer import TimedAnswer, TimedAnswerReader, read_whole
 
 LMI_ROLLING = (
     '{"token": {"id": 1, "text": "Grü", "log_prob": -0.1}}\n'

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from seatrial_load.client.event_loop import Exchange, Inbox, Wave, WaveResult
+from seatrial_load.client.event_loop import Wave, WaveResult
+from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.health.client_health import LagMeter, ThreadSample, UsageMeter, evidence_of, together
 
 CLOSED = Wave(streams=2, requests=6, timeout_s=9, deadline_s=99)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.knee.scaling_target import at_load
 from tests.load.conftest import lagging
 

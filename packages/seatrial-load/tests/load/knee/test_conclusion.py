@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.units import exported
-from seatrial_load.documents.result import Interval, Knee
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Knee
 from seatrial_load.knee.detectors import knees_of
 from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, scaling_target
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_load.documents.result import Distribution
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.knee.detectors import half_latency_knee
 from tests.load.conftest import lagging
 

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.request import Objective
-from seatrial_load.documents.result import Interval
 from seatrial_load.knee.detectors import slo_knee
 from tests.load.conftest import flat, lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.documents.result import Distribution, LevelResult
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

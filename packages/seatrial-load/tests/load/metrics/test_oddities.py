@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.metrics.counts import MOST_KEPT, added_oddities, doubts_of, oddities_of
 from seatrial_load.metrics.level import level_of_records
-from seatrial_load.metrics.oddities import MOST_KEPT, added_oddities, doubts_of, oddities_of
 from seatrial_load.metrics.request_metrics import FASTEST_TPOT_MS, is_burst
 
 if TYPE_CHECKING:

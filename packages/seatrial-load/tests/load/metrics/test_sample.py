@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.documents.result import Interval
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.metrics.aggregate import distribution_of, merged, sample_of
 from seatrial_load.metrics.histogram import Histogram, percentile_bounds
 

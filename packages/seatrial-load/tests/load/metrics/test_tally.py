@@ -18,7 +18,7 @@ from seatrial_load.metrics.level import level_of, level_of_records
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial_load.documents.result import Distribution
+    from seatrial_load.documents.distribution import Distribution
 
     MakeRecord = Callable[..., RequestRecord]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.measure.due_times import replay_speed
+from seatrial_load.documents.arrivals import replay_speed
 from seatrial_load.prompts.dataset import MOST_PAIRS, Dataset, read_dataset, sampled
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial_base.errors import BenchError
-from seatrial_load.measure.due_times import replay
+from seatrial_load.documents.arrivals import replay
 from seatrial_load.prompts.trace import TracePrompts, read_trace
 
 if TYPE_CHECKING:

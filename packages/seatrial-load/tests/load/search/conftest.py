@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
+from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Load, Objective, PredictedLevel, Prior
-from seatrial_load.documents.result import Distribution
 from seatrial_load.search import NextLevel, Stop, next_level
 
 if TYPE_CHECKING:

@@ -5,16 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Gate
-from seatrial_load.documents.result import (
-    Comparison,
-    Distribution,
-    Interval,
-    LevelResult,
-    LiveProof,
-    TrialResult,
-    Verdict,
-)
+from seatrial_load.documents.result import Comparison, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from tests.load.conftest import lagging

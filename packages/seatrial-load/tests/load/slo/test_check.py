@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.request import Objective
-from seatrial_load.documents.result import Interval
 from seatrial_load.metrics.aggregate import distribution_of, sample_of
 from seatrial_load.slo.evaluate import checks_of, requests_at_gate, requests_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.documents.result import Distribution, LevelResult
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.result import LevelResult
 
     MakeLevel = Callable[..., LevelResult]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_load.aws.cloudwatch import CloudWatch, MetricData
-    from seatrial_load.aws.promql import MetricSeries, PromQl
+    from seatrial_load.aws.container_metrics import MetricSeries, PromQl
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
 OVER = Stop(reason=StopReason.ALL_MEASURED, because="every level of the list was measured")

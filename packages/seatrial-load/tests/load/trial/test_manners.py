@@ -17,7 +17,7 @@ from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.documents.result import AnswerDoubt, LevelResult, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
-from seatrial_load.slo.doubts import told_doubts
+from seatrial_load.slo.verdict import told_doubts
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.run import run_trial
 from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step

@@ -14,12 +14,11 @@ from botocore.stub import Stubber
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
-from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.progress import LevelEnded, TrialProgress, unwatched
 from seatrial_load.documents.request import Load, TrialTarget
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.trial.budget import budget_s, live_request
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.events import LevelEnded, unwatched
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_sagemaker import SageMakerClient
 
+    from seatrial_load.documents.progress import TrialEvent, Watch
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.trial.events import TrialEvent, Watch
 
     MakeRequest = Callable[..., TrialRequest]
 

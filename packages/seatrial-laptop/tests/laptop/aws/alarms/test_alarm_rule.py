@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_laptop.aws.alarms.alarm_rule import AlarmRule, StateValue, alarm_rule
-from seatrial_laptop.aws.runtime.metric_history import KEPT_S, MetricHistory, metric_dimensions, statistic
+from seatrial_laptop.aws.alarms import AlarmRule, StateValue, alarm_rule
+from seatrial_laptop.aws.runtime.telemetry import KEPT_S, MetricHistory, metric_dimensions, statistic
 
 CHAT = frozenset({("InferenceComponentName", "chat")})
 OTHER = frozenset({("InferenceComponentName", "other")})

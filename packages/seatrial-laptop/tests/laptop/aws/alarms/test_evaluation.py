@@ -3,9 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from seatrial_laptop.aws.alarms.alarm_book import Evaluation
-from seatrial_laptop.aws.alarms.alarm_rule import StateValue
-from seatrial_laptop.aws.runtime.metric_history import MetricHistory
+from seatrial_laptop.aws.alarms import Evaluation, StateValue
+from seatrial_laptop.aws.runtime.telemetry import MetricHistory
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.json_document import Document

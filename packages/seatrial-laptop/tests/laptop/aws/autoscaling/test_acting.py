@@ -15,7 +15,7 @@ from seatrial_laptop.aws.json_document import child, whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.alarms import StateValue
     from seatrial_laptop.aws.json_document import Document
 
 KEY = ("sagemaker", "inference-component/chat", "sagemaker:inference-component:DesiredCopyCount")

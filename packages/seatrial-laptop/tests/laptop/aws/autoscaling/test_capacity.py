@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_laptop.aws.autoscaling.capacity import Bounds, CapacityChange, LastActions, PolicyReading, wanted_change
+from seatrial_laptop.aws.autoscaling.scaling_actions import (
+    Bounds,
+    CapacityChange,
+    LastActions,
+    PolicyReading,
+    wanted_change,
+)
 
 ONE_TO_FIVE = Bounds(least=1, most=5)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling.scheduled_actions import is_due, is_over, kept_action, parsed_schedule
+from seatrial_laptop.aws.autoscaling.scalable_targets import is_due, is_over, kept_action, parsed_schedule
 
 NIGHT = "cron(0 20 * * ? *)"
 

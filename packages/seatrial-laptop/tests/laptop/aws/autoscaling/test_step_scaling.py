@@ -5,8 +5,14 @@ import math
 import pytest
 
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling.capacity import Bounds, LastActions, PolicyReading, WantedStep, wanted_change
-from seatrial_laptop.aws.autoscaling.step_scaling import Breach, check_steps, stepped_capacity
+from seatrial_laptop.aws.autoscaling.scaling_actions import (
+    Bounds,
+    LastActions,
+    PolicyReading,
+    WantedStep,
+    wanted_change,
+)
+from seatrial_laptop.aws.autoscaling.scaling_policies import Breach, check_steps, stepped_capacity
 
 BOUNDS = Bounds(least=0, most=10)
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial_laptop.aws.alarms.alarm_book import Evaluation, acts
+from seatrial_laptop.aws.__main__ import Life
+from seatrial_laptop.aws.alarms import Evaluation, acts
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling import target_tracking
+from seatrial_laptop.aws.autoscaling import scaling_policies
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
 from seatrial_laptop.aws.autoscaling.scaling_actions import ScalingActions
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.control_plane.records import Kind, Status
-from seatrial_laptop.aws.life import Life
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.routing import route_request
 from tests.stub_cloud import StubSageMaker, stub_sagemaker, variant
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+    from seatrial_laptop.aws.alarms import StateValue
     from seatrial_laptop.aws.json_document import Document
 
 MIDNIGHT_S = 1_795_305_600.0
@@ -110,7 +110,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     stub = stub_sagemaker(tmp_path, clock=VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S))
     book = Book()
-    monkeypatch.setattr(target_tracking, "_own_cloudwatch", lambda: book)
+    monkeypatch.setattr(scaling_policies, "_own_cloudwatch", lambda: book)
     scaling = Scaling(stub.cloud.store, date_s=stub.cloud.clock.date_s)
     life = Life(stub.cloud, Evaluation(book, stub.cloud.history), ScalingActions(stub.cloud, scaling, book))
     yield World(stub, book, scaling, life)

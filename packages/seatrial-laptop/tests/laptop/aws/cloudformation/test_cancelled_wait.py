@@ -4,7 +4,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from seatrial_laptop.aws.cloudformation.cancelled_stacks import CancellableWait
+from seatrial_laptop.aws.cloudformation.stacks_in_progress import CancellableWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable

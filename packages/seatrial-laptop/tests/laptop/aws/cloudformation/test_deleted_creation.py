@@ -7,7 +7,7 @@ import inspect
 
 from ministack.services.cloudformation import changesets, handlers, stacks
 
-from seatrial_laptop.aws.cloudformation.cancelled_stacks import StackTasks
+from seatrial_laptop.aws.cloudformation.stacks_in_progress import StackTasks
 
 
 async def delete_in_mid_creation(known: dict[str, dict[str, object]], resources: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_laptop.aws.cloudformation.resources_in_progress import with_those_in_progress
+from seatrial_laptop.aws.cloudformation.stacks_in_progress import with_those_in_progress
 
 WORKS = "CREATE_IN_PROGRESS"
 STACK = "arn:aws:cloudformation:us-east-1:000000000000:stack/one/1"

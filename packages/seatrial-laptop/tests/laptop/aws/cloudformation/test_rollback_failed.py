@@ -47,8 +47,13 @@ def test_the_rollback_meets_the_same_alarm_and_goes_on_without_the_resource(
     laptop: Laptop, control: Callable[..., dict[str, object]], host: str
 ) -> None:
     stack, alarm, cloudwatch = laptop.name("stack"), laptop.name("alarm"), boto3.client("cloudwatch")
-    watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
-    compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    watched: dict[str, Any] = {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "Invocations",
+        "Statistic": "Sum",
+        "Period": 3600,
+    }
+    compared: dict[str, Any] = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
     cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
     client = laptop.cloudformation
     client.create_stack(StackName=stack, TemplateBody=template(host, laptop.model(), alarm))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from seatrial_base.catalog.symptoms import SYMPTOMS
-from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+from seatrial_laptop.aws.alarms import StateValue
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of
 from seatrial_laptop.aws.gateway.gateway import denial

@@ -7,7 +7,7 @@ import pytest
 
 from seatrial_laptop.aws.control_plane.fleets import Fleet, Fleets, InstanceRules, instance_rules, needed_accelerators
 from seatrial_laptop.aws.faults import ControlSettings
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed
 
 
 @dataclass

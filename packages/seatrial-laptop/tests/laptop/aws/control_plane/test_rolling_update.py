@@ -189,8 +189,13 @@ def test_an_alarm_rolls_back_what_was_replaced(laptop: Laptop, control: Callable
 def test_an_execution_role_must_be_allowed_to_describe_the_alarms(laptop: Laptop) -> None:
     alarm, role = laptop.name("alarm"), laptop.name("instances")
     cloudwatch, iam = boto3.client("cloudwatch"), boto3.client("iam")
-    watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
-    compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    watched: dict[str, Any] = {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "Invocations",
+        "Statistic": "Sum",
+        "Period": 3600,
+    }
+    compared: dict[str, Any] = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
     cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
     arn = iam.create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps({"Statement": []}))["Role"]["Arn"]
     component = laptop.component(laptop.endpoint(most_instances=3, role=arn), laptop.model(), copies=2)
@@ -268,8 +273,13 @@ def test_an_update_needs_no_model_of_the_former_specification_unless_it_is_rolle
     slow = laptop.model()
     alarm = laptop.name("alarm")
     cloudwatch = boto3.client("cloudwatch")
-    watched = {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Statistic": "Sum", "Period": 3600}
-    compared = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
+    watched: dict[str, Any] = {
+        "Namespace": "AWS/SageMaker",
+        "MetricName": "Invocations",
+        "Statistic": "Sum",
+        "Period": 3600,
+    }
+    compared: dict[str, Any] = {"EvaluationPeriods": 1, "Threshold": 1, "ComparisonOperator": "GreaterThanThreshold"}
     cloudwatch.put_metric_alarm(AlarmName=alarm, **watched, **compared)
     before = laptop.ports(component)
     laptop.sagemaker.update_inference_component(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_laptop.aws.alarms.alarm_rule import StateValue
+from seatrial_laptop.aws.alarms import StateValue
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.control_plane.blue_green import traffic_shifts
 from seatrial_laptop.aws.control_plane.records import Kind, Status
+from seatrial_laptop.aws.control_plane.rollout import traffic_shifts
 from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_route
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import StubSageMaker, variant
@@ -19,7 +19,7 @@ from tests.stub_cloud import StubSageMaker, variant
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_laptop.aws.runtime.copy_process import CopyProcess
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 TARGET = "x-amzn-sagemaker-target-variant"
 

@@ -315,8 +315,8 @@ class TestRoutes:
     @pytest.fixture
     def bucket_user(self, roles: Roles) -> dict[str, str]:
         role = roles.role({"Effect": "Allow", "Action": "s3:*", "Resource": "*"})
-        made: dict[str, str] = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
-        return made
+        made: Any = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+        return dict(made)
 
     @pytest.mark.parametrize("service", ["s3", "sagemaker", "execute-api"])
     @pytest.mark.parametrize(
@@ -472,7 +472,10 @@ class TestOnTheWire:
         role = roles.role({"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"})
         made = boto3.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
         once = Config(retries={"total_max_attempts": 1})
-        key = {"aws_access_key_id": made["AccessKeyId"], "aws_secret_access_key": made["SecretAccessKey"]}
+        key: dict[str, Any] = {
+            "aws_access_key_id": made["AccessKeyId"],
+            "aws_secret_access_key": made["SecretAccessKey"],
+        }
         with_token = boto3.client("s3", aws_session_token=made["SessionToken"], config=once, **key)
         assert with_token.list_buckets()["ResponseMetadata"]["HTTPStatusCode"] == 200
         for wrong in ({**key, "aws_session_token": "another"}, {**key, "aws_secret_access_key": "wrong"}):

@@ -9,7 +9,7 @@ import pytest
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.api import input_shape, service_model
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of
-from seatrial_laptop.aws.rights.request_rights import (
+from seatrial_laptop.aws.rights.role_rights import (
     CONTROL_PLANES,
     invocation_rights,
     passed_role,

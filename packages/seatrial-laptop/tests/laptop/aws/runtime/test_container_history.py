@@ -18,7 +18,7 @@ from seatrial_laptop.engine.container import ENGINE_NAME, Container
 from seatrial_laptop.engine.family import read_settings
 from seatrial_laptop.engine.weights import ServedWeights
 from seatrial_laptop.loopback import HOST
-from seatrial_load.aws.promql import selector
+from seatrial_load.aws.container_metrics import selector
 from tests.stub_cloud import variant
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -70,7 +70,8 @@ def told(stub: StubSageMaker, tmp_path: Path) -> Told:
     logs, log = StubLogs(), tmp_path / "chat.log"
     log.touch()
     stub.running.keep_log(CHAT, log)
-    publisher = Publisher(stub.cloud, logs, logs)
+    clients: Any = logs
+    publisher = Publisher(stub.cloud, clients, clients)
     stub.running.tell_ended(publisher.publish_logs)
     return Told(stub, logs, publisher, log)
 

@@ -59,7 +59,7 @@ def asked(
     dial = dialer(write.address, socket_addresses(write.address))
     wave = Wave(streams=2, requests=requests, timeout_s=30, deadline_s=time.perf_counter() + 60)
     exchanges = run_wave(wave, write, dial).exchanges
-    return [record_of(exchange, stream=stream, asked=write.asked(exchange.index)) for exchange in exchanges]
+    return [record_of(exchange, stream=stream, terms=write.terms(exchange.index)) for exchange in exchanges]
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from seatrial_load.aws.bearer_token import bearer_token
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import bearer_token
 
 if TYPE_CHECKING:
     from pathlib import Path

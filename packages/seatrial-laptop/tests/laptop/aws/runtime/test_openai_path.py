@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.both_paths.run import Round, measured, table
-from seatrial_load.aws.bearer_token import PREFIX, bearer_token
 from seatrial_load.aws.credentials import Credentials
+from seatrial_load.aws.sigv4 import PREFIX, bearer_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,7 @@ import pytest
 from seatrial_laptop.aws.control_plane.cloud import in_background, open_cloud
 from seatrial_laptop.aws.control_plane.containers import ContainerSpec
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
-from seatrial_laptop.aws.runtime.copy_process import CopyFailed
-from seatrial_laptop.aws.runtime.running_copies import CopyPlace, RunningCopies
+from seatrial_laptop.aws.runtime.running_copies import CopyFailed, CopyPlace, RunningCopies
 
 if TYPE_CHECKING:
     from pathlib import Path

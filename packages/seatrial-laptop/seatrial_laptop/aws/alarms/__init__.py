@@ -1,1 +1,0 @@
-"""Alarms on the metrics of SageMaker, evaluated in virtual time."""

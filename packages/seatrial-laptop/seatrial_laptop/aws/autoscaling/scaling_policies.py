@@ -1,0 +1,238 @@
+"""The policies: steps of a step scaling policy, and the two alarms of a target-tracking policy in our CloudWatch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+import boto3
+
+from seatrial_laptop.aws.api import invalid
+from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
+from seatrial_laptop.environment import REGION, own_account
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+COOLDOWN_S: Final = 300
+"""Virtual seconds between two actions of a policy that doesn't say (StepScalingPolicyConfiguration)."""
+LOWER: Final = "MetricIntervalLowerBound"
+UPPER: Final = "MetricIntervalUpperBound"
+
+
+HIGH: Final = "AlarmHigh"
+HIGH_PERIODS: Final = 3
+LOW: Final = "AlarmLow"
+COPIES: Final = "sagemaker:inference-component:DesiredCopyCount"
+INSTANCES: Final = "sagemaker:variant:DesiredInstanceCount"
+PROVISIONED: Final = "sagemaker:variant:DesiredProvisionedConcurrency"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """An alarm in ALARM.
+
+    Attributes:
+        alarm: Its name.
+        delta: The metric less the threshold.
+        is_above: Whether the alarm goes off above its threshold.
+    """
+
+    alarm: str
+    delta: float
+    is_above: bool
+
+
+def check_steps(configuration: Document) -> None:
+    """Refuse a step scaling policy that says nothing, or two things at once.
+
+    Raises:
+        ApiError: ValidationException.
+    """
+    steps = children(configuration, "StepAdjustments")
+    if not steps or "AdjustmentType" not in configuration:
+        raise invalid("StepScalingPolicyConfiguration must have AdjustmentType and StepAdjustments.")
+    bounds = sorted((_bound(step, LOWER, -math.inf), _bound(step, UPPER, math.inf)) for step in steps)
+    if any(low >= high for low, high in bounds):
+        raise invalid("MetricIntervalLowerBound must be less than MetricIntervalUpperBound.")
+    for (_, high), (low, _) in itertools.pairwise(bounds):
+        if low < high:
+            raise invalid("StepAdjustment intervals must not overlap.")
+        if low > high:
+            raise invalid("StepAdjustment intervals must not have a gap between them.")
+    if "MinAdjustmentMagnitude" in configuration and not _is_percent(configuration):
+        raise invalid("MinAdjustmentMagnitude needs AdjustmentType PercentChangeInCapacity.")
+
+
+def stepped_capacity(configuration: Document, current: int, breach: Breach) -> int:
+    """Return the capacity that a policy wants; the current one when no step fits the breach."""
+    step = _fitting(children(configuration, "StepAdjustments"), breach)
+    if step is None:
+        return current
+    adjustment = whole(step, "ScalingAdjustment")
+    if text_member(configuration, "AdjustmentType") == "ExactCapacity":
+        return adjustment
+    if _is_percent(configuration):
+        return current + _percent(current, adjustment, whole(configuration, "MinAdjustmentMagnitude"))
+    return current + adjustment
+
+
+def _fitting(steps: Sequence[Document], breach: Breach) -> Document | None:
+    """Return the step of a breach: above a threshold the lower bound belongs to it, below one the upper."""
+    for step in steps:
+        low, high = _bound(step, LOWER, -math.inf), _bound(step, UPPER, math.inf)
+        if (low <= breach.delta < high) if breach.is_above else (low < breach.delta <= high):
+            return step
+    return None
+
+
+def _percent(current: int, percent: int, least: int) -> int:
+    """Return a change in percent: less than one counts as one, more is cut to whole copies."""
+    change = current * percent / 100
+    size = max(math.floor(abs(change)), 1 if change else 0, least if percent else 0)
+    return size if percent > 0 else -size
+
+
+def _is_percent(configuration: Document) -> bool:
+    return text_member(configuration, "AdjustmentType") == "PercentChangeInCapacity"
+
+
+def _bound(step: Document, key: str, default: float) -> float:
+    return number(step, key) if key in step else default
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A CloudWatch metric that a policy tracks; `period_s` is how often it's evaluated."""
+
+    namespace: str
+    name: str
+    statistic: str
+    period_s: int
+    dimensions: Sequence[Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two alarms; `periods` of `period_s` in a row have to breach."""
+
+    name: str
+    comparison: Literal["GreaterThanThreshold", "LessThanThreshold"]
+    threshold: float
+    period_s: int
+    periods: int
+
+
+PREDEFINED: Final = {
+    "SageMakerInferenceComponentInvocationsPerCopy": (COPIES, "InvocationsPerCopy", "Sum", 60),
+    "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution": (
+        COPIES,
+        "ConcurrentRequestsPerCopy",
+        "Maximum",
+        10,
+    ),
+    "SageMakerVariantInvocationsPerInstance": (INSTANCES, "InvocationsPerInstance", "Sum", 60),
+    "SageMakerVariantConcurrentRequestsPerModelHighResolution": (
+        INSTANCES,
+        "ConcurrentRequestsPerModel",
+        "Maximum",
+        10,
+    ),
+    "SageMakerVariantProvisionedConcurrencyUtilization": (
+        PROVISIONED,
+        "ServerlessProvisionedConcurrencyUtilization",
+        "Maximum",
+        60,
+    ),
+}
+"""Predefined metric: the dimension that it fits, its CloudWatch name, statistic and period in seconds."""
+
+
+class AlarmClient(Protocol):
+    """The two calls of CloudWatch that are made here."""
+
+    def put_metric_alarm(self, **request: object) -> object:
+        """Make an alarm."""
+
+    def delete_alarms(self, **request: object) -> object:
+        """Delete alarms."""
+
+
+@functools.cache
+def _own_cloudwatch() -> AlarmClient:
+    """Return a client of this same process's CloudWatch; use it off the event loop only."""
+    client: AlarmClient = boto3.client("cloudwatch", region_name=REGION)
+    return client
+
+
+def put_alarms(policy: Document, configuration: Document) -> list[Document]:
+    """Make the alarm that scales out (above the target) and the one that scales in (10 % below it).
+
+    Raises:
+        ApiError: ValidationException, the metric doesn't fit the policy's dimension.
+    """
+    metric = _metric(policy, configuration)
+    target = number(configuration, "TargetValue")
+    sides = (
+        Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
+        Side(LOW, "LessThanThreshold", threshold=target * 0.9, period_s=60, periods=15),
+    )
+    return [_put_alarm(policy, metric, side) for side in sides]
+
+
+def delete_alarms(policy: Document) -> None:
+    """Delete the alarms of a policy."""
+    names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
+    if names:
+        _own_cloudwatch().delete_alarms(AlarmNames=names)
+
+
+def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
+    name = f"TargetTracking-{text_member(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
+    _own_cloudwatch().put_metric_alarm(
+        AlarmName=name,
+        AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text_member(policy, 'PolicyARN')}.",
+        AlarmActions=[text_member(policy, "PolicyARN")],
+        Namespace=metric.namespace,
+        MetricName=metric.name,
+        Statistic=metric.statistic,
+        Dimensions=list(metric.dimensions),
+        Period=side.period_s,
+        EvaluationPeriods=side.periods,
+        Threshold=side.threshold,
+        ComparisonOperator=side.comparison,
+    )
+    return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{name}"}
+
+
+def _metric(policy: Document, configuration: Document) -> Metric:
+    predefined = text_member(child(configuration, "PredefinedMetricSpecification"), "PredefinedMetricType")
+    dimension = text_member(policy, "ScalableDimension")
+    if predefined:
+        fits, name, statistic, period_s = PREDEFINED.get(predefined, ("", "", "", 0))
+        if fits != dimension:
+            raise invalid(f"Predefined metric {predefined} does not fit scalable dimension {dimension}.")
+        return Metric("AWS/SageMaker", name, statistic, period_s, _dimensions(text_member(policy, "ResourceId")))
+    custom = child(configuration, "CustomizedMetricSpecification")
+    if "MetricName" not in custom:
+        raise invalid("The embedded AWS tracks a predefined metric, or a customized one with a MetricName.")
+    statistic = text_member(custom, "Statistic")
+    return Metric(
+        text_member(custom, "Namespace"),
+        text_member(custom, "MetricName"),
+        statistic,
+        60,
+        children(custom, "Dimensions"),
+    )
+
+
+def _dimensions(resource_id: str) -> list[Document]:
+    parts = resource_id.split("/")
+    if parts[0] == "inference-component":
+        return [{"Name": "InferenceComponentName", "Value": parts[1]}]
+    return [{"Name": "EndpointName", "Value": parts[1]}, {"Name": "VariantName", "Value": parts[3]}]

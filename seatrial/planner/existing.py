@@ -1,0 +1,553 @@
+"""Plans of a deployment whose values are given: set by hand in a lock, or tried in another environment.
+
+The planner is asked for this deployment as if the spec had fixed it, and for nothing else. Of a lock, what was set is
+validated, what depends on it is worked out, and what it overrules is recorded. A copy that is promoted serves as it was
+tried; its size is derived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from seatrial.documents.plan import Adopted, Decision, Image, Plan
+from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
+from seatrial.locks.guard_rails import limit_problems
+from seatrial.locks.lock_file import read_edited_plan
+from seatrial.planner.decisions.timeouts import LONGEST_S
+from seatrial.planner.planner import make_plan, plan_of
+from seatrial.planner.resolve import resolve
+from seatrial.planner.search.best_first import SearchResult
+from seatrial.planner.search.candidate import Candidate, FeasibleCandidate
+from seatrial.planner.search.capacity import capacity, spread
+from seatrial.planner.search.evaluate import at_its_rate, misses_alone
+from seatrial.planner.search.fitting import candidates
+from seatrial.planner.search.sizing import instances_for, score_of, size
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.load import priced
+from seatrial.specs.spec_files import lock_path
+from seatrial_base.catalog import images, neuron
+from seatrial_base.catalog.engine_options import options_decided_by
+from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.images import IMAGES, find_image, image_digest, image_repository_uri
+from seatrial_base.catalog.instances import find_instance
+from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.findings import Finding, Place
+from seatrial_base.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from seatrial.documents.plan import Promoted
+    from seatrial.planner.resolve import Resolved
+    from seatrial.planner.search.capacity import LoadSpread
+    from seatrial.planner.search.demand import Demand
+    from seatrial.specs.load import LoadedSpec
+
+_BOUNDS = {  # of the service; copies and instances are bounded by the spec and by one another
+    "memory_min_mb": (128, 2_000_000),
+    "startup_timeout_s": (60, LONGEST_S),
+    "download_timeout_s": (60, LONGEST_S),
+    "target_concurrency_per_copy": (0.1, 65_536),
+    "copy_count": (1, 1000),
+    "copies_per_instance": (1, 16),
+    "instance_count": (1, 1000),
+}
+_KEPT = frozenset(
+    {
+        "spec_digest",
+        "engine",
+        "engine_version",
+        "image",
+        "inference_ami_version",
+        "generation",
+        "memory_min_mb",
+        "startup_timeout_s",
+        "download_timeout_s",
+        "pareto",
+        "rejected",
+    }
+)
+"""What stays as it is locked, unless it was set by hand: nothing that can be set by hand changes it."""
+_ALTERNATIVES = "Pareto front and rejected deployments refer to the planner's decision, not to the values set by hand."
+_NO_LINE = frozenset(
+    {"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted", "promoted"}
+)
+_TRIED = (
+    "architecture",
+    "engine",
+    "engine_version",
+    "image",
+    "inference_ami_version",
+    "instance_type",
+    "accelerators_per_instance",
+    "copies_per_instance",
+    "quantization",
+    "cpu_cores_per_copy",
+    "memory_min_mb",
+    "memory",
+    "volume_size_gb",
+)
+_TIMEOUTS = ("startup_timeout_s", "download_timeout_s")
+"""They follow from the weights, unless they were set by hand where the plan was tried."""
+_OTHER = "SEA476"
+
+
+def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> LoadedSpec:
+    """Return the spec as if it fixed what is given, in an environment that allows every instance type.
+
+    Args:
+        given: The plan that holds the values.
+        fields: Which of its fields are given; degree, longest request and batched tokens always are.
+        loaded: The spec.
+
+    Raises:
+        SpecError: SEA416, with every value that the spec does not accept.
+    """
+    asked = loaded.endpoint.model_dump()
+    kept = {"tensor_parallel_degree"} | {"max_model_len", "max_num_batched_tokens"}
+    overrides = {name: getattr(given, name).value for name in options_decided_by("planner") if name in fields | kept}
+    asked["serving"]["overrides"] |= overrides
+    asked["serving"]["instance_types"] = (given.instance_type.value,)
+    rails = loaded.environment.guard_rails.model_copy(update={"instance_types": None})
+    try:
+        endpoint = EndpointSpec.model_validate(asked)
+    except ValidationError as error:
+        raise SpecError(
+            given_problem(loaded, _field(found["loc"]), "SEA416", f"{found['msg']}, not {found['input']!r}")
+            for found in error.errors(include_url=False)
+        ) from error
+    return replace(loaded, endpoint=endpoint, environment=loaded.environment.model_copy(update={"guard_rails": rails}))
+
+
+def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolved:
+    """Resolve what is asked, with the engine's constants of the version that is given.
+
+    Raises:
+        SpecError: When the values can't be resolved; each problem is placed in the lock of `loaded`.
+    """
+    try:
+        resolved = resolve(fixed)
+    except PlanError as error:
+        raise SpecError(_moved(each, loaded) for each in error.problems) from error
+    if resolved.demand.engine.compiled_shapes:
+        return resolved
+    facts = find_engine("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
+    return replace(resolved, demand=replace(resolved.demand, engine=facts))
+
+
+def without_objectives(resolved: Resolved, because: str) -> Resolved:
+    """Return what was resolved without the SLO's latencies, as `--accept-slo-miss` plans; a warning says why."""
+    demand = replace(resolved.demand, objectives=resolved.demand.objectives[-1:], slo_miss_accepted=True)
+    return replace(resolved, demand=demand, warnings=(*resolved.warnings, because))
+
+
+def given_candidate(given: Plan, fields: AbstractSet[str], demand: Demand, loaded: LoadedSpec) -> Candidate:
+    """Return the deployment on the given instance type, with the given degree and copies per instance.
+
+    Raises:
+        SpecError: SEA416 when the model does not fit there.
+    """
+    instance = find_instance(given.instance_type.value)
+    seen = None if instance is None else neuron.in_cores(priced(instance, loaded))
+    found = None if seen is None else next(iter(candidates(demand, seen)))
+    if not isinstance(found, Candidate):
+        because = found.because if found is not None else "not in the catalog"
+        raise SpecError([given_problem(loaded, "instance_type", "SEA416", f"{given.instance_type.value}: {because}")])
+    copies = given.copies_per_instance.value
+    if "copies_per_instance" not in fields:
+        return found
+    if copies > found.copies_per_instance:
+        what = neuron.counted_as(found.instance)
+        message = f"{found.instance.accelerator_count} {what} fit {found.copies_per_instance} copies of degree "
+        message += f"{found.degree}, not {copies}"
+        raise SpecError([given_problem(loaded, "copies_per_instance", "SEA416", message)])
+    return replace(found, copies_per_instance=copies)
+
+
+def _moved(problem: Finding, loaded: LoadedSpec) -> Finding:
+    """Return a problem of the spec that stands for one of the lock, where it was set."""
+    field = problem.field.rpartition(".")[2]
+    named = "instance_type" if field == "instance_types" else field
+    return given_problem(loaded, named, problem.rule, problem.message, problem.hint)
+
+
+def _field(path: tuple[int | str, ...]) -> str:
+    names = [part for part in path if isinstance(part, str)]
+    return "instance_type" if "instance_types" in names else names[-1]
+
+
+def given_problem(loaded: LoadedSpec, field: str, rule: str, message: str, hint: str = "") -> Finding:
+    """Return a problem of a field of the locked plan."""
+    where = lock_path(loaded.path).as_posix()
+    return Finding(rule, Place.at(where, f"{loaded.environment.name}.{field}"), message, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """A plan whose hand edits were taken over.
+
+    Attributes:
+        plan: The plan.
+        overruled: The fields that were set by hand since the lock was written, with what the planner decides.
+        recomputed: One line for each decision that follows from them, as `instance_count: 1 -> 2`, and for provenance
+            that the plan had before.
+    """
+
+    plan: Plan
+    overruled: Mapping[str, Adopted]
+    recomputed: tuple[str, ...]
+
+
+def adopt(loaded: LoadedSpec) -> Adoption | None:
+    """Return the locked plan with its hand edits taken over; `None` when there are none.
+
+    Raises:
+        SpecError: SEA401 when nothing is locked, SEA402 when the lock is stale, SEA411 when it has no digest, SEA403
+            when it can't be read; else with everything that forbids the edits.
+        PlanError: When the planner can't decide anything for the spec, so that nothing can be overruled.
+    """
+    edited, changed = read_edited_plan(loaded)
+    if changed.seal is None:
+        raise SpecError(changed.problems)
+    if edited.spec_digest != loaded.digest and "spec_digest" not in changed.fields:
+        message = f"the spec changed after planning: digest {loaded.digest}, planned {edited.spec_digest}"
+        hint = "plan again with --write, then set the values by hand"
+        raise SpecError([given_problem(loaded, "spec_digest", "SEA402", message, hint)])
+    if not changed.fields:
+        return None
+    _refuse([*_fixed_elsewhere(changed.fields, loaded), *_out_of_bounds(edited, changed.fields, loaded)])
+    unpriced = edited.cost.usd_per_hour is None
+    planned = make_plan(loaded, accept_slo_miss=True, allow_unknown_price=unpriced)
+    return _adopted(edited, planned, changed.fields, loaded)
+
+
+def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Adoption:
+    by_hand = {*fields, *edited.adopted}
+    followed = _follow(edited, by_hand, loaded)
+    overruled = {name: _overruled(name, edited, planned) for name in sorted(by_hand)}
+    record = {name: each for name, each in overruled.items() if each.planned != each.adopted}
+    values: dict[str, object] = {
+        name: getattr(edited, name) if name in _KEPT else _reasoned(name, followed, (planned, edited))
+        for name in Plan.model_fields
+    }
+    values |= {name: _decision(name, edited, planned, record) for name in by_hand}
+    values |= {"adopted": record, "warnings": (*followed.warnings, *_said(record))}
+    plan = Plan.model_validate(values)
+    if not NOT_IN_PLACE.keys().isdisjoint({*fields, *_changed_volume(edited, plan)}):
+        plan = plan.model_copy(update={"generation": edited.generation + 1})
+    _refuse(limit_problems(plan, loaded))
+    changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
+    recomputed = [(name, change_text(_dumped(edited, name)), change_text(_dumped(plan, name))) for name in changed]
+    lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
+    said = (*lines, *_cost_line(edited, plan), *dropped_provenance(edited.promoted))
+    return Adoption(plan, {name: overruled[name] for name in fields}, said)
+
+
+def _changed_volume(edited: Plan, plan: Plan) -> tuple[str, ...]:
+    """Return the volume's size where it follows from the hand otherwise than it was locked."""
+    return ("volume_size_gb",) if _value(edited.volume_size_gb) != _value(plan.volume_size_gb) else ()
+
+
+def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
+    """Return a field as it follows from the hand's; in the words of the first known plan that says the same."""
+    field = getattr(followed, name)
+    return next((its for plan in known if _value(its := getattr(plan, name)) == _value(field)), field)
+
+
+def _cost_line(before: Plan, after: Plan) -> tuple[str, ...]:
+    old, new = before.cost.usd_per_hour, after.cost.usd_per_hour
+    return (f"usd_per_hour: {change_text(old)} -> {change_text(new)}",) if old != new else ()
+
+
+def _said(record: Mapping[str, Adopted]) -> Iterator[str]:
+    for name, each in record.items():
+        yield f"{name} was set by hand to {change_text(each.adopted)}; the planner chose {change_text(each.planned)}."
+    if record:
+        yield _ALTERNATIVES
+
+
+def _overruled(name: str, edited: Plan, planned: Plan) -> Adopted:
+    return Adopted.model_validate({"planned": _bare(planned, name), "adopted": _bare(edited, name)})
+
+
+def _decision(name: str, edited: Plan, planned: Plan, record: Mapping[str, Adopted]) -> object:
+    """Return a decision of the hand with its reason; the planner's own where both decide the same."""
+    if name not in record:
+        return getattr(planned, name)
+    because = f"Set by hand in the lock; the planner chose {change_text(record[name].planned)}."
+    return {"value": getattr(edited, name).value, "because": because}
+
+
+def _dumped(plan: Plan, name: str) -> object:
+    """Return a field as JSON; one that is not written has its default."""
+    return plan.model_dump(mode="json").get(name, Plan.model_fields[name].default)
+
+
+def _bare(plan: Plan, name: str) -> object:
+    """Return the value of a decision as JSON; of an image its address."""
+    value = _dumped(plan, name)
+    value = value["value"] if isinstance(value, dict) else value
+    return value["uri"] if isinstance(value, dict) else value
+
+
+def _value(field: object) -> object:
+    return field.value if isinstance(field, Decision) else field
+
+
+def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield each field that can't be set by hand: the spec says it, or it follows from the others."""
+    by_hand = {*options_decided_by("planner"), *_BOUNDS, "instance_type", "image", "inference_ami_version"}
+    for name in fields:
+        if name not in by_hand:
+            hint = f"restore it; these can be set by hand: {', '.join(sorted(by_hand))}"
+            message = "can't be set by hand: it comes from the spec or follows from other fields"
+            yield given_problem(loaded, name, "SEA412", message, hint)
+
+
+def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
+    for name in fields:
+        if name in _BOUNDS:
+            (least, most), value = _BOUNDS[name], getattr(edited, name).value
+            if not least <= value <= most:
+                yield given_problem(loaded, name, "SEA416", f"{value:g} is not between {least:g} and {most:g}")
+    if "image" in fields:
+        yield from _image_problems(edited, loaded)
+    known = {build_ami for build in IMAGES.rows if (build_ami := images.ami_version(build.cuda))}
+    ami = edited.inference_ami_version.value
+    if "inference_ami_version" in fields and ami is not None and ami not in known:
+        yield given_problem(
+            loaded, "inference_ami_version", "SEA416", f"{ami} is unknown", f"known: {', '.join(known)}"
+        )
+
+
+def _image_problems(edited: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield an image that is another version than the plan's: what was decided for one does not hold for the other."""
+    image = edited.image.value
+    build = find_image(image.repository, image.tag)
+    if build is not None and build.version != edited.engine_version.value:
+        message = f"{image.tag} is version {build.version}, but the plan is for {edited.engine_version.value}"
+        yield given_problem(
+            loaded, "image", "SEA416", message, "fix serving.engine_version in the spec, and plan again"
+        )
+    if build is None and image_digest(image.uri) is None and loaded.endpoint.serving.image is None:
+        message = f"{image_repository_uri(image.uri)}:{image.tag} is not in the catalog"
+        yield given_problem(loaded, "image", "SEA416", message, "set serving.image in the spec, and plan again")
+
+
+def _follow(edited: Plan, by_hand: set[str], loaded: LoadedSpec) -> Plan:
+    """Return the plan that the planner makes of the deployment that was set."""
+    fixed = fix_in_spec(edited, by_hand, loaded)
+    resolved = resolve_given(edited, fixed, loaded)
+    candidate = given_candidate(edited, by_hand, resolved.demand, loaded)
+    missed = _missed_by_hand(edited, candidate, resolved.demand)
+    if missed:  # plan it without the objectives, as --accept-slo-miss does
+        resolved = without_objectives(resolved, missed)
+    feasible = _as_feasible(edited, by_hand, candidate, resolved.demand, loaded)
+    return plan_of(fixed, resolved, SearchResult((feasible,), (), 1))
+
+
+def _missed_by_hand(edited: Plan, candidate: Candidate, demand: Demand) -> str:
+    """Return by what the deployment is predicted to miss the objectives at the size that was set; empty for nothing."""
+    alone = misses_alone(demand, candidate)
+    if alone is not None:
+        return f"SEA205, set by hand: {alone.because}"
+    highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
+    if load.concurrency_per_copy <= highest:
+        return ""
+    return (
+        f"SEA205, set by hand: one copy is predicted to meet the SLO up to {highest} concurrent requests; the "
+        f"workload needs {load.concurrency_per_copy}."
+    )
+
+
+def _as_feasible(
+    edited: Plan, by_hand: set[str], candidate: Candidate, demand: Demand, loaded: LoadedSpec
+) -> FeasibleCandidate:
+    """Return the deployment at the size that was set."""
+    copies, least = edited.copy_count.value, instances_for(candidate, edited.copy_count.value)
+    count = edited.instance_count.value if "instance_count" in by_hand else least
+    if count < least:
+        message = (
+            f"{copies} copies, up to {candidate.copies_per_instance} per instance, need {least} instances, not {count}"
+        )
+        raise SpecError([given_problem(loaded, "instance_count", "SEA416", message)])
+    highest, load = _highest(edited, candidate, demand), _load(edited, candidate, demand)
+    score = score_of(demand, candidate, load, candidate.levels.at(highest).output_tok_s)
+    return FeasibleCandidate(candidate, highest, copies, load, count, score)
+
+
+def _highest(edited: Plan, candidate: Candidate, demand: Demand) -> int:
+    guess = edited.gate_concurrency_per_copy.value
+    return max(1, capacity(candidate.levels, demand.objectives, guess))
+
+
+def _load(edited: Plan, candidate: Candidate, demand: Demand) -> LoadSpread:
+    levels, copies = candidate.levels, edited.copy_count.value
+    return spread(candidate.copy, demand.endpoint.workload, copies, lambda level: levels.at(level).output_tok_s)
+
+
+def _refuse(problems: list[Finding] | tuple[Finding, ...]) -> None:
+    if problems:
+        raise SpecError(problems)
+
+
+@cache
+def tried_fields() -> tuple[str, ...]:
+    """Return the fields of a plan that decide how one copy serves."""
+    return (*_TRIED, *options_decided_by("planner"))
+
+
+@dataclass(frozen=True, slots=True)
+class TriedCopy:
+    """One copy that was tried.
+
+    Attributes:
+        plan: The plan of the environment in which it was tried.
+        region: Of that environment.
+        most_concurrency: The highest measured concurrency per copy that meets the SLO of the environment to come.
+    """
+
+    plan: Plan
+    region: str
+    most_concurrency: int
+
+
+def promoted_plan(tried: TriedCopy, loaded: LoadedSpec, provenance: Promoted) -> Plan:
+    """Return the plan of an environment in which a tried copy is to serve.
+
+    Everything that decides how one copy serves is the tried one. How many copies there are, and what follows from that,
+    is what this environment's workload, scaling and budget ask for.
+
+    Args:
+        tried: The copy.
+        loaded: The spec in the environment to come.
+        provenance: The trial.
+
+    Raises:
+        SpecError: SEA475 when `max_copies` are too few; SEA476 when the environment can't have such a copy.
+    """
+    derived, kept = _derived(tried, loaded), (*tried_fields(), *_TIMEOUTS)
+    return Plan.model_validate(
+        {name: getattr(derived, name) for name in Plan.model_fields}
+        | {name: _tried(name, tried.plan) for name in tried_fields()}
+        | {name: _tried(name, tried.plan) for name in _TIMEOUTS if name in tried.plan.adopted}
+        | {
+            "image": _image(tried, loaded),
+            "spec_digest": loaded.digest,
+            "adopted": {name: value for name, value in tried.plan.adopted.items() if name in kept},
+            "volume_kms_key_arn": loaded.environment.kms_key_arn if tried.plan.volume_size_gb else None,
+            "promoted": provenance,
+        }
+    )
+
+
+def _tried(name: str, plan: Plan) -> object:
+    field = getattr(plan, name)
+    if not isinstance(field, Decision):
+        return field
+    return {"value": field.value, "because": f"Tried in {plan.environment}. {field.because}"}
+
+
+def _derived(tried: TriedCopy, loaded: LoadedSpec) -> Plan:
+    """Return the plan of the tried copy in the size that the workload needs."""
+    fields = {*options_decided_by("planner"), "copies_per_instance"}
+    try:
+        fixed = fix_in_spec(tried.plan, fields, loaded)
+        resolved = resolve_given(tried.plan, fixed, loaded)
+        candidate = given_candidate(tried.plan, fields, resolved.demand, loaded)
+    except SpecError as error:
+        raise SpecError(replace(problem, rule=_OTHER) for problem in error.problems) from error
+    choice = replace(
+        resolved.choice,
+        engine=tried.plan.engine,
+        version=tried.plan.engine_version,
+        ami_version=tried.plan.inference_ami_version,
+    )
+    resolved = replace(resolved, choice=choice)
+    sized = _sized(candidate, resolved.demand, tried, loaded)
+    if missed := _missed_by(sized, resolved.demand, tried):
+        resolved = without_objectives(resolved, missed)
+    return _in_words(plan_of(fixed, resolved, SearchResult((sized,), (), 1)), tried, sized)
+
+
+def _sized(candidate: Candidate, demand: Demand, tried: TriedCopy, loaded: LoadedSpec) -> FeasibleCandidate:
+    """Return the deployment at the size that the workload needs of copies which hold the measured concurrency."""
+    most = demand.endpoint.scaling.max_copies
+    sizing = size(demand, candidate, tried.most_concurrency, lambda level: candidate.levels.at(level).output_tok_s)
+    if sizing.needed > most:
+        message = (
+            f"one copy was measured to meet the SLO up to {counted(tried.most_concurrency, 'concurrent request')}; the "
+            f"workload needs {counted(sizing.needed, 'copy', 'copies')}, max_copies is {most}"
+        )
+        hint = f"set scaling.max_copies to at least {sizing.needed}, or promote a plan with a faster copy"
+        raise SpecError([given_problem(loaded, "copy_count", "SEA475", message, hint)])
+    load = at_its_rate(candidate, sizing.load) if demand.open_trial else sizing.load
+    score = score_of(demand, candidate, load, candidate.levels.at(tried.most_concurrency).output_tok_s)
+    instances = instances_for(candidate, load.copy_count)
+    return FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, load, instances, score)
+
+
+def _missed_by(sized: FeasibleCandidate, demand: Demand, tried: TriedCopy) -> str:
+    """Return that the copy is predicted to miss the SLO that it was measured to meet; empty when it is not."""
+    alone = misses_alone(demand, sized.candidate)
+    outcome = sized.candidate.levels.at(sized.load.concurrency_per_copy)
+    missed = [each for each in demand.objectives if each.ratio(outcome) > 1]
+    if alone is None and not missed:
+        return ""
+    why = alone.because if alone is not None else f"{', '.join(map(str, missed))} is predicted to be missed."
+    return f"SEA205, but measured to meet the SLO in {tried.plan.environment}: {why}"
+
+
+def _in_words(plan: Plan, tried: TriedCopy, sized: FeasibleCandidate) -> Plan:
+    """Return the plan with the reasons of its size: they are measured, not predicted."""
+    source, most = tried.plan.environment, counted(tried.most_concurrency, "concurrent request")
+    measured = f"One copy was measured to meet the SLO up to {most} in {source}"
+    copies = f"{measured}; the workload needs at least {counted(sized.needed, 'copy', 'copies')}."
+    target = f"The planner's share of what one copy was measured to hold in {source}, {most}."
+    return plan.model_copy(
+        update={
+            "copy_count": Decision(value=plan.copy_count.value, because=copies),
+            "target_concurrency_per_copy": Decision(value=plan.target_concurrency_per_copy.value, because=target),
+        }
+    )
+
+
+def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
+    """Return the tried image from the registry of this environment.
+
+    Raises:
+        SpecError: SEA476 when it is not there, or only a tag tells that it is the same.
+    """
+    image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
+    place = _registry_here(image, tried.region, loaded)
+    if place != image_repository_uri(image.uri):
+        _check_moved(image, place, loaded)
+    uri = f"{place}{image.uri.removeprefix(image_repository_uri(image.uri))}"
+    return Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
+
+
+def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
+    """Return the registry and repository of the image in this environment: the spec's, or AWS's in its region."""
+    own, place = loaded.endpoint.serving.image, image_repository_uri(image.uri)
+    if own is not None:
+        return image_repository_uri(own)
+    before, here = images.registry(region), images.registry(loaded.environment.region)
+    registry, _, rest = place.partition("/")
+    return f"{here}/{rest}" if registry == before and here is not None else place
+
+
+def _check_moved(image: Image, place: str, loaded: LoadedSpec) -> None:
+    region, build = loaded.environment.region, find_image(image.repository, image.tag)
+    problem = ""
+    if build is None and image_digest(image.uri) is None:
+        problem = f"{place} may hold another image under {image.tag} than the tried one"
+    elif build is not None and region not in images.regions_of_build(build):
+        problem = f"{image.tag} is not listed for {region}"
+    if problem:
+        hint = "pin the digest where the plan is tried (`seatrial images lock`), or name an image of both in the spec"
+        raise SpecError([given_problem(loaded, "image", _OTHER, problem, hint)])

@@ -1,0 +1,1 @@
+"""Tables of deployments for `seatrial predict`: what is read of a row, and what is predicted of it."""

@@ -1,0 +1,474 @@
+"""Predicts the rows of `seatrial predict`: throughput, p90 latency, what bounds, and how far it may be off.
+
+The published load is the articles' protocol: a closed loop of three requests a client without warm-up. The steady load
+is a closed loop of many. Rows that ask the same of one copy share its simulation.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.documents.prediction import Band, Limit
+from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, doubted
+from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
+from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
+from seatrial.planner.tables import options
+from seatrial.planner.tables.rows import COUNTS, as_number
+from seatrial.planner.tables.steady import (
+    InstanceLevel,
+    SteadyLevel,
+    even_split,
+    fleet,
+    met_by_a_request,
+    product_form,
+    rising,
+    round_trip_s,
+    steady,
+    steady_mean,
+)
+from seatrial_base.catalog import neuron
+from seatrial_base.catalog.architecture import shards_evenly
+from seatrial_base.table import without_formula
+from seatrial_base.units import GIB, MS_PER_S
+from seatrial_load.measure.interval import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.planner.predict.copy_model import Copy
+    from seatrial.planner.tables.rows import Asked, CsvRow, Load
+    from seatrial_base.findings import Finding
+
+Form = Literal["simulation", "closed"]
+TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
+# Sequences of a batch at most. TGI batches what its token budget holds, SGLang what its KV pool holds; 256 for LMI is
+# an assumption, the batch limit that the planner takes; 2,048 is TensorRT-LLM's default of max_batch_size.
+_BATCH_LIMITS = {"tgi": 1_000_000, "sglang": 1_000_000, "lmi": 256, "trtllm": 2_048}
+# vLLM V1, engine/arg_utils.py: max_num_seqs of the API server, more from 70 GiB on except on the A100.
+_VLLM_LIMIT, _VLLM_LARGE_LIMIT, _VLLM_LARGE_MEMORY = 256, 1_024, 70 * GIB
+_MOST_SIMULATED = 512  # requests in flight on one copy; above it the closed form answers
+_HOPELESS = 1.5  # times the timeout, in the mean: hardly a request is answered, and no simulation is worth its time
+# The furthest that the routing of several instances was off from its simulation; docs/how-to/predict.md has the cases.
+_ROUTING = Band(throughput=0.06, latency=0.17, measured=False, because="")
+Cell = str | float | int | None
+PREDICTED = (
+    "predicted_throughput_tok_s",
+    "predicted_latency_ms_per_token",
+    "predicted_limit",
+    "predicted_throughput_low_tok_s",
+    "predicted_throughput_high_tok_s",
+    "predicted_latency_low_ms_per_token",
+    "predicted_latency_high_ms_per_token",
+    "uncertainty",
+)
+STEADY = (
+    "predicted_ttft_mean_ms",
+    "predicted_tpot_mean_ms",
+    "predicted_e2e_mean_ms",
+    "predicted_e2e_p50_ms",
+    "predicted_e2e_p90_ms",
+)
+OPTIMIZATION = "predicted_optimization"
+NOTE = "predicted_note"
+ERROR = "predicted_error"
+_DIGITS = 6  # significant ones; the band says how many mean something
+
+
+@unique
+class RowLimit(StrEnum):
+    """What bounds a row that no copy's speed bounds."""
+
+    TIMEOUT = "timeout"
+    CONTEXT = "context"
+    DOES_NOT_FIT = "does not fit"
+    DEGREE = "degree does not divide the heads"
+
+
+@dataclass(frozen=True, slots=True)
+class RowPrediction:
+    """What one row is predicted to give; not measured.
+
+    Attributes:
+        output_tok_s: Output tokens per second of all instances; `None` when the model does not fit.
+        ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
+        limit: What bounds it, or why there is nothing to bound.
+        band: How far the numbers may be off.
+        steady: Means and percentiles; only under a steady load.
+    """
+
+    output_tok_s: float | None
+    ms_per_token: float | None
+    limit: Limit | RowLimit
+    band: Band
+    steady: SteadyLevel | None = None
+
+
+def predict_csv_row(asked: Asked, form: Form = "simulation", load: Load = "published") -> RowPrediction:
+    """Predict one row.
+
+    Args:
+        asked: The row.
+        form: The simulation, or the closed form, whose latency is the mean of the steady state.
+        load: How requests are sent.
+    """
+    band = _band(asked)
+    if not _shards(asked):
+        return RowPrediction(None, None, RowLimit.DEGREE, band)
+    copy = copy_of(asked)
+    if copy.kv_limited_batch < 1:
+        return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
+    if load == "published":
+        found = fleet(
+            _instance(copy, asked, form),
+            concurrency=asked.concurrency,
+            instances=asked.instance_count,
+            requests_per_client=PUBLISHED.requests_per_concurrency,
+        )
+        limit = _limit(copy, asked, asked.concurrency, found.longest_s)
+        return RowPrediction(found.output_tok_s, found.ms_per_token, limit, band)
+    if load == "saturated":
+        return _saturated(copy, asked, form, band)
+    level = _steady_level(copy, asked, form)
+    limit = _limit(copy, asked, asked.concurrency, level.late_ms / MS_PER_S)
+    return RowPrediction(level.output_tok_s, level.late_ms / asked.output_tokens, limit, band, level)
+
+
+def _shards(asked: Asked) -> bool:
+    if neuron.is_neuron(asked.instance):
+        return neuron.can_be_sharded(asked.architecture, asked.degree)
+    return shards_evenly(asked.architecture, asked.degree // asked.attention_data_parallel_degree)
+
+
+def _steady_level(copy: Copy, asked: Asked, form: Form) -> SteadyLevel:
+    """Return the steady state of all instances."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    return steady_fleet(
+        lambda share: steady_split(lambda part: each(copy, part, batches), share, asked.copies_per_instance),
+        concurrency=asked.concurrency,
+        instances=asked.instance_count,
+    )
+
+
+def _saturated(copy: Copy, asked: Asked, form: Form, band: Band) -> RowPrediction:
+    """Return the throughput with as many requests in flight as run at once, on each copy alike."""
+    batches, each = _batches(asked), steady if form == "simulation" else steady_mean
+    running = batches.most(copy) if batches else copy.most_running
+    copies = asked.instance_count * asked.copies_per_instance
+    level = each(copy, running, batches)
+    limit = _limit(copy, asked, copies * (running + 1), longest_s=0.0)
+    return RowPrediction(copies * level.output_tok_s, None, limit, band)
+
+
+def copy_of(asked: Asked) -> Copy:
+    """Place the copy that a row asks for; its KV room may be too small for one sequence."""
+    return _placed(replace(asked, concurrency=1, instance_count=1, copies_per_instance=1))
+
+
+@cache
+def _placed(asked: Asked) -> Copy:
+    hardware = hardware_of(asked.instance, asked.quantization)
+    if hardware is None:
+        raise ValueError(f"{asked.instance.instance_type} has no known speed")
+    compiled = asked.engine.compiled_shapes
+    length = compiled_length(asked.input_tokens + asked.output_tokens) if compiled else 0
+    batched_tokens = length or least_batched_tokens(asked.engine, asked.instance, asked.input_tokens)
+    memory = fit_memory(
+        asked.architecture,
+        asked.instance,
+        asked.engine,
+        degree=asked.degree,
+        quantization=asked.quantization,
+        tokens=length or held_tokens(asked.engine, asked.input_tokens, asked.output_tokens),
+        batched_tokens=batched_tokens,
+        kv_bits=8 if asked.kv_precision == "fp8" else 16,
+        draft=asked.speculation.draft if asked.speculation else None,
+        attention_data_parallel_degree=asked.attention_data_parallel_degree,
+    )
+    return place_copy(
+        asked.architecture,
+        hardware,
+        asked.engine,
+        memory,
+        degree=asked.degree,
+        quantization=asked.quantization,
+        input_tokens=asked.input_tokens,
+        output_tokens=asked.output_tokens,
+        batched_tokens=batched_tokens,
+        max_num_seqs=asked.max_num_seqs or asked.attention_data_parallel_degree * _batch_limit(asked),
+        speculation=asked.speculation,
+        prefix_hit_rate=asked.prefix_hit_rate,
+        max_model_len=length,
+        expert_parallel_degree=asked.expert_parallel_degree,
+        attention_data_parallel_degree=asked.attention_data_parallel_degree,
+    )
+
+
+def _batch_limit(asked: Asked) -> int:
+    """Return the sequences that an engine batches at most by default, in each group of attention."""
+    if asked.engine.family == "vllm":
+        has_much = asked.instance.accelerator_memory_bytes >= _VLLM_LARGE_MEMORY
+        return _VLLM_LARGE_LIMIT if has_much and "A100" not in asked.instance.accelerator else _VLLM_LIMIT
+    return asked.engine.batch_limit if asked.engine.compiled_shapes else _BATCH_LIMITS[asked.engine.family]
+
+
+def _instance(copy: Copy, asked: Asked, form: Form) -> Callable[[int], InstanceLevel]:
+    """Return what one instance does with some requests in flight: its copies share them evenly.
+
+    Clients start one by one, and each copy gets every so-manieth of them.
+    """
+    stagger_s = PUBLISHED.stagger_s * asked.instance_count * asked.copies_per_instance
+    batches = _batches(asked)
+
+    def one(share: int) -> InstanceLevel:
+        closed = _closed(copy, share, batches)
+        if form == "closed" or share > _MOST_SIMULATED or closed.longest_s > _HOPELESS * TIMEOUT_S:
+            return closed
+        return _simulated(copy, share, stagger_s, batches)
+
+    return lambda load: even_split(one, load, asked.copies_per_instance)
+
+
+def _batches(asked: Asked) -> Batches | None:
+    dynamic = asked.batching == "dynamic"
+    return Batches(asked.batch_size, asked.max_batch_delay_ms / MS_PER_S) if dynamic else None
+
+
+@cache
+def _simulated(copy: Copy, concurrency: int, stagger_s: float, batches: Batches | None) -> InstanceLevel:
+    protocol = replace(PUBLISHED, stagger_s=stagger_s, round_trip_s=round_trip_s(copy))
+    if batches is None:
+        found = outcome(copy, concurrency, protocol)
+        return InstanceLevel(found.output_tok_s, found.ms_per_token.p90, found.e2e_latency_ms.max / MS_PER_S)
+    requests = simulate_static(copy, concurrency, protocol, batches)
+    waits = sorted(request.last_token_s - request.sent_s for request in requests)
+    wall_s = requests[-1].last_token_s - min(request.sent_s for request in requests)
+    late = percentile(waits, 90)
+    tokens = len(requests) * copy.output_tokens
+    return InstanceLevel(tokens / wall_s, late / copy.output_tokens * MS_PER_S, waits[-1])
+
+
+@cache
+def _closed(copy: Copy, concurrency: int, batches: Batches | None) -> InstanceLevel:
+    if batches is None:
+        point = predict_at(copy, concurrency)
+        return InstanceLevel(point.output_tok_s, point.ms_per_token, point.e2e_latency_ms / MS_PER_S)
+    tok_s, longest_s = closed_static(copy, concurrency, batches)
+    return InstanceLevel(tok_s, longest_s / copy.output_tokens * MS_PER_S, longest_s)
+
+
+def _limit(copy: Copy, asked: Asked, concurrency: int, longest_s: float) -> Limit | RowLimit:
+    if asked.input_tokens + asked.output_tokens > asked.architecture.max_context:
+        return RowLimit.CONTEXT
+    if longest_s > TIMEOUT_S:
+        return RowLimit.TIMEOUT
+    share = math.ceil(concurrency / (asked.instance_count * asked.copies_per_instance))
+    if asked.batching == "dynamic":
+        return Limit.BATCH_LIMIT if share > asked.batch_size else Limit.MEMORY
+    return predict_at(copy, share).limit
+
+
+def _band(asked: Asked) -> Band:
+    """Return the band of a row: nothing was fitted on dynamic batching, nor on several instances."""
+    if asked.batching == "dynamic":
+        because = "Dynamic batching was not fitted."
+        return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
+    found = band_of(
+        asked.engine,
+        asked.engine_version or "of the newest version",
+        asked.architecture,
+        asked.instance,
+        degree=asked.degree,
+        quantization=asked.quantization,
+        speculation=asked.speculation,
+        input_tokens=asked.input_tokens,
+    )
+    if asked.assumed_hits:
+        because = f"{found.because} The hit rate of the prefix cache is an assumption."
+        found = found.model_copy(update={"measured": False, "because": because})
+    found = doubted(found, (*asked.guessed, *((DATA_PARALLEL,) if asked.attention_data_parallel_degree > 1 else ())))
+    if asked.instance_count == 1 and asked.copies_per_instance == 1:
+        return found
+    return Band(
+        throughput=(1 + found.throughput) * (1 + _ROUTING.throughput) - 1,
+        latency=(1 + found.latency) * (1 + _ROUTING.latency) - 1,
+        measured=False,
+        because=f"{found.because} The spread of requests over copies or instances is modelled, not fitted.",
+    )
+
+
+def steady_fleet(one: Callable[[int], SteadyLevel], *, concurrency: int, instances: int) -> SteadyLevel:
+    """Predict what some equal instances do whose requests are routed at random.
+
+    Args:
+        one: What one instance does with this many requests in flight; at least one.
+        concurrency: Requests in flight on all.
+        instances: How many.
+    """
+    if instances == 1:
+        return one(concurrency)
+    rates = rising(lambda load: _as_instance(one(load)), concurrency, concurrency / instances)
+    throughput = product_form(rates, concurrency, instances).throughput
+    usual, busy = met_by_a_request(concurrency, instances)
+    typical, late = _between(one, usual), _between(one, busy)
+    e2e_ms = concurrency * typical.output_tokens / throughput * MS_PER_S
+    return replace(
+        typical,
+        concurrency=concurrency,
+        ttft_ms=typical.ttft_ms / typical.e2e_ms * e2e_ms,
+        e2e_ms=e2e_ms,
+        e2e_p90_ms=None if typical.e2e_p50_ms is None else max(typical.e2e_p50_ms, late.late_ms),
+    )
+
+
+def steady_split(one: Callable[[int], SteadyLevel], concurrency: int, parts: int) -> SteadyLevel:
+    """Predict equal copies among which requests are dealt out evenly."""
+    each, fuller = divmod(concurrency, parts)
+    full, less = one(each + 1) if fuller else None, one(each) if each else None
+    if full is None or less is None:
+        alone, count = (less, parts - fuller) if full is None else (full, fuller)
+        if alone is None:
+            raise ValueError("at least one request is in flight")
+        return replace(alone, concurrency=alone.concurrency * count)
+    weight = fuller * full.output_tok_s / (fuller * full.output_tok_s + (parts - fuller) * less.output_tok_s)
+    mixed = _mixed(less, full, weight)
+    p90 = None if mixed.e2e_p90_ms is None else max(full.late_ms, less.late_ms)
+    return replace(mixed, concurrency=concurrency, e2e_p90_ms=p90)
+
+
+def _as_instance(level: SteadyLevel) -> InstanceLevel:
+    late_ms = level.late_ms
+    return InstanceLevel(level.output_tok_s, late_ms / level.output_tokens, late_ms / MS_PER_S)
+
+
+def _between(one: Callable[[int], SteadyLevel], load: float) -> SteadyLevel:
+    """Return the latencies at a load, linear between whole loads."""
+    below = math.floor(load)
+    low = one(below)
+    return low if below == load else _mixed(low, one(below + 1), load - below)
+
+
+def _mixed(low: SteadyLevel, high: SteadyLevel, share: float) -> SteadyLevel:
+    """Return latencies between two levels; `share` is that of the higher one."""
+    p50 = None if low.e2e_p50_ms is None or high.e2e_p50_ms is None else _at(low.e2e_p50_ms, high.e2e_p50_ms, share)
+    p90 = None if low.e2e_p90_ms is None or high.e2e_p90_ms is None else _at(low.e2e_p90_ms, high.e2e_p90_ms, share)
+    return SteadyLevel(
+        low.concurrency,
+        low.output_tokens,
+        _at(low.ttft_ms, high.ttft_ms, share),
+        _at(low.e2e_ms, high.e2e_ms, share),
+        p50,
+        p90,
+    )
+
+
+def _at(low: float, high: float, share: float) -> float:
+    return low + share * (high - low)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """Columns in their order, and the cells of each row; a number that is not there is `None`.
+
+    Attributes:
+        columns: Those that came, then those of the prediction.
+        rows: Cells by column.
+        unanswered: Rows that could not be predicted; their `predicted_error` says why.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[dict[str, Cell], ...]
+    unanswered: int
+
+
+def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
+    """Predict every row that can be read; columns of an earlier prediction are written anew."""
+    optimized = (OPTIMIZATION,) if any(name in columns for name in options.COLUMNS) else ()
+    noted = (NOTE,) if any(row.asked and row.asked.guessed for row in rows) else ()
+    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)
+    kept = (*columns, *(name for name in predicted if name not in columns))
+    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, NOTE, ERROR) if name in kept)
+    written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
+    return CsvTable(kept, written, sum(row.asked is None for row in rows))
+
+
+def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
+    if row.asked is None:
+        return {ERROR: "; ".join(_told(problem) for problem in row.problems)}
+    found = predict_csv_row(row.asked, form, load)
+    cells = _predicted(found) | (_steady_cells(found.steady) if found.steady else {})
+    told = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.asked.guessed)}
+    return cells | {name: text for name, text in told.items() if text}
+
+
+def _told(problem: Finding) -> str:
+    field = f"{problem.field}: " if problem.field else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.rule}: {field}{problem.message}{hint}"
+
+
+def predictions_csv(table: CsvTable) -> str:
+    """Write a table as CSV with a head; a number that is not there is an empty cell, and no cell is a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(without_formula, table.columns))
+    writer.writerows([_guarded(row[name]) for name in table.columns] for row in table.rows)
+    return text.getvalue()
+
+
+def _guarded(cell: Cell) -> Cell:
+    """Return a cell as it came; one that a spreadsheet would compute begins with a quote, a number stays one."""
+    return without_formula(cell) if isinstance(cell, str) and as_number(cell) is None else cell
+
+
+def as_json(table: CsvTable) -> str:
+    """Write a table as a JSON array of objects; counts and predictions are numbers, all else text as it came."""
+    rows = [{name: _typed(name, row[name]) for name in table.columns} for row in table.rows]
+    return f"{json.dumps(rows, indent=2, ensure_ascii=False)}\n"
+
+
+def _typed(name: str, cell: Cell) -> Cell:
+    """Return a count as a number, an empty one as `None`, and what is no number as it was written."""
+    if name not in COUNTS or not isinstance(cell, str):
+        return cell
+    try:
+        number = float(cell) if cell.strip() else None
+    except ValueError:
+        return cell
+    if number is None or not math.isfinite(number):
+        return None if number is None else cell
+    return int(number) if number.is_integer() else number
+
+
+def _predicted(found: RowPrediction) -> dict[str, Cell]:
+    throughput, latency = found.output_tok_s, found.ms_per_token
+    low, high = 1 / (1 + found.band.throughput), 1 + found.band.throughput
+    quick, slow = 1 / (1 + found.band.latency), 1 + found.band.latency
+    values = (
+        _rounded(throughput),
+        _rounded(latency),
+        found.limit,
+        _rounded(throughput, low),
+        _rounded(throughput, high),
+        _rounded(latency, quick),
+        _rounded(latency, slow),
+        found.band.kind,
+    )
+    return dict(zip(PREDICTED, values, strict=True))
+
+
+def _steady_cells(level: SteadyLevel) -> dict[str, Cell]:
+    values = (level.ttft_ms, level.tpot_ms, level.e2e_ms, level.e2e_p50_ms, level.e2e_p90_ms)
+    return dict(zip(STEADY, map(_rounded, values), strict=True))
+
+
+def _rounded(value: float | None, factor: float = 1.0) -> float | None:
+    return None if value is None else float(f"{value * factor:.{_DIGITS}g}")
