@@ -215,9 +215,9 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """
     plan, changed = read_edited_plan(loaded)
     problems = list(changed.problems)
+    # A stale plan breaks limits of a spec that it was not made for: only the environment's rails are told of it
+    # then.
     if not stale:
-        # A stale plan breaks limits of a spec that it was not made for: only the environment's rails are told of it
-        # then.
         stale_by = _stale(plan, loaded)
         problems += (*stale_by, *rail_problems(plan, loaded)) if stale_by else limit_problems(plan, loaded)
         problems += provenance_problems(plan, loaded)
