@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.measured import MeasuredRow, read_optimized, read_rows
 from seatrial.planner.planner import make_plan
-from seatrial.specs.load import load_spec
-from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
+from seatrial.specs.load import load_spec, with_recipe
+from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog import presets, speculation
 from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.catalog.presets import Preset, preset_name

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from seatrial.deployment.product import load_product
-from seatrial.locks.generation import count_generation
+from seatrial.locks.changes import count_generation
 from seatrial.locks.lock_file import locked_document, write_lock
 from seatrial.planner.planner import make_plan
 

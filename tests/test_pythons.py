@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from scripts.other_pythons import QUICK, main, python_of, supported
-from seatrial.repository.render import NEWEST_PYTHON, OLDEST_PYTHON
+from seatrial.repository.write import NEWEST_PYTHON, OLDEST_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

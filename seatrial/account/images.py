@@ -12,7 +12,7 @@ from seatrial_base.errors import SeatrialError
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
     from mypy_boto3_ecr import ECRClient
-    from mypy_boto3_ecr.type_defs import BatchGetImageResponseTypeDef, ImageFailureTypeDef
+    from mypy_boto3_ecr.type_defs import ImageFailureTypeDef
 
 _ADDRESS = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[^/]+/(?P<repository>[^:@]+)")
 # Manifests as they are pushed: without them the registry may answer with a converted one, whose digest is another.
@@ -45,10 +45,10 @@ def read_address(uri: str) -> ImageAddress:
     Raises:
         SeatrialError: SEA350 when the address is none of Amazon ECR.
     """
-    found = _ADDRESS.match(uri)
-    if found is None:
+    match = _ADDRESS.match(uri)
+    if match is None:
         raise SeatrialError.of("SEA350", "not an Amazon ECR address", where=uri)
-    return ImageAddress(**found.groupdict())
+    return ImageAddress(**match.groupdict())
 
 
 def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
@@ -72,10 +72,6 @@ def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
             imageIds=[{"imageTag": tag}],
             acceptedMediaTypes=list(_MEDIA_TYPES),
         )
-    return _digest(answer, where)
-
-
-def _digest(answer: BatchGetImageResponseTypeDef, where: str) -> str:
     for image in answer.get("images", ()):
         if digest := image.get("imageId", {}).get("imageDigest"):
             return digest

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.account.response import count, mapping, moment, number, rows, text_at
-from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel, LivePool, LiveVariant
+from seatrial.account.reader import count, mapping, moment, number, rows, text_at
+from seatrial.documents.live_endpoint import (
+    ROLLBACK_ALARM,
+    LiveComponent,
+    LiveEndpoint,
+    LiveModel,
+    LivePool,
+    LiveVariant,
+    RaisedAlarm,
+)
 from seatrial_base.secrets import redacted
 from seatrial_base.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.account.reader import AwsReader
 
@@ -120,8 +128,8 @@ def read_tags(what: str, arn: str, reader: AwsReader) -> dict[str, str]:
         arn: Its ARN.
         reader: The account.
     """
-    found = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
-    return {text_at(row, "Key"): text_at(row, "Value") for row in found}
+    tags = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    return {text_at(row, "Key"): text_at(row, "Value") for row in tags}
 
 
 def read_model(name: str, reader: AwsReader) -> LiveModel | None:
@@ -145,3 +153,37 @@ def read_model(name: str, reader: AwsReader) -> LiveModel | None:
 def safe_text(text: str) -> str:
     """Return a text of AWS without credentials and control characters."""
     return printable(redacted(text))
+
+
+def raised_alarms(endpoint: str, components: Iterable[str], reader: AwsReader) -> tuple[RaisedAlarm, ...]:
+    """Return the alarms in state ALARM on metrics of an endpoint or its components, by name.
+
+    Args:
+        endpoint: The endpoint's name.
+        components: Names of its components.
+        reader: Asks CloudWatch.
+    """
+    ours = {("EndpointName", endpoint)} | {("InferenceComponentName", each) for each in components}
+    alarms = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
+    return tuple(
+        RaisedAlarm(
+            text_at(row, "AlarmName"),
+            text_at(row, "StateReason"),
+            text_at(row, "AlarmDescription").startswith(ROLLBACK_ALARM),
+        )
+        for row in sorted(alarms, key=lambda each: text_at(each, "AlarmName"))
+        if ours & {*_dimensions(row)} and not _only_scales(row)
+    )
+
+
+def _only_scales(alarm: Mapping[str, object]) -> bool:
+    """Tell whether an alarm does nothing but scale: that of scaling in is raised whenever there is little traffic."""
+    actions = alarm.get("AlarmActions")
+    return isinstance(actions, list) and bool(actions) and all(":scalingPolicy:" in f"{each}" for each in actions)
+
+
+def _dimensions(alarm: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    watched = [alarm, *(mapping(mapping(row, "MetricStat"), "Metric") for row in rows(alarm, "Metrics"))]
+    for metric in watched:
+        for row in rows(metric, "Dimensions"):
+            yield text_at(row, "Name"), text_at(row, "Value")

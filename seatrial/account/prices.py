@@ -43,11 +43,11 @@ def read_region(pricing: PricingClient, region: str) -> RegionPrices:
     dates: set[str] = set()
     for product in _products(pricing, region):
         name = _hosted(_mapping(_mapping(product, "product"), "attributes"))
-        found = None if name is None else _on_demand(product)
-        if name is None or found is None:
+        price = None if name is None else _on_demand(product)
+        if name is None or price is None:
             continue
-        if prices.setdefault(name, found) != found:
-            message = f"the price list has two prices of {name}: {prices[name]:g} and {found:g} USD per hour"
+        if prices.setdefault(name, price) != price:
+            message = f"the price list has two prices of {name}: {prices[name]:g} and {price:g} USD per hour"
             raise BenchError.of("SEA523", message, where=region)
         dates |= set(_DATE.findall(str(product.get("publicationDate", ""))))
     if not prices or not dates:
@@ -68,15 +68,15 @@ def read_savings_plans(plans: SavingsPlansClient, region: str) -> dict[str, dict
         "savingsPlanPaymentOptions": ["No Upfront"],
         "filters": [{"name": "region", "values": [region]}],
     }
-    found: dict[str, dict[str, float]] = {field: {} for field in _TERMS_S.values()}
+    by_term: dict[str, dict[str, float]] = {field: {} for field in _TERMS_S.values()}
     for page in _pages(plans.describe_savings_plans_offering_rates, given, "nextToken", region):
         for row in _rows(page, "searchResults"):
             name = _HOSTING.match(str(row.get("usageType", "")))
             rate = _positive(row.get("rate"))
             field = _TERMS_S.get(_mapping(row, "savingsPlanOffering").get("durationSeconds"))
             if name is not None and rate is not None and field is not None and find_instance(name[1]) is not None:
-                found[field][name[1]] = rate
-    return {field: dict(sorted(rates.items())) for field, rates in found.items()}
+                by_term[field][name[1]] = rate
+    return {field: dict(sorted(rates.items())) for field, rates in by_term.items()}
 
 
 def _products(pricing: PricingClient, region: str) -> Iterator[Mapping[str, object]]:
@@ -144,10 +144,10 @@ def _positive(value: object) -> float | None:
 
 def _mapping(value: object, name: str | None = None) -> Mapping[str, object]:
     """Return a mapping, or the one that lies in it by name; empty where there is none."""
-    found = value if name is None else (value.get(name) if isinstance(value, dict) else None)
-    return found if isinstance(found, dict) else {}
+    member = value if name is None else (value.get(name) if isinstance(value, dict) else None)
+    return member if isinstance(member, dict) else {}
 
 
 def _rows(page: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    found = page.get(name)
-    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    entries = page.get(name)
+    return [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []

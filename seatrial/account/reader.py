@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from seatrial.account.response import rows, text_at
 from seatrial_base.errors import BenchError
 from seatrial_load.aws.errors import aws_problem
 
@@ -51,7 +51,7 @@ def aws_failures(where: str, refused: Callable[[ClientError], SeatrialError] | N
 class AwsCalls(Protocol):
     """Operations of AWS by the names that boto3 gives them."""
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:
         """Call an operation of a service (`sagemaker`, `describe_endpoint`) and return its answer."""
 
 
@@ -66,7 +66,7 @@ class Boto3Calls:
     region: str
     _clients: dict[str, object] = field(default_factory=dict)
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:
         """Call an operation and return its answer."""
         import boto3  # noqa: PLC0415 (heavy, and tests need no client)
 
@@ -75,7 +75,7 @@ class Boto3Calls:
             make = cast("Callable[[str], object]", session.client)
             self._clients[service] = make(service)
         call = cast("Callable[..., Mapping[str, object]]", getattr(self._clients[service], operation))
-        return call(**asked)
+        return call(**arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class ClientCalls:
 
     client: object
 
-    def __call__(self, service: str, operation: str, /, **asked: object) -> Mapping[str, object]:  # noqa: ARG002
+    def __call__(self, service: str, operation: str, /, **arguments: object) -> Mapping[str, object]:  # noqa: ARG002
         """Call an operation and return its answer."""
         call = cast("Callable[..., Mapping[str, object]]", getattr(self.client, operation))
-        return call(**asked)
+        return call(**arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class AwsAnswer:
 
 def is_absent(error: ClientError) -> bool:
     """Tell whether AWS says that it knows no such thing."""
-    told = error.response.get("Error", {})
-    code, message = told.get("Code", ""), told.get("Message", "").lower()
+    detail = error.response.get("Error", {})
+    code, message = detail.get("Code", ""), detail.get("Message", "").lower()
     if code in _ABSENT:
         return True
     return code in {"ValidationException", "ValidationError"} and any(word in message for word in _ABSENT_WORDS)
@@ -141,13 +141,13 @@ class AwsReader:
     is_strict: bool = False
     not_asked: list[str] = field(default_factory=list)
 
-    def read(self, what: str, service: str, operation: str, /, **asked: object) -> AwsAnswer:
+    def read(self, what: str, service: str, operation: str, /, **arguments: object) -> AwsAnswer:
         """Ask once; `what` names it where it could not be asked."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
         try:
             with aws_failures(what):
-                return AwsAnswer("found", self.calls(service, operation, **asked))
+                return AwsAnswer("found", self.calls(service, operation, **arguments))
         except BenchError as error:
             if self.is_strict:
                 raise
@@ -160,12 +160,13 @@ class AwsReader:
             return self._unasked(what, error_sentence(error))
 
     def rows(
-        self, what: str, service: str, operation: str, name: str, /, **asked: object
+        self, what: str, service: str, operation: str, name: str, /, **arguments: object
     ) -> Iterator[Mapping[str, object]]:
         """Yield the rows of a list, page by page; none where it is absent or could not be asked."""
         token: dict[str, object] = {}
+        # A bound: a list without an end is reported as one that was not read.
         for _ in range(MOST_PAGES):
-            page = self.read(what, service, operation, **asked, **token).document
+            page = self.read(what, service, operation, **arguments, **token).document
             yield from rows(page, name)
             following = text_at(page, "NextToken")
             if not following:
@@ -177,6 +178,46 @@ class AwsReader:
         if self.is_strict:
             raise BenchError.of("SEA504", because, where=what)
         line = f"{what}: {because}"
+        # The same question may be put for several resources; that it failed is reported once.
         if line not in self.not_asked:
             self.not_asked.append(line)
         return AwsAnswer("not asked")
+
+
+def rows(answer: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
+    """Yield the mappings of a list of an answer; none where there is no such list."""
+    entries = answer.get(name)
+    for row in entries if isinstance(entries, list) else ():
+        if isinstance(row, dict):
+            yield row
+
+
+def text_at(row: Mapping[str, object], name: str) -> str:
+    """Return a text of an answer; empty where there is none."""
+    return f"{row.get(name) or ''}"
+
+
+def count(row: Mapping[str, object], name: str) -> int:
+    """Return a whole number of an answer; 0 where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def mapping(document: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Return a mapping of an answer; an empty one where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def number(row: Mapping[str, object], name: str) -> float | None:
+    """Return a number of an answer; `None` where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def moment(document: Mapping[str, object], name: str) -> datetime | None:
+    """Return a time of an answer, in UTC where it has no zone; `None` where there is none."""
+    value = document.get(name)
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

@@ -145,7 +145,7 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     import boto3
 
     from seatrial.account.reader import aws_failures
-    from seatrial.account.stacks import describe_stack
+    from seatrial.account.trials import describe_stack
     from seatrial.deployment.trial import complete_request
 
     with aws_failures(deployment.stack_name):
@@ -179,8 +179,7 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         return
     with scratch_folder("seatrial-prompts-") as folder:
         path = folder / "prompts.jsonl"
-        from seatrial.workload.tokenizer import token_count
-        from seatrial.workload.write import write_prompts
+        from seatrial.workload.write import token_count, write_prompts
         from seatrial_load.documents.arrivals import ARRIVALS
         from seatrial_load.measure.lengths import lengths_of
         from seatrial_load.metrics.level import level_size

@@ -49,8 +49,8 @@ def calibrate_command(
     from seatrial.planner.calibration import calibrate_endpoint as fit
     from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
     from seatrial.report.terminal.calibration import calibration_view
-    from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
+    from seatrial.specs.spec_files import calibration_path
 
     folder = environments_folder(environments, spec)
     if write:

@@ -211,7 +211,7 @@ def _comparison(
 
 
 def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
-    from seatrial.deployment.evaluation_file import read_evaluation_set
+    from seatrial.deployment.trial import read_evaluation_set
     from seatrial.probe.recipes import compare_folder, pin_recipes
     from seatrial.probe.run import only_probe
     from seatrial.quality.recipe_result import stored_result

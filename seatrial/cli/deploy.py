@@ -84,8 +84,7 @@ def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
 
     from seatrial.account.clients import check_account
     from seatrial.account.reader import aws_failures
-    from seatrial.account.stacks import describe_stack
-    from seatrial.account.trials import Bucket, look
+    from seatrial.account.trials import Bucket, describe_stack, look
     from seatrial.deployment.document import service_stack
     from seatrial_base.errors import BenchError
 

@@ -151,8 +151,7 @@ def fix_forward_context() -> dict[str, str]:
 
 def _raised(deployment: Deployment) -> tuple[RaisedAlarm, ...]:
     """Return the raised alarms of an endpoint; none where nobody may ask."""
-    from seatrial.account.alarms import raised_alarms
-    from seatrial.account.live_endpoint import component_names
+    from seatrial.account.live_endpoint import component_names, raised_alarms
     from seatrial.account.reader import AwsReader, Boto3Calls
 
     reader, name = AwsReader(Boto3Calls(deployment.environment.region)), deployment.endpoint_name

@@ -71,7 +71,7 @@ def lock(
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
     from seatrial.locks.changes import dropped_provenance
     from seatrial.locks.lock_file import change_locked_plan, read_locked_plan
-    from seatrial.locks.pinned_image import pin_same_image
+    from seatrial.locks.pins import pin_same_image
     from seatrial.specs.load import load_spec
     from seatrial_base.catalog.images import image_digest
 

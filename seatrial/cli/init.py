@@ -139,7 +139,7 @@ def _preset(name: str) -> Preset:
 def _targets(folder: Path, given: list[str] | None, region: str, answers: _Answers) -> tuple[TargetEnvironment, ...]:
     """Return the environments of the folder, if it has any, else the new ones."""
     from seatrial.repository.answers import EXAMPLE_ACCOUNTS, new_targets, parse_accounts, targets_of
-    from seatrial.specs.promotion_order import promotion_order
+    from seatrial.specs.pipeline import promotion_order
 
     present = folder / "environments"
     if any(present.glob("*.yaml")):

@@ -30,8 +30,8 @@ def job_status(spec: SpecFile, environment: EnvironmentName, environments: Envir
     """
     import boto3
 
-    from seatrial.account.jobs import job_state, request_of
     from seatrial.account.reader import aws_failures
+    from seatrial.account.trials import job_state, request_of
 
     deployment = _deployment(spec, environment, environments)
     request = request_of(deployment)
@@ -60,8 +60,8 @@ def start_job(spec: SpecFile, environment: EnvironmentName, environments: Enviro
 
     import boto3
 
-    from seatrial.account.jobs import request_of, start_job
     from seatrial.account.reader import aws_failures
+    from seatrial.account.trials import request_of, start_job
 
     deployment = _deployment(spec, environment, environments)
     request = request_of(deployment)

@@ -56,8 +56,7 @@ def migrate_command(
 def _migrated(paths: list[Path]) -> list[MigratedLock]:
     """Return every lock in the present schema; specs and environments are only checked: theirs has not changed yet."""
     from seatrial.locks.migrate import migrate_lock
-    from seatrial.specs.schema_version import newer_schema
-    from seatrial.specs.yaml_source import read_source
+    from seatrial.specs.yaml_source import newer_schema, read_source
 
     locks: list[MigratedLock] = []
     problems: list[Finding] = []

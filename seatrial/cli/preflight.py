@@ -56,7 +56,7 @@ def preflight_command(
 def _deployment(loaded: LoadedSpec) -> Deployment:
     """Return what is locked, or what would be planned where nothing can be locked yet."""
     from seatrial.deployment.load import deployment_of, refuse_hosted
-    from seatrial.specs.guests import hosts
+    from seatrial.specs.spec_files import hosts
 
     if loaded.has_spec and loaded.has_environment:
         refuse_hosted(loaded, hosts(loaded.path.parent, loaded.environment.name))

@@ -80,13 +80,13 @@ def show_preset(
     environments: EnvironmentsFolder = None,
 ) -> None:
     """Print a preset as the spec of an endpoint, to be saved in `endpoints` and changed."""
-    from seatrial.specs.presets import known_presets, preset_named, spec_text
+    from seatrial.specs.presets import known_presets, preset_named, spec_of_preset
 
     preset = preset_named(name, known_presets(environments or OF_CWD))
     if output_format == "json":
         typer.echo(json.dumps(preset.model_dump(mode="json", exclude_defaults=True), indent=2))
     else:
-        show_text(spec_text(preset))
+        show_text(spec_of_preset(preset))
 
 
 @presets.command("add")

@@ -133,8 +133,8 @@ def _probe_request(
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.probe.answer import refuse_local_engine
     from seatrial.probe.pinned import read_candidate
-    from seatrial.specs.calibration import calibration_path
     from seatrial.specs.load import load_spec
+    from seatrial.specs.spec_files import calibration_path
 
     if write:
         read = spec_inputs(spec, environments, environment)

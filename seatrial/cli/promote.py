@@ -77,7 +77,7 @@ def _step(file: Path, environments: Path, source: str | None, target: str) -> tu
     """Return the spec in the environment of the trial, and in the one to come."""
     from seatrial.operations.promotion.promote import check_order, source_of
     from seatrial.specs.load import load_environment, load_spec
-    from seatrial.specs.promotion_order import promotion_order
+    from seatrial.specs.pipeline import promotion_order
 
     place = load_environment(environments, target)
     before = load_environment(environments, source_of(place, source))
@@ -116,7 +116,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
     from seatrial.account.clients import check_account
     from seatrial.account.reader import aws_failures
     from seatrial.deployment.document import endpoint_name, stack_name
-    from seatrial.locks.generation import generation_of
+    from seatrial.locks.changes import generation_of
     from seatrial.locks.lock_file import locked_document
 
     place, name = source.environment, source.endpoint.name
@@ -129,7 +129,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
 
 
 def _tell(promoted: Sequence[PromotedLock]) -> None:
-    from seatrial.locks.provenance import provenance_lines
+    from seatrial.locks.pins import provenance_lines
 
     for one in promoted:
         typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")

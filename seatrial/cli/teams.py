@@ -87,7 +87,7 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
     from seatrial.cli.support.specs import load_specs, of_every
     from seatrial.locks.lock_file import locked_environments
     from seatrial.operations.teams import locked_endpoint
-    from seatrial.specs.guests import hosts
+    from seatrial.specs.spec_files import hosts
 
     here = [file for file in files if environment in locked_environments(file)]
     endpoints = of_every(load_specs(here, environment, environments), locked_endpoint)

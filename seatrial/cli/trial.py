@@ -83,8 +83,7 @@ def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[
     import boto3
 
     from seatrial.account.reader import aws_failures
-    from seatrial.account.stacks import describe_stack
-    from seatrial.account.trials import Bucket
+    from seatrial.account.trials import Bucket, describe_stack
     from seatrial.deployment.document import endpoint_name, service_stack
 
     name, generation, region = live_name(endpoint, environment, environments)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from botocore.eventstream import EventStream
-    from botocore.response import StreamingBody
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
     from mypy_boto3_sagemaker_runtime.type_defs import ResponseStreamTypeDef
 
@@ -95,10 +94,10 @@ def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream
     yield from (line for line in reader.finish() if line != DONE)
 
 
-def _failure(name: str, told: object) -> Failure:
-    said = told if isinstance(told, dict) else {}
-    error = {"Code": name, "Message": said.get("Message")}
-    return failure_of_event({"Error": error, "ErrorCode": said.get("ErrorCode")})
+def _failure(name: str, content: object) -> Failure:
+    event = content if isinstance(content, dict) else {}
+    error = {"Code": name, "Message": event.get("Message")}
+    return failure_of_event({"Error": error, "ErrorCode": event.get("ErrorCode")})
 
 
 _PIECE_BYTES = 1_048_576
@@ -140,7 +139,7 @@ def generate_stream(
         InvocationError: SEA372, the endpoint did not answer.
     """
     body = request_body(target.schema, prompt, options, stream=True)
-    return at_target(target, lambda found: _open_stream(client, found, body))
+    return at_target(target, lambda endpoint: _open_stream(client, endpoint, body))
 
 
 def _open_stream(client: SageMakerRuntimeClient, target: Target, body: bytes) -> GenerationStream:
@@ -156,21 +155,18 @@ def invoke_endpoint(client: SageMakerRuntimeClient, target: Target | Alias, body
     Raises:
         InvocationError: SEA372, the endpoint did not answer, or answered with an error.
     """
-    return at_target(target, lambda found: _invoke(client, found, body))
+    return at_target(target, lambda endpoint: _invoke(client, endpoint, body))
 
 
 def _invoke(client: SageMakerRuntimeClient, target: Target, body: bytes) -> bytes:
     arguments = invocation_arguments(target, body, stream=False)
     with failures_of(target.where), closing(client.invoke_endpoint(**arguments)["Body"]) as answer:
-        return _whole(answer, target.where)
-
-
-def _whole(body: StreamingBody, where: str) -> bytes:
-    content = bytearray()
-    while piece := body.read(_PIECE_BYTES):
-        content += piece
-        check_size(len(content), where)
-    return bytes(content)
+        content = bytearray()
+        # Piece by piece, so that an answer beyond the limit is refused before it fills the memory.
+        while piece := answer.read(_PIECE_BYTES):
+            content += piece
+            check_size(len(content), target.where)
+        return bytes(content)
 
 
 class GenerationStream:
@@ -257,9 +253,19 @@ def continue_until_stop(
     try:
         rounds.extend(generate_rounds(client, target, prompt, options, max_rounds=max_rounds))
     except InvocationError as refused:
+        # A refused longer prompt means that the context is full: what was written so far is the answer.
         if not rounds or refused.failure.error != "validation":
             raise
-    return _joined(rounds)
+    first, last = rounds[0], rounds[-1]
+    counts = [output_tokens(completion) for completion in rounds]
+    known = [count for count in counts if count is not None]
+    return replace(
+        last,
+        text="".join(completion.text for completion in rounds),
+        reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
+        tokens=_all_tokens(rounds),
+        usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
+    )
 
 
 def generate_rounds(
@@ -282,10 +288,11 @@ def generate_rounds(
         raise RequestError.of(REQUEST_RULE, "needed to detect a truncated answer", where=WHERE, field="max_tokens")
     written = ""
     for _ in range(max_rounds):
-        asked, how = _continued(target.schema, prompt, options, written)
-        completion = generate(client, target, asked, how)
+        text, how = _continued(target.schema, prompt, options, written)
+        completion = generate(client, target, text, how)
         yield completion
         written += completion.text
+        # An empty round would be repeated until the rounds are used up.
         if not completion.text or not _is_cut(completion, limit, target.where):
             return
 
@@ -306,22 +313,9 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
     return [*messages, message("assistant", written)], replace(options, extra={**options.extra, **_OPEN_LAST_MESSAGE})
 
 
-def _joined(rounds: Sequence[Completion]) -> Completion:
-    first, last = rounds[0], rounds[-1]
-    counts = [output_tokens(completion) for completion in rounds]
-    known = [count for count in counts if count is not None]
-    return replace(
-        last,
-        text="".join(completion.text for completion in rounds),
-        reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
-        tokens=_all_tokens(rounds),
-        usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
-    )
-
-
 def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:
-    told = [completion.tokens for completion in rounds if completion.tokens is not None]
-    return tuple(token for tokens in told for token in tokens) if len(told) == len(rounds) else None
+    known = [completion.tokens for completion in rounds if completion.tokens is not None]
+    return tuple(token for tokens in known for token in tokens) if len(known) == len(rounds) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,9 +347,9 @@ def confidence(completion: Completion) -> Confidence | None:
     Source of the formulas: Jurafsky and Martin, Speech and Language Processing, chapter on n-gram language models
     (perplexity is the inverse probability, normalized by length).
     """
-    told = [token.log_probability for token in completion.tokens or ()]
-    known = [value for value in told if value is not None]
-    if not known or len(known) < len(told):
+    logarithms = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in logarithms if value is not None]
+    if not known or len(known) < len(logarithms):
         return None
     total = math.fsum(known)
     mean = total / len(known)

@@ -53,7 +53,13 @@ def invoke_many(
     Raises:
         RequestError: SEA370, the concurrency is below 1 or above the client's connections.
     """
-    _check(client, concurrency)
+    kept: object = getattr(client.meta.config, "max_pool_connections", None)
+    if concurrency < 1:
+        raise RequestError.of(REQUEST_RULE, f"{concurrency} is below 1", where="invoke_many", field="concurrency")
+    if isinstance(kept, int) and concurrency > kept:
+        message = f"{concurrency} exceeds the client's {kept} connections"
+        hint = f"create the client with client_config(concurrency={concurrency})"
+        raise RequestError.of(REQUEST_RULE, message, hint=hint, where="invoke_many", field="concurrency")
     work = _Work(payloads)
     with ThreadPoolExecutor(concurrency) as pool:
         threads = [pool.submit(_drain, client, target, work) for _ in range(concurrency)]
@@ -98,13 +104,3 @@ def _outcome(client: SageMakerRuntimeClient, target: Target | Alias, index: int,
         return Outcome(index, invoke_endpoint(client, target, payload), None)
     except InvocationError as failed:
         return Outcome(index, None, failed.failure)
-
-
-def _check(client: SageMakerRuntimeClient, concurrency: int) -> None:
-    kept: object = getattr(client.meta.config, "max_pool_connections", None)
-    if concurrency < 1:
-        raise RequestError.of(REQUEST_RULE, f"{concurrency} is below 1", where="invoke_many", field="concurrency")
-    if isinstance(kept, int) and concurrency > kept:
-        message = f"{concurrency} exceeds the client's {kept} connections"
-        hint = f"create the client with client_config(concurrency={concurrency})"
-        raise RequestError.of(REQUEST_RULE, message, hint=hint, where="invoke_many", field="concurrency")

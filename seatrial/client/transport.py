@@ -75,9 +75,9 @@ def checked(completion: Completion, where: str) -> Completion:
     Raises:
         InvocationError: SEA372, it isn't.
     """
-    said = completion.failure
-    if said is not None:
-        raise InvocationError.because(failure_of_type(said.kind, said.message, code=said.code), where=where)
+    failure = completion.failure
+    if failure is not None:
+        raise InvocationError.because(failure_of_type(failure.kind, failure.message, code=failure.code), where=where)
     if not completion.finished:
         broken = Failure("protocol", f"the answer ended early, after {len(completion.text)} characters")
         raise InvocationError.because(broken, where=where)
@@ -115,18 +115,18 @@ def transport_failure(error: Exception) -> Failure:
 
 def failure_of_event(response: object) -> Failure:
     """Classify an exception event: `ModelStreamError` (with its `ErrorCode`) or `InternalStreamFailure`."""
-    said = response if isinstance(response, dict) else {}
-    told = said.get("Error")
-    error = told if isinstance(told, dict) else {}
-    words = [str(word) for word in (said.get("ErrorCode"), error.get("Message")) if word]
+    document = response if isinstance(response, dict) else {}
+    detail = document.get("Error")
+    error = detail if isinstance(detail, dict) else {}
+    words = [str(word) for word in (document.get("ErrorCode"), error.get("Message")) if word]
     return failure_of_type(str(error.get("Code") or "exception"), ": ".join(words) or "no message")
 
 
 def _failure_of_answer(response: object) -> Failure:
-    said = response if isinstance(response, dict) else {}
-    error, metadata = said.get("Error") or {}, said.get("ResponseMetadata") or {}
+    document = response if isinstance(response, dict) else {}
+    error, metadata = document.get("Error") or {}, document.get("ResponseMetadata") or {}
     keys = ("OriginalStatusCode", "OriginalMessage")
-    body = {"message": error.get("Message"), **{key: said[key] for key in keys if key in said}}
+    body = {"message": error.get("Message"), **{key: document[key] for key in keys if key in document}}
     headers = {"x-amzn-errortype": str(error.get("Code", ""))}
     return failure_of_response(int(metadata.get("HTTPStatusCode", 0)), headers, json.dumps(body).encode())
 

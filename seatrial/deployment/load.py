@@ -14,9 +14,9 @@ from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan
 from seatrial.locks.guard_rails import Beside, created_problems
 from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
-from seatrial.locks.provenance import promotion_command
-from seatrial.specs.guests import hosts
+from seatrial.locks.pins import promotion_command
 from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial.specs.spec_files import hosts
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
@@ -54,12 +54,12 @@ def load_deployments(
     Raises:
         SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
     """
-    found = _load(
-        _specs(endpoints, endpoint), environments, environment, asked=endpoint is not None, templates=templates
+    loaded = _load(
+        _specs(endpoints, endpoint), environments, environment, by_name=endpoint is not None, templates=templates
     )
-    if found.problems:
-        raise SpecError(dict.fromkeys(found.problems))  # one of an environment concerns every spec, and is told once
-    return LockedDeployments(found.deployments, tuple(_awaiting(found.awaiting)), _environments(found.awaiting))
+    if loaded.problems:
+        raise SpecError(dict.fromkeys(loaded.problems))  # one of an environment concerns every spec, and is told once
+    return LockedDeployments(loaded.deployments, tuple(_awaiting(loaded.awaiting)), _environments(loaded.awaiting))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,18 @@ def find_deployments(
         except SeatrialError as error:
             problems += error.problems
             continue
+        # Its account is nobody's on the real AWS, so it has to be selected by name.
         if place.is_embedded:
             left_out.append(f"{name} (embedded AWS) is skipped; select it with -c environment={name}")
             continue
         required = place.promotion.required
+        # Where a promotion is required, a missing lock is no choice of the spec's owner: it awaits one, and is told.
         locked = [file for file, known in locks.items() if name in known or required]
-        found = _load(locked, environments, name, templates=templates)
-        deployments += found.deployments
-        problems += found.problems
-        awaiting += found.awaiting
-        left_out += _awaiting(found.awaiting)
+        there = _load(locked, environments, name, templates=templates)
+        deployments += there.deployments
+        problems += there.problems
+        awaiting += there.awaiting
+        left_out += _awaiting(there.awaiting)
         left_out += _unlocked(name, [file for file in locks if file not in locked])
     if problems:
         raise SpecError(dict.fromkeys(problems))
@@ -170,17 +172,18 @@ class _Loaded:
 
 
 def _load(
-    files: Iterable[Path], environments: Path, environment: str, *, asked: bool = False, templates: Path | None
+    files: Iterable[Path], environments: Path, environment: str, *, by_name: bool = False, templates: Path | None
 ) -> _Loaded:
     """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
     problems: list[Finding] = []
     files = tuple(files)
-    hosted = _hosted_in(files, environment)
+    hosted = hosts(files[0].parent, environment) if files else {}
     hosting = {file for others in hosted.values() for file in others}
     for file in files:
-        if not asked and file.stem in hosted and file not in hosting:
+        # A guest is part of its host's stack; one that hosts others itself is a mistake, which is told below.
+        if not by_name and file.stem in hosted and file not in hosting:
             continue
         try:
             loaded = load_spec(file, environment, environments=environments)
@@ -193,7 +196,7 @@ def _load(
         try:
             deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
-            if asked or not awaits_promotion(error, loaded):
+            if by_name or not awaits_promotion(error, loaded):
                 problems += error.problems
             else:
                 awaiting.append(loaded)
@@ -201,16 +204,17 @@ def _load(
     return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(problems))
 
 
-def _hosted_in(files: Sequence[Path], environment: str) -> Mapping[str, tuple[Path, ...]]:
-    """Return the models that other specs of the same folder host."""
-    return hosts(files[0].parent, environment) if files else {}
-
-
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield what is wrong with the names of one environment's deployments, by the specs' files."""
     yield from _same_names(deployments)
     yield from _same_endpoints(deployments)
-    yield from _long_names(deployments)
+    for file, deployment in deployments.items():
+        # The spec's own name fits; a later generation adds a suffix to it, which only the lock knows.
+        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
+        if over > 0:
+            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
+            hint = "give the endpoint, or its environment, a shorter name"
+            yield Finding("SEA107", Place.at(file.as_posix(), "name"), message, hint)
     yield from _service_names(deployments)
 
 
@@ -292,6 +296,7 @@ def deployment_of(
     guests = read_guests(loaded, plan)
     variants = tuple(read_variants(loaded))
     packing = packing_of(loaded, plan, guests) if guests else None
+    # The lock was checked by itself; what guests and variants add can break a rail only here, where they are known.
     if problems := created_problems(plan, loaded, beside_of(variants, guests, packing)):
         raise SpecError(problems)
     return replace(
@@ -356,12 +361,15 @@ def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
             it or its lock.
     """
     hosting, seen = loaded.endpoint.hosting, set[str]()
-    asked: list[tuple[FieldPath, str | None]]
-    asked = [(("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())]
-    asked += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
-    for path, name in asked:
+    references: list[tuple[FieldPath, str | None]]
+    references = [
+        (("hosting", "variants", index, "spec"), each.spec) for index, each in enumerate(hosting.variants or ())
+    ]
+    references += [(("hosting", "shadow", "spec"), hosting.shadow.spec)] if hosting.shadow else []
+    for path, name in references:
         if name is None or name in seen:
             continue
+        # A variant and the shadow may run the same spec: it is loaded once, as its deployment is the same.
         seen.add(name)
         file = loaded.path.parent / f"{name}.yaml"
         if not file.is_file():
@@ -386,16 +394,6 @@ def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
 
 
 _LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
-
-
-def _long_names(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
-    """Yield each endpoint whose component's name has become too long by its generation."""
-    for file, deployment in deployments.items():
-        over = len(deployment.endpoint_name) + len(COMPONENT_SUFFIX) - LONGEST_NAME
-        if over > 0:
-            message = f"{deployment.endpoint_name}{COMPONENT_SUFFIX} has {over} characters more than {LONGEST_NAME}"
-            hint = "give the endpoint, or its environment, a shorter name"
-            yield Finding("SEA107", Place.at(file.as_posix(), "name"), message, hint)
 
 
 def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.load import deployment_of
 from seatrial.specs.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
 from seatrial.specs.product import ProductSpec, principal_warnings, product_problems, size_source, written_field
-from seatrial.specs.text_rules import file_problems, secret_values
-from seatrial.specs.yaml_source import Document, YamlSource, read_source
+from seatrial.specs.yaml_source import Document, YamlSource, file_problems, read_source, secret_values
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -66,8 +65,8 @@ def load_product(path: Path, environments: Path) -> LoadedProduct:
         problems += product_problems(product, document, path.stem)
         problems += _environment_problems(product, document, environments)
         if not problems:
-            sizes, found = _load_sizes(path, source, product, environments)
-            problems += found
+            sizes, wrong = _load_sizes(path, source, product, environments)
+            problems += wrong
     if problems or product is None:
         raise SpecError(ordered(problems, secret_values(source)))
     return LoadedProduct(path, product, sizes, tuple(principal_warnings(product, document)))

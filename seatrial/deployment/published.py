@@ -1,7 +1,7 @@
 """The published versions of products: templates that never change, and what each was made from.
 
 A version has a template for each environment at `products/NAME/versions/VERSION/ENVIRONMENT.template.json`. It is
-committed, and so is what it was made from, at `ENVIRONMENT.source.json` (`version_source`). Its metadata has the digest
+committed, and so is what it was made from, at `ENVIRONMENT.source.json` (`source_text`). Its metadata has the digest
 of that, which needs no CDK and outlasts an upgrade of Seatrial, and the digest of the template itself, so that an edit
 is found.
 """
@@ -10,33 +10,43 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from pydantic import ValidationError
+
+from seatrial.deployment.load import runs_others
 from seatrial.deployment.product import product_deployments
-from seatrial.deployment.version_source import (
-    MADE_FROM,
-    SOURCE_SUFFIX,
-    OfferedVersion,
-    forbidden_version,
-    made_from,
-    source_text,
-)
+from seatrial.documents.plan import Plan
+from seatrial.locks.guard_rails import created_problems
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.guardrails.checks import guard_rail_problems
+from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.yaml_source import Document
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
-    from seatrial_base.findings import Finding
+    from seatrial.specs.load import LoadedSpec
+
 
 TEMPLATE_SUFFIX = ".template.json"
 SECTION, TEMPLATE = "Seatrial", "Template"
 """The section of a template's metadata, and the digest of the template in it, beside that of what it was made from."""
 State: TypeAlias = Literal["published", "not published", "changed", "published without its source"]
+SOURCE_SUFFIX: Final = ".source.json"
+MADE_FROM, PLANS = "MadeFrom", "Plans"
+"""The members of such a file: what the template's digest is of, and the whole plans, whose digests that holds."""
+# Fields of an environment that no template of a product depends on.
+_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "trial_schedule", "vending"}
+_RULE: Final = "SEA487"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,14 +87,14 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
         SpecError: SEA494 when the current version is not among them, SEA498 when a template was edited, SEA487 when a
             version that teams may launch is beyond a guard rail of today.
     """
-    found = _versions(loaded, environment)
-    if loaded.product.version not in {each.version for each in found}:
+    versions = _versions(loaded, environment)
+    if loaded.product.version not in {each.version for each in versions}:
         raise unpublished_version(loaded, environment)
-    edited = [problem for each in found if (problem := _edited(each.template)) is not None]
+    edited = [problem for each in versions if (problem := _edited(each.template)) is not None]
     problems = [*(each for error in edited for each in error.problems), *forbidden_versions(loaded, environment)]
     if problems:
         raise SpecError(problems)
-    return found
+    return versions
 
 
 def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Finding]:
@@ -98,11 +108,11 @@ def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Find
 
 def _versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
     files = template_path(loaded.path, "*", environment)
-    found = (
+    versions = (
         PublishedVersion(_number(file.parent.name), file.parent.name, file)
         for file in files.parent.parent.glob(f"*/{files.name}")
     )
-    return tuple(sorted(found))
+    return tuple(sorted(versions))
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -118,6 +128,7 @@ def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
     """
     metadata = template.get("Metadata")
     given = dict(metadata) if isinstance(metadata, dict) else {}
+    # The digest is of the template with its source but without itself: so an edit of either is seen.
     whole = {**template, "Metadata": {**given, SECTION: {MADE_FROM: source}}}
     return {**whole, "Metadata": {**given, SECTION: {MADE_FROM: source, TEMPLATE: digest(_canonical(whole))}}}
 
@@ -174,8 +185,8 @@ def _unsealed(template: Mapping[str, object]) -> dict[str, object]:
 
 def _seal(template: Mapping[str, object]) -> Mapping[str, object]:
     metadata = template.get("Metadata")
-    found = metadata.get(SECTION) if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    seal = metadata.get(SECTION) if isinstance(metadata, dict) else None
+    return seal if isinstance(seal, dict) else {}
 
 
 def _template(file: Path) -> dict[str, object]:
@@ -215,5 +226,137 @@ def weights_of(template: Path) -> Iterator[str]:
 
 def secrets_of(template: Path) -> Iterator[str]:
     """Yield the names or ARNs of the secrets that a published version reads."""
-    for found in _SECRET.finditer(read_text(template)):
-        yield found["arn"] or found["name"]
+    for match in _SECRET.finditer(read_text(template)):
+        yield match["arn"] or match["name"]
+
+
+class _NotJudgedError(Exception):
+    """A version can't be held against guard rails; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedVersion:
+    """A version that teams may launch.
+
+    Attributes:
+        version: The version.
+        source: The file of what it was made from.
+        made_from: The digest of that, as the template has it.
+    """
+
+    version: str
+    source: Path
+    made_from: str
+
+
+def made_from(loaded: LoadedProduct, deployments: Mapping[str, Deployment]) -> str:
+    """Return the digest of what a template is made from: the product, the plans of its sizes, their environment.
+
+    A field that is left out does not count, so that one that a later Seatrial adds changes nothing.
+
+    Args:
+        loaded: The product.
+        deployments: Its sizes in the environment.
+    """
+    return _digest(_source(loaded, deployments))
+
+
+def source_text(loaded: LoadedProduct, deployments: Mapping[str, Deployment]) -> str:
+    """Return the file of what a template is made from; the arguments are those of `made_from`."""
+    plans = {size: each.plan.model_dump(mode="json") for size, each in deployments.items()}
+    document = {MADE_FROM: _source(loaded, deployments), PLANS: plans}
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _source(loaded: LoadedProduct, deployments: Mapping[str, Deployment]) -> dict[str, object]:
+    product = loaded.product
+    return {
+        "name": product.name,
+        "description": product.description,
+        "parameters": product.parameters.model_dump(mode="json", exclude_defaults=True),
+        "sizes": [
+            {
+                "size": size,
+                "endpoint": each.endpoint.model_dump(mode="json", exclude_defaults=True),
+                "environment": each.environment.model_dump(
+                    mode="json", exclude=_NOT_IN_TEMPLATES, exclude_defaults=True
+                ),
+                "plan": each.plan.digest,
+            }
+            for size, each in deployments.items()
+        ],
+    }
+
+
+def _digest(source: object) -> str:
+    return digest(json.dumps(source, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def forbidden_version(loaded: LoadedProduct, environment: str, offered: OfferedVersion) -> Iterator[Finding]:
+    """Yield every guard rail of today that a published version breaks; one that can't be judged breaks them.
+
+    Args:
+        loaded: The product.
+        environment: Where the version is offered.
+        offered: The version.
+    """
+    # All sizes have the same environment: any of them has its rails.
+    place = next(iter(loaded.sizes_in(environment).values()))
+    if place.environment.guard_rails == GuardRails() and not place.environment.network.isolated:
+        return
+    try:
+        for size, problem in _broken(loaded, place, offered):
+            message = f"size {size}: {problem.message}"
+            yield _finding(loaded, environment, offered, message, f"or let {environment} allow it")
+    except _NotJudgedError as unknown:
+        message = f"it can't be held against the guard rails of {environment}: {unknown}"
+        again = f"or publish it again from the commit that published it, and keep {offered.source.name}"
+        yield _finding(loaded, environment, offered, message, again)
+
+
+def _finding(loaded: LoadedProduct, environment: str, offered: OfferedVersion, message: str, otherwise: str) -> Finding:
+    product = loaded.path.as_posix()
+    command = f"seatrial products deprecate {product} -e {environment} --portfolio ID"
+    hint = f"add {offered.version} to `deprecated`, and run `{command}`; {otherwise}"
+    return Finding(_RULE, Place.at(product, "deprecated"), f"version {offered.version} is offered: {message}", hint)
+
+
+def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -> Iterator[tuple[str, Finding]]:
+    """Yield each broken guard rail with its size.
+
+    Raises:
+        _NotJudgedError: It can't be told.
+    """
+    for size, endpoint, plan in _sizes(offered):
+        # A published size has no file with lines any more, so that each finding is placed at the product.
+        document = Document(loaded.path.as_posix(), {}, {}, {})
+        # What was read beside today's spec is not what the version was made from.
+        spec = replace(place, endpoint=endpoint, document=document, config_file=None, calibration_json=None)
+        if runs_others(spec):
+            raise _NotJudgedError(f"size {size} runs other specs")
+        by_itself = tuple(guard_rail_problems(endpoint, spec.environment, document, spec.place))
+        yield from ((size, each) for each in by_itself or created_problems(plan, spec))
+
+
+def _sizes(offered: OfferedVersion) -> Iterator[tuple[str, EndpointSpec, Plan]]:
+    """Yield the spec and the plan of each size.
+
+    Raises:
+        _NotJudgedError: The file is missing, of another version, or of a release whose specs were others.
+    """
+    try:
+        document = json.loads(read_text(offered.source))
+        source, plans = document[MADE_FROM], document[PLANS]
+        # The file lies beside the template, where anybody may edit it; the template's seal has its digest.
+        if _digest(source) != offered.made_from:
+            raise _NotJudgedError(f"{offered.source.as_posix()} is not what its template was made from")
+        for each in source["sizes"]:
+            endpoint = EndpointSpec.model_validate_json(json.dumps(each["endpoint"]), strict=True)
+            plan = Plan.model_validate_json(json.dumps(plans[each["size"]]))
+            if plan.digest != each["plan"]:
+                raise _NotJudgedError(f"{offered.source.as_posix()} has another plan of size {each['size']}")
+            yield each["size"], endpoint, plan
+    except FileNotFoundError as missing:
+        raise _NotJudgedError(f"there is no {offered.source.as_posix()}") from missing
+    except (OSError, ValidationError, ValueError, KeyError, TypeError) as unreadable:
+        raise _NotJudgedError(f"{offered.source.as_posix()} can't be read by this release") from unreadable

@@ -7,11 +7,11 @@ import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial.deployment.evaluation_file import read_evaluation_set
 from seatrial.engines.rendered import refuse_replaced
 from seatrial.specs.workload import BEYOND_SHARES, rates_of, requests_of_spec
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.field_facts import made_of
+from seatrial_base.files import read_file_bytes
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import holds_credential
 from seatrial_base.text import replaced_text
@@ -31,10 +31,13 @@ from seatrial_load.documents.request import (
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
 from seatrial_load.measure.conversations import holds_conversations
+from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, evaluation_set
+from seatrial_load.quality.evaluation_set import RULE as SET_RULE
 from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live_stack import LiveStack
@@ -165,16 +168,16 @@ def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
 
 
 def _load(loaded: LoadedSpec, plan: Plan) -> Load:
-    trial, asked = loaded.endpoint.trial, loaded.endpoint.workload
+    trial, workload = loaded.endpoint.trial, loaded.endpoint.workload
     rates = rates_of(loaded.endpoint)
     return made_of(
         Load,
         trial,
-        asked,
+        workload,
         concurrency_levels=plan.concurrency_levels.value,
         max_requests_per_concurrency=trial.max_requests_per_concurrency or 2 * trial.requests_per_concurrency,
         budget_s=trial.budget_minutes * S_PER_MINUTE,
-        arrival=asked.arrivals if rates else "closed",
+        arrival=workload.arrivals if rates else "closed",
         rates_per_s=rates + rates_of(loaded.endpoint, BEYOND_SHARES),
         gate_rate_per_s=rates[-1] if rates else None,
         rates_for_copies=plan.copy_count.value if rates else None,
@@ -216,15 +219,7 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
 
 def _prior(plan: Plan) -> Prior:
     """Return what the plan predicts of one copy; its batch limit is the lesser of the engine's and of the KV room."""
-    levels = tuple(
-        PredictedLevel(
-            concurrency=point.concurrency,
-            output_tok_s=point.output_tok_s,
-            ttft_p95_ms=point.ttft_p95_ms,
-            e2e_mean_ms=point.e2e_latency_ms,
-        )
-        for point in plan.curve
-    )
+    levels = tuple(made_of(PredictedLevel, point, e2e_mean_ms=point.e2e_latency_ms) for point in plan.curve)
     return Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch))
 
 
@@ -272,30 +267,30 @@ def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor |
     if quality is None or not objectives:
         return None
     path = loaded.path.parent / quality.evaluation_set
-    asked = read_evaluation_set(path, chat=trial_schema(loaded, serving) == "openai_chat")
+    questions = read_evaluation_set(path, chat=trial_schema(loaded, serving) == "openai_chat")
     where = path.as_posix()
     problems = [
-        Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, asked)
+        Finding(RULE, Place.at(where, field), message, hint) for field, message, hint in _impossible(quality, questions)
     ]
-    if problems := problems or list(_undeployable(asked, where)):
+    if problems := problems or list(_undeployable(questions, where)):
         raise SpecError(problems)
     return QualityFloor(
-        evaluation_set=asked.digest,
-        prompts=asked.prompts,
+        evaluation_set=questions.digest,
+        prompts=questions.prompts,
         objectives=objectives,
         most_tokens=min(MOST_GATE_TOKENS, loaded.endpoint.workload.output_tokens),
     )
 
 
-def _undeployable(asked: EvaluationSet, where: str) -> Iterator[Finding]:
+def _undeployable(questions: EvaluationSet, where: str) -> Iterator[Finding]:
     """Yield each prompt, by its number, that the template must not hold."""
-    for number, prompt in enumerate(asked.prompts, 1):
+    for number, prompt in enumerate(questions.prompts, 1):
         text, field = json.dumps(asdict(prompt), ensure_ascii=False), f"prompt {number}"
         if holds_credential(text):
             hint = "revoke it, and take it out: the prompts stand in the template"
             yield Finding("SEA113", Place.at(where, field), "looks like a credential in plain text", hint)
-        if found := replaced_text(text):
-            yield Finding("SEA137", Place.at(where, field), f"the text holds {found}", "take it out")
+        if reference := replaced_text(text):
+            yield Finding("SEA137", Place.at(where, field), f"the text holds {reference}", "take it out")
 
 
 def _objectives(quality: QualitySpec) -> Iterator[QualityObjective]:
@@ -307,13 +302,35 @@ def _objectives(quality: QualitySpec) -> Iterator[QualityObjective]:
         yield QualityObjective(metric="perplexity", bound=quality.perplexity, sense="at_most")
 
 
-def _impossible(quality: QualitySpec, asked: EvaluationSet) -> Iterator[tuple[str, str, str]]:
+def _impossible(quality: QualitySpec, questions: EvaluationSet) -> Iterator[tuple[str, str, str]]:
     hint = "give a smaller set; seatrial compare --evaluation-set takes the larger one"
-    if len(asked.prompts) > MOST_GATE_PROMPTS:
-        yield "slo.quality", f"{len(asked.prompts):,} prompts; a trial asks at most {MOST_GATE_PROMPTS}", hint
-    size = len(json.dumps([asdict(prompt) for prompt in asked.prompts]))
+    if len(questions.prompts) > MOST_GATE_PROMPTS:
+        yield "slo.quality", f"{len(questions.prompts):,} prompts; a trial asks at most {MOST_GATE_PROMPTS}", hint
+    size = len(json.dumps([asdict(prompt) for prompt in questions.prompts]))
     if size > MOST_GATE_BYTES:
         yield "slo.quality", f"{size:,} bytes as JSON; a trial's request holds at most {MOST_GATE_BYTES:,}", hint
-    if quality.exact_match is not None and not asked.has_references:
+    if quality.exact_match is not None and not questions.has_references:
         message = "no prompt has a reference"
         yield "slo.quality.exact_match", message, 'add "reference" to the lines, or remove exact_match'
+
+
+def read_evaluation_set(path: Path, *, chat: bool) -> EvaluationSet:
+    """Read an evaluation set from its file.
+
+    Args:
+        path: The file.
+        chat: Whether the schema of the endpoint takes messages.
+
+    Raises:
+        SpecError: SEA527, with every bad line, or when the file is missing, unreadable, empty or too large.
+    """
+    try:
+        content = read_file_bytes(path, most_bytes=MOST_SET_BYTES)
+    except OSError as unread:
+        hint = "name a file of JSON objects, one a line"
+        message = f"can't be read: {unread.strerror}"
+        raise SpecError.of(SET_RULE, message, where=path.as_posix(), hint=hint) from unread
+    try:
+        return evaluation_set(content, path.as_posix(), chat=chat)
+    except BenchError as wrong:
+        raise SpecError(wrong.problems) from wrong

@@ -433,7 +433,7 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
         adopted: The decisions that were set by hand, by field; written only where there are some.
         promoted: The trial of another environment that it was promoted after; written only where there is one.
         generation: Which endpoint this is, counted from 1: one more when something changes that an endpoint in service
-            can't change (`seatrial.locks.generation`); written from 2 on.
+            can't change (`seatrial.locks.changes`); written from 2 on.
         volume_size_gb: Size of each instance's volume, in GiB (the API's `…InGB`); written only for instance types
             without local NVMe, as the service refuses it for the others.
         volume_kms_key_arn: Key of that volume; written only where there is one.

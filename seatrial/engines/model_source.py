@@ -54,6 +54,7 @@ def model_source(loaded: LoadedSpec) -> ModelSource:
         RenderError: SEA366 for a JumpStart id whose artifact is not known.
     """
     model = loaded.endpoint.model
+    # First of all: `s3_uri` beside a package only names what the role may read, and is not mounted.
     if model.model_package_arn is not None:
         return ModelSource(MOUNT, None, None, {}, is_packaged=True)
     if model.s3_uri is not None:
@@ -108,8 +109,8 @@ def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartMo
             path = ("model", "jumpstart_metadata")
             hint = "it holds JumpStart's own specification of the model, as JSON"
             raise RenderError([loaded.problem(path, "SEA366", f"{error}", hint)]) from error
-    found = find_jumpstart_model(model_id)
-    if found is None:
+    known = find_jumpstart_model(model_id)
+    if known is None:
         near = ", ".join(nearest_jumpstart_ids(model_id))
         hint = (
             f"{f'near in the catalog: {near}; ' if near else ''}give model.s3_uri, the artifact's prefix as the "
@@ -118,4 +119,4 @@ def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartMo
         )
         message = f"the catalog has no JumpStart model {model_id}"
         raise RenderError([loaded.problem(("model", "jumpstart_id"), "SEA366", message, hint)])
-    return found
+    return known

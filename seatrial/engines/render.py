@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.engines.artifact import FIELD, RENDERED, code_files
 from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
 from seatrial.specs.architecture import read_architecture
-from seatrial.specs.broken_rails import template_rail_problems
 from seatrial.specs.endpoint import ServingOverrides
+from seatrial.specs.guardrails.checks import template_rail_problems
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
-from seatrial.specs.repository_files import repository_root
+from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.catalog.engine_options import model_parsers, options_decided_by, reserved_names
 from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, has_dialect, read_version
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Place
+from seatrial_base.secrets import credentials, holds_credential, redacted
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
 from seatrial_lint.engines.properties import parse_properties
@@ -30,7 +32,19 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engine_versions import DialectName, EngineName
     from seatrial_base.findings import Finding
-    from seatrial_lint.engines.engine_options import OptionValue
+
+
+FIELD = ("serving", "code")
+RENDERED = "serving.properties"
+MOST_BYTES = 10 * 2**20  # of all files together: it is code; weights are staged
+_LEFT_OUT = "__pycache__"
+# Files that hold nothing but keys. Those that begin with a dot (`.env`, `.netrc`, `.aws`) are left out anyway.
+_KEY_FILES = re.compile(
+    r".*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)|id_(?:rsa|dsa|ecdsa|ed25519)|credentials|_?netrc|kubeconfig|htpasswd",
+    re.IGNORECASE,
+)
+_Wrong = tuple[str, str, str]  # rule, what is wrong, remedy
+_MEND = "revoke it and remove it; read it from Secrets Manager at container start"
 
 
 def render_plan(
@@ -57,14 +71,23 @@ def render_plan(
     if problems:
         raise RenderError(problems)
     source = model_source(loaded)
-    _refuse_short_prefill(loaded, plan)
+    longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
+    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
+        message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
+        path = ("serving", "overrides", "max_num_batched_tokens")
+        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
+    # Mounted weights fill the model's folder, where a packaged file would lie.
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
     own = templates or _project_templates(loaded)
     rendered = _rendered(loaded, plan, source, form, own)
     if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
+        # Seatrial's own options were judged with the spec; only what the team's templates add or change is left to
+        # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
-        if problems := list(template_rail_problems(loaded, added, own.as_posix())):
+        if problems := list(
+            template_rail_problems(loaded.endpoint, loaded.environment, loaded.place, added, own.as_posix())
+        ):
             raise RenderError(problems)
     return _config(loaded, plan, source, rendered)
 
@@ -133,18 +156,11 @@ def _placed(loaded: LoadedSpec, problem: Finding) -> Finding:
     return placed if " and " not in problem.field else replace(placed, message=f"{problem.field}: {problem.message}")
 
 
-def _refuse_short_prefill(loaded: LoadedSpec, plan: Plan) -> None:
-    longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
-    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
-        message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
-        path = ("serving", "overrides", "max_num_batched_tokens")
-        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
-
-
 def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
     engine = _engine(plan)
     where = f"serving configuration of {loaded.endpoint.name}"
     texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}
+    # A template of the repository may write what no field of the spec holds, which the reader has searched.
     refuse_credentials({**rendered.files, **texts}, where=where)
     refuse_replaced(texts, where=where)
     return RenderedConfig(
@@ -207,7 +223,7 @@ _BACKENDS: dict[str, DialectName] = {
     "python": "lmi-python",
 }
 
-_TOLD_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
+_NAMED_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
 
 
 def is_on_neuron(plan: Plan) -> bool:
@@ -229,7 +245,7 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
     """Return what the engine shall do for a plan."""
     model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
     tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
-    quantization = _told_quantization(loaded, plan)
+    quantization = _engine_quantization(loaded, plan)
     return ServingConfig.model_validate(
         {
             "model_id": source.model_id,
@@ -247,23 +263,21 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
             **_features(overrides),
             **_parsers(loaded, plan),
-            "extra": {name: _option_text(value) for name, value in overrides.extra.items()},
+            "extra": {
+                name: (str(value).lower() if isinstance(value, bool) else str(value))
+                for name, value in overrides.extra.items()
+            },
         }
     )
 
 
-def _option_text(value: OptionValue) -> str:
-    """Write a value of a spec as engines read it: booleans in lower case."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _told_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
+def _engine_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
     """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
 
     The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339). What a
     recipe quantizes is told where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
     """
-    if plan.engine.value == "tgi" and plan.quantization in _TOLD_TO_TGI:
+    if plan.engine.value == "tgi" and plan.quantization in _NAMED_TO_TGI:
         return plan.quantization
     entry = quantizes(loaded.endpoint.optimization)
     if entry is None:
@@ -278,20 +292,20 @@ def _parsers(loaded: LoadedSpec, plan: Plan) -> dict[str, str]:
         RenderError: SEA308, with each that the catalog lacks for this model and engine.
     """
     overrides, engine, model = loaded.endpoint.serving.overrides, _engine(plan), plan.model_name
-    asked = [name for name in PARSERS if getattr(overrides, name) == "auto"]
-    row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if asked else None
-    found = {name: getattr(row, name, None) for name in asked}
+    left_open = [name for name in PARSERS if getattr(overrides, name) == "auto"]
+    row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if left_open else None
+    known = {name: getattr(row, name, None) for name in left_open}
     hint = "name one that the engine's documentation gives for the model, or leave it out"
     missing = [
         loaded.problem(
             ("serving", "overrides", name), "SEA308", f"the catalog has no {name} for {model} on {engine}", hint
         )
-        for name, value in found.items()
+        for name, value in known.items()
         if value is None
     ]
     if missing:
         raise RenderError(missing)
-    return {name: str(value) for name, value in found.items()}
+    return {name: str(value) for name, value in known.items()}
 
 
 PARSERS = ("tool_call_parser", "reasoning_parser")
@@ -306,3 +320,107 @@ def _features(overrides: ServingOverrides) -> dict[str, object]:
         if drafted is None or drafted.method is None
         else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
     }
+
+
+def code_files(loaded: LoadedSpec) -> dict[str, str]:
+    """Return the texts of the spec's code folder by name, sorted; none when the spec names no folder.
+
+    Names that begin with a dot and `__pycache__` are left out. Nothing outside the folder is read, and the folder lies
+    in the spec's repository.
+
+    Raises:
+        RenderError: SEA368 with every file that can't be packaged, or when the weights claim the model's folder; SEA369
+            with every file that holds a credential.
+    """
+    name = loaded.endpoint.serving.code
+    if name is None:
+        return {}
+    # A folder of another repository is not even listed.
+    if away := list(_away_problems(loaded, name)):
+        raise RenderError(away)
+    folder = loaded.path.parent / name
+    paths = sorted(_paths(folder), key=lambda path: path.relative_to(folder).as_posix())
+    problems = [*_place_problems(loaded, folder, paths), *_file_problems(loaded, folder, paths)]
+    if problems:
+        raise RenderError(problems)
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*") if kind_in_repository(folder) == "folder" else ():
+        parts = path.relative_to(folder).parts
+        # Hidden files are a tool's or hold secrets (.git, .env): they are left out without a word, not refused.
+        left_out = any(part.startswith(".") or part == _LEFT_OUT for part in parts)
+        if not left_out and (path.is_symlink() or not path.is_dir()):
+            yield path
+
+
+def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
+    """Yield why a folder is none of the repository: then nothing of it is looked at."""
+    if because := why_away(loaded.path, name):
+        yield loaded.problem(FIELD, "SEA368", because, f"copy the folder into it; {RELATIVE}")
+
+
+def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
+    model = loaded.endpoint.model
+    if model.hub_id is None:
+        message = "the code and the mounted weights both use /opt/ml/model"
+        yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
+    if not paths:
+        message = (
+            f"{folder.name} is not a folder"
+            if kind_in_repository(folder) != "folder"
+            else f"the folder {folder.name} is empty"
+        )
+        yield loaded.problem(FIELD, "SEA368", message, RELATIVE)
+    total = sum(path.stat().st_size for path in paths if path.is_file())
+    if total > MOST_BYTES:
+        message = f"the folder's {total:,} bytes exceed {MOST_BYTES:,}"
+        yield loaded.problem(FIELD, "SEA368", message, "stage weights instead (seatrial stage)")
+
+
+def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
+    for path in paths:
+        if wrong := _place_problem(path, folder) or _content_problem(path):
+            rule, what, hint = wrong
+            name = redacted(path.relative_to(folder).as_posix())
+            yield loaded.problem(FIELD, rule, f"{name} {what}", hint)
+
+
+def _place_problem(path: Path, folder: Path) -> _Wrong | None:
+    """Return what is wrong with a file's name or place."""
+    name = path.relative_to(folder).as_posix()
+    if holds_credential(name) or _KEY_FILES.fullmatch(path.name):
+        return "SEA369", "has the name of a credentials file", _MEND
+    if name == RENDERED:
+        return "SEA368", "is written from the plan", "remove it; options go to serving.overrides"
+    if not stays_in(path, folder):
+        return "SEA368", "points outside of the folder", "copy it into the folder"
+    return None
+
+
+def _content_problem(path: Path) -> _Wrong | None:
+    """Return what is wrong with what a path holds; a file that is too large is counted, not read."""
+    if path.is_dir():
+        return "SEA368", "is a link to a folder", "copy the folder to its place"
+    if not path.is_file():
+        return "SEA368", "is not a file", "remove it"
+    # It is counted with the total above, which tells of it: reading it would cost its size in memory.
+    if path.stat().st_size > MOST_BYTES:
+        return None
+    if not _is_text(path):
+        return "SEA368", "is not UTF-8 text", "package text files only"
+    text = path.read_text(encoding="utf-8")
+    ends = [matches.start() for matches in re.finditer("\n", text)]
+    matches = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
+    kinds = groupby(matches, key=lambda one: one[0])
+    held = "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
+    return ("SEA369", f"contains {held}", _MEND) if held else None
+
+
+def _is_text(path: Path) -> bool:
+    """Return whether a file is UTF-8; a zero is in other encodings, whose words no search finds."""
+    try:
+        return "\0" not in path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -87,9 +87,11 @@ def refuse_replaced(texts: Mapping[str, str], *, where: str) -> None:
         RenderError: SEA137 with every name.
     """
     problems = [
-        Finding("SEA137", Place.at(where, name), f"the text holds {found}", "find where it comes from, and remove it")
+        Finding(
+            "SEA137", Place.at(where, name), f"the text holds {reference}", "find where it comes from, and remove it"
+        )
         for name, text in texts.items()
-        if (found := replaced_text(name) or replaced_text(text))
+        if (reference := replaced_text(name) or replaced_text(text))
     ]
     if problems:
         raise RenderError(problems)
@@ -111,13 +113,11 @@ def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
         RenderError: SEA301 when the folder holds something already or can't be written.
     """
     try:
-        _refuse_to_mix(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise RenderError.of(
+                "SEA301", "the folder is not empty", where=folder.as_posix(), hint="choose a new folder"
+            )
         write_folder(folder, rendered_files(config))
     except OSError as error:
         raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return tuple(folder / name for name in sorted(rendered_files(config)))
-
-
-def _refuse_to_mix(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RenderError.of("SEA301", "the folder is not empty", where=folder.as_posix(), hint="choose a new folder")

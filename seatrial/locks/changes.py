@@ -1,4 +1,9 @@
-"""What a new plan decides otherwise than the one that was locked before."""
+"""Differences of a new plan from the locked one: decisions, what is compiled again, and a second endpoint.
+
+An inference component stays on its endpoint, and an endpoint in service moves instances and components one after the
+other: copies of the old size may not fit on what the new ones need. So another instance type, degree, AMI or volume is
+deployed as a second endpoint with a name of its own (`generation`), which is tried before the traffic moves.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from seatrial.locks.compiled import compiled_anew
+from pydantic import ValidationError
+
+from seatrial_base.catalog.compilation import CompilationKey, invalidated
+from seatrial_base.catalog.instances import find_instance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.documents.plan import Plan
+    from seatrial_base.catalog.compilation import Compiler
 
 
 # What says who made the plan, why, and what is predicted: no decision.
@@ -40,6 +49,18 @@ _NO_DECISION = frozenset(
 _NONE = "none"
 NOT_WRITTEN: Mapping[str, object] = MappingProxyType({"generation": 1, "hosting_kind": "inference_component"})
 """The values of a plan that it does not write, for lines about changes."""
+_MARKS: tuple[tuple[str, Compiler], ...] = (("neuron", "neuron"), ("tensorrtllm", "trtllm"))
+NOT_IN_PLACE: Mapping[str, str] = MappingProxyType(
+    {
+        "hosting_kind": "kind of endpoint",
+        "instance_type": "instance type",
+        "tensor_parallel_degree": "tensor parallel degree",
+        "inference_ami_version": "inference AMI",
+        "volume_size_gb": "volume size",
+        "volume_kms_key_arn": "volume key",
+    }
+)
+"""The fields of a plan that an endpoint in service can't change, as people call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +107,7 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
         old: The plan that was locked, as it was written; another release may have had other fields.
         new: The plan now.
     """
+    # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
     lines = [f"{one.field}: {one.old} -> {one.new}" for one in decision_changes(old, written)]
     if lines:
@@ -118,3 +140,75 @@ def change_text(field: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return _NONE if value is None else str(value)
+
+
+def compilation_key(plan: Mapping[str, object], revision: str | None = None) -> CompilationKey | None:
+    """Return what a plan's model is compiled for; `None` when nothing is compiled, or the plan does not say enough.
+
+    Args:
+        plan: The plan as it is written; another release may have had other fields.
+        revision: Commit of the hub repository, which a plan does not hold.
+    """
+    image = _value(plan, "image")
+    framework = f"{image.get('repository')}:{image.get('tag')}" if isinstance(image, dict) else ""
+    compiler = next((name for mark, name in _MARKS if mark in framework), None)
+    if compiler is None:
+        return None
+    instance = find_instance(str(_value(plan, "instance_type")))
+    fields = {
+        "compiler": compiler,
+        "model": plan.get("model_name"),
+        "revision": revision,
+        "batch_size": _value(plan, "max_num_seqs"),
+        "sequence_length": _value(plan, "max_model_len"),
+        "batched_tokens": _value(plan, "max_num_batched_tokens"),
+        "dtype": _value(plan, "dtype"),
+        "quantization": plan.get("quantization"),
+        "degree": _value(plan, "tensor_parallel_degree"),
+        "accelerator": _value(plan, "instance_type") if instance is None else instance.accelerator,
+        "framework": framework,
+    }
+    try:
+        return CompilationKey.model_validate(fields)
+    except ValidationError:
+        return None
+
+
+def compiled_anew(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
+    """Return why the artifacts of one plan are useless to another, a sentence each; both as they are written."""
+    return invalidated(compilation_key(old), compilation_key(new))
+
+
+def _value(plan: Mapping[str, object], name: str) -> object:
+    field = plan.get(name)
+    return field["value"] if isinstance(field, dict) and "value" in field else field
+
+
+def count_generation(locked: Mapping[str, object] | None, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan with its generation, and one line where it is another one than the locked plan's.
+
+    Args:
+        locked: The plan that was locked before, as it was written; `None` when there was none.
+        plan: The plan now.
+    """
+    if locked is None:
+        return plan, ()
+    generation, changed = generation_of(locked), list(_changes(locked, plan))
+    if not changed:
+        return plan.model_copy(update={"generation": generation}), ()
+    line = f"{', '.join(changed)}: a second endpoint is made, tried, and then takes the traffic"
+    return plan.model_copy(update={"generation": generation + 1}), (line,)
+
+
+def generation_of(locked: Mapping[str, object] | None) -> int:
+    """Return the generation of a locked plan; 1 where it says none, or there is no plan."""
+    generation = None if locked is None else locked.get("generation")
+    return generation if isinstance(generation, int) and generation >= 1 else 1
+
+
+def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
+    document = plan.model_dump(mode="json")
+    for name, words in NOT_IN_PLACE.items():
+        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
+        if before != after:
+            yield f"{words} changes from {before} to {after}"

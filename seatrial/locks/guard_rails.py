@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.locks.path import lock_path
-from seatrial.specs.instance_fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
-from seatrial.specs.list_prices import list_price
+from seatrial.specs.guardrails.references import InstanceFleet, ModelInstances, fleets_of, job_instance
+from seatrial.specs.load import list_price
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.findings import Finding, Place
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import Budget, EndpointSpec
-    from seatrial.specs.guard_rails import GuardRails
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
 
@@ -170,7 +170,10 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
         dearest = max(fleets, key=lambda fleet: fleet.usd_per_hour(lambda name: list_price(name, loaded)) or math.inf)
         message = f"{price} at list prices for {_instances(fleets)} exceeds {usd(rails.usd_per_hour)}"
         yield BrokenRail("usd_per_hour", dearest.path, "cost.usd_per_hour", message)
-    above = _above_list(plan, loaded)
+    # The price of the catalog or of the team's file counts, not what the lock says: whoever writes a spec writes it
+    # too.
+    listed, planned = list_price(plan.instance_type.value, loaded), plan.cost.usd_per_hour
+    above = None if listed is None or not planned else listed * plan.instance_count.value / planned
     for name, price, bound in _beyond(plan, rails, _PER_TOKEN, above):
         message = f"{price} at list prices exceeds {bound}"
         yield BrokenRail(name, ("budget", name), f"cost.{name}", message)
@@ -185,8 +188,8 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]
-    asked = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
-    jobs = [(place or job.path, job) for place, job in asked if job is not None]
+    requested = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
+    jobs = [(place or job.path, job) for place, job in requested if job is not None]
     costs: list[float | None] = []
     for path, job in jobs:
         hourly, types = job.usd_per_hour(lambda name: list_price(name, loaded)), " or ".join(job.types)
@@ -215,15 +218,6 @@ def _exceeds(price: float | None, bound: float) -> bool:
 
 def _priced(price: float | None, per: str = "") -> str:
     return "an unknown price" if price is None else f"{usd(price)}{per}"
-
-
-def _above_list(plan: Plan, loaded: LoadedSpec) -> float | None:
-    """Return the list price over the price that a plan has; `None` when either is unknown.
-
-    The price of the catalog or of the team's file counts, not what the lock says: whoever writes a spec writes it too.
-    """
-    listed, planned = list_price(plan.instance_type.value, loaded), plan.cost.usd_per_hour
-    return None if listed is None or not planned else listed * plan.instance_count.value / planned
 
 
 def _instances(fleets: Iterable[InstanceFleet]) -> str:
@@ -295,7 +289,7 @@ def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
         hint = "set serving.image in the spec for an image of your own, and plan again"
         yield _problem(loaded, "image", _IMAGE, message, hint)
     elif image.repository != place.rpartition("/")[2] or (
-        ":" in _name(image.uri) and not _has_tag(image.uri, image.tag)
+        ":" in _name(image.uri) and _name(image.uri).partition(":")[2] != image.tag
     ):
         message = f"{image.uri} and {image.repository}:{image.tag} name different images"
         yield _problem(loaded, "image", _IMAGE, message, "restore the committed lock, or plan again")
@@ -303,10 +297,6 @@ def _image(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
 
 def _name(uri: str) -> str:
     return uri.rpartition("/")[2].partition("@")[0]
-
-
-def _has_tag(uri: str, tag: str) -> bool:
-    return _name(uri).partition(":")[2] == tag
 
 
 def _of_spec(loaded: LoadedSpec, path: FieldPath) -> str:

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 from seatrial.documents.plan import PLAN_SCHEMA, Plan, values_digest
 from seatrial.locks.changes import change_text
 from seatrial.locks.guard_rails import limit_problems, rail_problems
-from seatrial.locks.path import lock_path
-from seatrial.locks.provenance import promotion_command, provenance_problems
-from seatrial.specs.schema_version import UPGRADE, compared
-from seatrial.specs.yaml_source import yaml_texts
+from seatrial.locks.pins import promotion_command, provenance_problems
+from seatrial.specs.spec_files import lock_path
+from seatrial.specs.yaml_source import UPGRADE, compared, yaml_texts
 from seatrial_base.errors import SpecError
 from seatrial_base.files import changing, read_text, write_whole
 from seatrial_base.findings import Finding, Place
@@ -140,6 +139,7 @@ def change_locked_plan(loaded: LoadedSpec, change: Callable[[Plan], Plan]) -> Pa
 
 
 def _write(plan: Plan, path: Path) -> None:
+    # Plans of other environments are written back as they were read: another release may have had other fields.
     lock, document = _read(path), plan.model_dump(mode="json")
     whole = {
         "schema_version": LOCK_SCHEMA,
@@ -215,6 +215,8 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """
     plan, changed = read_edited_plan(loaded)
     problems = list(changed.problems)
+    # A stale plan breaks limits of a spec that it was not made for: only the environment's rails are told of it
+    # then.
     if not stale:
         stale_by = _stale(plan, loaded)
         problems += (*stale_by, *rail_problems(plan, loaded)) if stale_by else limit_problems(plan, loaded)
@@ -236,6 +238,7 @@ def read_edited_plan(loaded: LoadedSpec) -> tuple[Plan, Changed]:
         message = f"there is no plan for {name}" if lock.environments else "there is no lock"
         raise SpecError.of("SEA401", message, hint=_plan_again(loaded), where=path.as_posix(), field=name)
     document = lock.environments[name]
+    # The document as written is compared, not the plan: the model would add fields of a later release.
     plan = _validate(document, path, name)
     return plan, _changed(document, lock.digests.get(name), loaded)
 
@@ -297,6 +300,7 @@ def _stale(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
     if plan.spec_digest != loaded.digest:
         message = f"the spec changed after planning: digest {loaded.digest}, planned {plan.spec_digest}"
         return (Finding("SEA402", Place.at(where, name), message, _plan_again(loaded)),)
+    # The key is only deployed, so it is in no digest; yet a volume in service can't change it.
     key, planned = loaded.environment.kms_key_arn, plan.volume_kms_key_arn
     if plan.volume_size_gb is not None and key != planned:
         message = f"the volume key changed after planning: {change_text(key)}, planned {change_text(planned)}"
@@ -325,11 +329,12 @@ def _read(path: Path) -> _Lock:
         raise _unreadable(path, f"can't be read: {error.strerror}") from error
     except ValueError as error:
         raise _unreadable(path, f"not JSON: {error}") from error
+    # The lock is committed and shown in reviews, so it is refused before anything of it is repeated in a message.
     if holds_credential(text):
         message, hint = "looks like a credential in plain text", "revoke it, remove it, and plan again"
         raise SpecError.of("SEA113", message, where=path.as_posix(), hint=hint)
-    if found := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(cast("Yaml", document)))), ""):
-        message, hint = f"the text holds {found}", "remove it, and plan again"
+    if reference := next(filter(None, (replaced_text(each) for _, _, each in yaml_texts(cast("Yaml", document)))), ""):
+        message, hint = f"the text holds {reference}", "remove it, and plan again"
         raise SpecError.of("SEA137", message, where=path.as_posix(), hint=hint)
     if not isinstance(document, dict) or not isinstance(document.get("environments"), dict):
         raise _unreadable(path, "not a lock")
@@ -368,6 +373,7 @@ def _unreadable(path: Path, message: str, field: str = "", hint: str = _RESTORE)
 
 
 State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond limits", "awaiting promotion"]
+# What the first of these rules among a lock's problems means; any other is a limit that the plan breaks.
 _STATES: Mapping[str, State] = {
     "SEA403": "unreadable",
     "SEA113": "unreadable",
@@ -376,7 +382,6 @@ _STATES: Mapping[str, State] = {
     "SEA411": "edited",
     "SEA402": "stale",
 }
-"""What the first of these rules among a lock's problems means; any other is a limit that the plan breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,8 +399,8 @@ class Freshness:
     problems: tuple[Finding, ...] = ()
 
 
+# What is wrong with a lock until a tried plan is promoted to it.
 _PROMOTION_ENDS = frozenset({"SEA401", "SEA402", "SEA478"})
-"""What is wrong with a lock until a tried plan is promoted to it."""
 
 
 def awaits_promotion(error: SeatrialError, loaded: LoadedSpec) -> bool:

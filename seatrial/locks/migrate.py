@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from seatrial.documents.plan import PLAN_SCHEMA, Plan
 from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, changing_file, lock_text, replace_file, seal_of
-from seatrial.specs.schema_version import UPGRADE, compared
+from seatrial.specs.yaml_source import UPGRADE, compared
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 from seatrial_base.nesting import json_document
@@ -55,12 +55,12 @@ def migrate_lock(path: Path) -> MigratedLock:
     problems: list[Finding] = []
     for name, plan in sorted(plans.items()):
         try:
-            document, told = _migrated(path, name, plan, digests.get(name))
+            document, lines = _migrated(path, name, plan, digests.get(name))
         except SpecError as error:
             problems += error.problems
             continue
-        if told:
-            changes.append(f"{name}: {told}")
+        if lines:
+            changes.append(f"{name}: {lines}")
             plans[name], digests[name] = document, seal_of(document).model_dump()
     if problems:
         raise SpecError(problems)
@@ -110,17 +110,17 @@ def _migrated(path: Path, name: str, plan: Yaml, digests: Yaml) -> tuple[PlanDoc
     if version not in _STEPS:
         raise _refused(path, name, "SEA403", f"a plan of schema {version} can't be migrated", _PLAN_AGAIN)
     _check_unchanged(path, name, document, digests)
-    told = [f"schema {version} to {PLAN_SCHEMA}"]
+    lines = [f"schema {version} to {PLAN_SCHEMA}"]
     while version != PLAN_SCHEMA:
         document, version, what = _STEPS[version](document)
-        told.append(what)
+        lines.append(what)
     try:
         Plan.model_validate_json(json.dumps(document))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         message = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise _refused(path, name, "SEA403", message, _PLAN_AGAIN) from error
-    return document, ", ".join(told)
+    return document, ", ".join(lines)
 
 
 def _check_unchanged(path: Path, name: str, document: PlanDocument, digests: Yaml) -> None:
@@ -145,15 +145,15 @@ def _to_3(document: PlanDocument) -> tuple[PlanDocument, str, str]:
     return {**document, "trial_update": update, "schema_version": "3"}, "3", "trial_update: candidate"
 
 
+# What brings a plan of a schema to a later one: the plan, its schema, and what was done.
 _STEPS: Mapping[str, Callable[[PlanDocument], tuple[PlanDocument, str, str]]] = MappingProxyType({"2": _to_3})
-"""What brings a plan of a schema to a later one: the plan, its schema, and what was done."""
 _RESTORE = "restore the committed lock, or plan again"
 _PLAN_AGAIN = "plan again with this release"
 
 
 def _mapping(whole: PlanDocument, name: str) -> PlanDocument:
-    found = whole.get(name)
-    return dict(found) if isinstance(found, dict) else {}
+    member = whole.get(name)
+    return dict(member) if isinstance(member, dict) else {}
 
 
 def _refused(path: Path, field: str, rule: str, message: str, hint: str) -> SpecError:

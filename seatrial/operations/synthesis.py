@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import service_stack
 from seatrial.locks.lock_file import locked_environments
-from seatrial.locks.path import lock_path
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, commit_of, git_repository_of, moved
 from seatrial.operations.review.affected import refuse_code_of_others
 from seatrial.operations.review.side import RepositorySide
 from seatrial.specs.load import environment_names, load_environment
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SeatrialError
 from seatrial_base.files import follow_links, read_text
 from seatrial_lint.cloudformation.read import read_template, read_template_file

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from seatrial.account.reader import aws_failures
-from seatrial.account.response import rows, text_at
-from seatrial.account.stacks import describe_stack
+from seatrial.account.reader import aws_failures, rows, text_at
+from seatrial.account.trials import describe_stack
 from seatrial.locks.lock_file import read_locked_plan
 from seatrial.operations.drift.check import check_drift
 from seatrial.operations.drift.trials import deployed_trial

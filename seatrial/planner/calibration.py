@@ -32,7 +32,7 @@ from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import groups_at
 from seatrial.specs.architecture import read_architecture
-from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path, every_calibration
+from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path, every_calibration
 from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance

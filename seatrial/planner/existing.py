@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from seatrial.documents.plan import Adopted, Decision, Image, Plan
-from seatrial.locks.changes import change_text, dropped_provenance
-from seatrial.locks.generation import NOT_IN_PLACE
+from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import read_edited_plan
-from seatrial.locks.path import lock_path
 from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.resolve import resolve
@@ -29,7 +27,8 @@ from seatrial.planner.search.evaluate import at_its_rate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.list_prices import priced
+from seatrial.specs.load import priced
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.engines import find_engine

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.predict.memory import weights_bytes
-from seatrial.specs.recipe import compiles, is_quantized_at_start, quantizes
-from seatrial.specs.recipe_rules import PRECISIONS
+from seatrial.specs.recipe import PRECISIONS, compiles, is_quantized_at_start, quantizes
 from seatrial_base.catalog import neuron, optimizations
 from seatrial_base.catalog.compilation import build_seconds
 

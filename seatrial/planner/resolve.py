@@ -31,8 +31,9 @@ from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.specs.architecture import read_architecture
+from seatrial.specs.load import with_recipe
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
-from seatrial.specs.recipe import parse_recipe, recipe_name, with_recipe
+from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.units import hourly_words, usd

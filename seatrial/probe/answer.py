@@ -19,7 +19,7 @@ from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import LatencyBound, read_objectives
-from seatrial.specs.calibration import calibration_path
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
 from seatrial_base.units import S_PER_HOUR, usd

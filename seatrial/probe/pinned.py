@@ -20,10 +20,10 @@ from seatrial.documents.plan import hardware_words
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.calibration import model_name
 from seatrial.planner.planner import make_plan
-from seatrial.specs.calibration import SCHEMA_VERSION, calibration_path
 from seatrial.specs.load import load_spec
 from seatrial.specs.prices import PRICES_FILE, prices_path
 from seatrial.specs.shapes import INSTANCE_TYPE
+from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links, kind_of
 from seatrial_base.frozen_model import digest

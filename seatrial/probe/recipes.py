@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from seatrial.account.stacks import describe_stack
+from seatrial.account.trials import describe_stack
 from seatrial.deployment.trial import complete_request
 from seatrial.probe.pinned import (
     PinnedSpec,
@@ -25,7 +25,8 @@ from seatrial.probe.pinned import (
 )
 from seatrial.probe.run import own_folder
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
-from seatrial.specs.recipe import recipe_name, with_recipe
+from seatrial.specs.load import with_recipe
+from seatrial.specs.recipe import recipe_name
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.frozen_model import digest
 from seatrial_laptop.demo.progress import shown_beside

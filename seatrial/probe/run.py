@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from seatrial.account.live_endpoint import component_names, read_component, read_endpoint
 from seatrial.account.reader import AwsReader, ClientCalls
-from seatrial.account.stacks import describe_stack, fetch_result
-from seatrial.account.trials import Bucket, look
+from seatrial.account.trials import Bucket, describe_stack, fetch_result, look
 from seatrial.deployment.document import service_stack
 from seatrial.deployment.trial import trial_request
 from seatrial.operations.app import app_root, app_variables

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.specs import shapes
-from seatrial.specs.pipeline_file import account_problems
+from seatrial.specs.pipeline import account_problems
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import seatrial
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
-from seatrial.repository.render import EXAMPLE, repository_files
+from seatrial.repository.shipped import constraints_text, package_json, package_lock_json, shipped_text
 from seatrial.specs.load import load_spec
+from seatrial.specs.presets import spec_of_preset
+from seatrial.specs.schema import schema_texts
+from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 from seatrial_base.errors import SpecError
 from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
@@ -19,11 +25,42 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from seatrial.repository.answers import Answers
+    from jinja2 import Environment
+
+    from seatrial.repository.answers import Answers, Ci
+
 
 GIT_FOLDER: Final = ".git"
+# What belongs to the team once there is anything of it: no example is added to a repository in use.
 _OWN: Final = ("endpoints/", "environments/")
-"""What belongs to the team once there is anything of it: no example is added to a repository in use."""
+LONGEST_SESSION_S: Final = 12 * 3600
+"""IAM user guide, MaxSessionDuration."""
+LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
+"""Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a project's setting."""
+MESSAGE_S: Final = 600
+"""What a job keeps of its time to say that the deployment goes on without it."""
+OLDEST_PYTHON: Final = "3.11"
+NEWEST_PYTHON: Final = "3.13"
+"""The ends of the range that is tested: jobs run on the newest; the oldest checks changes too, locks among them."""
+ACTIONS: Final = {
+    "checkout": "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+    "setup_python": "actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
+    "upload_artifact": "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0",
+    "download_artifact": "actions/download-artifact@3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1",
+    "configure_aws_credentials": (
+        "aws-actions/configure-aws-credentials@e6de054238d6b7531b4efff3b6587d9aade6a06c # v6.2.3"
+    ),
+}
+"""Actions by the commit of a release: the tags of their repositories on GitHub, read 2026-11-22."""
+_FOLDERS: Final[dict[Ci, tuple[str, ...]]] = {
+    "github": ("common", "oidc", "github"),
+    "gitlab": ("common", "oidc", "gitlab"),
+    "codepipeline": ("common", "codepipeline"),
+    "none": ("common",),
+}
+_CODEOWNERS: Final[dict[Ci, str]] = {"github": ".github/CODEOWNERS"}
+EXAMPLE: Final = "endpoints/chat.yaml"
+_ENVIRONMENT: Final = "environments/environment.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +175,128 @@ def _made_folders(folder: Path) -> list[Path]:
     for path in reversed(missing):
         path.mkdir()
     return missing[::-1]
+
+
+def repository_files(answers: Answers) -> dict[str, str]:
+    """Return the text of every file but the locks, by its path."""
+    holes = _holes(answers)
+    files = {path: _fill(template, holes) for path, template in _templates(answers.ci).items() if path != _ENVIRONMENT}
+    for target in answers.targets:
+        files[f"environments/{target.name}.yaml"] = _fill(f"common/{_ENVIRONMENT}.j2", {**holes, "target": target})
+    if answers.preset is not None:
+        files[EXAMPLE] = spec_of_preset(answers.preset, name=Path(EXAMPLE).stem)
+    for name, text in schema_texts().items():
+        files[f"schema/{name}.schema.json"] = text
+    return {
+        **files,
+        "app.py": shipped_text("app.py"),
+        "cdk.json": shipped_text("cdk.json"),
+        "constraints.txt": constraints_text(),
+        "package.json": package_json(answers.name.lower()),
+        "package-lock.json": package_lock_json(answers.name.lower()),
+    }
+
+
+def _templates(ci: Ci) -> dict[str, str]:
+    """Return the templates of a CI, by the path of the file that each becomes."""
+    root = _root()
+    templates = {}
+    for folder in _FOLDERS[ci]:
+        for template in sorted((root / folder).rglob("*.j2")):
+            path = template.relative_to(root / folder).with_suffix("").as_posix()
+            templates[_path(path, ci)] = template.relative_to(root).as_posix()
+    return templates
+
+
+def _path(path: str, ci: Ci) -> str:
+    if path == "gitignore":  # by its own name, git would apply it to the templates
+        return ".gitignore"
+    return _CODEOWNERS.get(ci, path) if path == "CODEOWNERS" else path
+
+
+def _holes(answers: Answers) -> dict[str, object]:
+    targets = answers.targets
+    return {
+        "name": answers.name,
+        "pipeline_name": re.sub(r"[^A-Za-z0-9-]", "-", answers.name),
+        "team": answers.name.lower(),
+        "version": seatrial.__version__,
+        "ci": answers.ci,
+        "targets": targets,
+        "promoted": [target for target in targets if target.source is not None],
+        "sources": {target.name: target for target in targets},
+        "first": targets[0].name,
+        "environment_names": " ".join(target.name for target in targets),
+        "environment_names_text": ", ".join(f"`{target.name}`" for target in targets),
+        "source": answers.source,
+        "owner": answers.owner,
+        "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
+        "connection_arn": answers.connection_arn,
+        "uses": ACTIONS,
+        "python": NEWEST_PYTHON,
+        "oldest_python": OLDEST_PYTHON,
+        "session_s": job_s(answers.ci),
+        "deploy_s": job_s(answers.ci) - MESSAGE_S,
+        **_trust(answers),
+    }
+
+
+def job_s(ci: Ci) -> int:
+    """Return how long a deployment may take in a CI, in seconds: as long as a stack's own limits, as far as it can.
+
+    Args:
+        ci: The CI.
+    """
+    return min(LONGEST_DEPLOYMENT_S, LONGEST_SESSION_S, LONGEST_JOB_S.get(ci, LONGEST_SESSION_S))
+
+
+def _trust(answers: Answers) -> dict[str, str]:
+    """Return whom the roles trust.
+
+    GitHub: docs.github.com, "OpenID Connect in AWS"; GitLab: docs.gitlab.com, "OpenID Connect in AWS", 2026-11-22.
+    """
+    if answers.ci == "gitlab":
+        subject = f"project_path:{answers.source}:ref_type:branch:ref:main"
+        return {
+            "issuer": "gitlab.com",
+            "audience": "https://gitlab.com",
+            "subject": subject,
+            "subject_help": "The claim sub of the tokens of the branch main",
+            "deploy_subject": "${Subject}",
+            "read_subject": "${Subject}",
+            "protected": "the branch main and the environments are protected (Settings)",
+        }
+    return {
+        "issuer": "token.actions.githubusercontent.com",
+        "audience": "sts.amazonaws.com",
+        "subject": f"repo:{answers.source}",
+        "subject_help": "Beginning of the claim sub of the tokens; names of newer repositories have numbers in it",
+        "deploy_subject": "${Subject}:environment:${Environment}",
+        "read_subject": "${Subject}:ref:refs/heads/main",
+        "protected": "`make check-environments` finds nothing",
+    }
+
+
+def _fill(template: str, holes: Mapping[str, object]) -> str:
+    return _environment().get_template(template).render(holes)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (other commands need no Jinja)
+
+    return Environment(  # noqa: S701 (YAML, Markdown and make, not HTML)
+        loader=FileSystemLoader(_root()),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+    )
+
+
+def _root() -> Path:
+    return Path(__file__).resolve().parent / "templates"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.specs.weights_folder import gives_embeddings
+from seatrial.specs.spec_files import gives_embeddings
 from seatrial_base.catalog.architecture import Architecture, from_config_json
 from seatrial_base.catalog.models import nearest_models, resolve_model, split_precision, unsupported_format
 from seatrial_base.errors import PlanError
@@ -41,13 +41,13 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if name is None:
         message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
-    found = resolve_model(name)
-    if found is None:
+    known = resolve_model(name)
+    if known is None:
         raise PlanError([_unknown(loaded, name, field)])
-    architecture = found[0]
+    architecture = known[0]
     if model.architecture is None or model.hub_id is None:
         return architecture
-    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or found[1])
+    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or known[1])
 
 
 def _from_file(config_file: Path) -> Architecture:

@@ -8,8 +8,9 @@ from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
-from seatrial.specs.guard_rails import GuardRails
-from seatrial.specs.schedule import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
+from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.relations import broken_rules, is_other, is_set, needs
+from seatrial.specs.scaling import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
 from seatrial_base.catalog.instances import Purchase
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.findings import Finding, Place
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.relations import Rule
     from seatrial.specs.yaml_source import Document, FieldPath, Yaml
 
 
@@ -204,25 +206,9 @@ class EnvironmentSpec(FrozenModel):
 
 
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
-_PAIR = ("subnet_ids", "security_group_ids")
 
 
-def network_problems(document: Document) -> Iterator[Finding]:
-    """Yield the half of a VPC that is missing: the service takes subnets and security groups together."""
-    network = document.data.get("network")
-    if not isinstance(network, dict):
-        return
-    given = [name for name in _PAIR if network.get(name)]
-    if len(given) == 1:
-        (missing,) = set(_PAIR) - set(given)
-        path = ("network", given[0])
-        message = f"{given[0]} without {missing}"
-        yield Finding(
-            "SEA108", Place.at(document.where(path), document.field(path)), message, "give both, or leave both out"
-        )
-
-
-def topic_problems(document: Document) -> Iterator[Finding]:
+def _topic(document: Document) -> Iterator[Finding]:
     """Yield a topic of another region: alarms notify topics of their own region only."""
     alarms, region = document.data.get("alarms"), document.data.get("region")
     topic = alarms.get("topic_arn") if isinstance(alarms, dict) else None
@@ -235,14 +221,6 @@ def topic_problems(document: Document) -> Iterator[Finding]:
         yield Finding(
             "SEA108", Place.at(document.where(path), document.field(path)), message, f"give a topic in {region}"
         )
-
-
-def budget_problems(document: Document) -> Iterator[Finding]:
-    """Yield addresses that are to be told of a budget that is not set."""
-    path = ("observability", "budget_emails")
-    if document.value(*path) and document.value("observability", "budget_usd_per_month") is None:
-        message = "budget_emails without budget_usd_per_month"
-        yield document.problem(path, "SEA108", message, "set budget_usd_per_month, or leave the addresses out")
 
 
 def reserved_prefix(tag: str) -> str | None:
@@ -270,13 +248,14 @@ def tag_problems(document: Document) -> Iterator[Finding]:
 
 def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
+    # A tag of both is one: the endpoint's value replaces the environment's.
     count = len({**environment.tags, **endpoint.tags})
     if count > MOST_TAGS:
         message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} beside seatrial:environment"
         yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
 
 
-def schedule_problems(document: Document) -> Iterator[Finding]:
+def _schedule(document: Document) -> Iterator[Finding]:
     """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
     expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
     if not isinstance(expression, str):
@@ -291,13 +270,6 @@ def schedule_problems(document: Document) -> Iterator[Finding]:
         yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
 
 
-def promotion_problems(document: Document) -> Iterator[Finding]:
-    """Yield a required promotion that has no source."""
-    if document.value("promotion", "required") is True and document.value("promotion", "source") is None:
-        message = "required without source"
-        yield document.problem(("promotion", "required"), "SEA108", message, "name the environment before this one")
-
-
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield a region where inference components can't be deployed."""
     known = availability()
@@ -306,3 +278,41 @@ def region_problems(environment: EnvironmentSpec, document: Document) -> Iterato
     message = f"{environment.region} has no {INFERENCE_COMPONENT} ({known.source.partition(',')[0]}, {known.date})"
     hint = f"known to have it: {', '.join(known.regions)}"
     yield Finding("SEA107", Place.at(document.where(("region",)), "region"), message, hint)
+
+
+RULES: tuple[Rule, ...] = (
+    # The service takes subnets and security groups together.
+    *(
+        needs(
+            "SEA108",
+            is_set(f"network.{name}"),
+            is_set(f"network.{other}"),
+            message=f"{name} without {other}",
+            hint="give both, or leave both out",
+        )
+        for name, other in (("subnet_ids", "security_group_ids"), ("security_group_ids", "subnet_ids"))
+    ),
+    lambda fields: tag_problems(fields.document),
+    lambda fields: _topic(fields.document),
+    needs(
+        "SEA108",
+        is_set("observability.budget_emails"),
+        "observability.budget_usd_per_month",
+        message="budget_emails without budget_usd_per_month",
+        hint="set budget_usd_per_month, or leave the addresses out",
+    ),
+    lambda fields: _schedule(fields.document),
+    needs(
+        "SEA108",
+        is_other("promotion.required", value=False),
+        "promotion.source",
+        message="required without source",
+        hint="name the environment before this one",
+    ),
+)
+"""What contradicts itself in an environment."""
+
+
+def environment_problems(document: Document) -> Iterator[Finding]:
+    """Yield every contradiction of an environment's document."""
+    yield from broken_rules(RULES, document, EnvironmentSpec)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
+from seatrial.specs.relations import excludes, is_mapping, is_other, is_set, is_value, needs
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.specs.relations import Fields, Rule
+    from seatrial.specs.yaml_source import FieldPath, Yaml
+    from seatrial_base.findings import Finding
 
 EndpointName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=40)]
 InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
@@ -199,3 +208,283 @@ class HostingSpec(FrozenModel):
     metrics: MetricsSpec | None = model_field(
         None, "Metrics that are published.", json_schema_extra=left_out_or_mapping, planned=False
     )
+
+
+_COMPONENTS, _SINGLE = "inference_component", "single_model"
+_ONLY_COMPONENTS = (
+    *(f"hosting.{name}" for name in ("more_models", "traffic", "router", "data_cache", "placement")),
+    "serving.adapters",
+)
+_ONLY_SINGLE = tuple(f"hosting.{name}" for name in ("asynchronous", "data_capture", "variants", "shadow"))
+_PREFIX_AWARE = is_value("hosting.routing.strategy", "prefix_aware")
+_LORA = "serving.overrides.lora"
+
+# Field, its value (None for any), why a stack can't have it, and what to do.
+# Read on 2026-11-25: botocore 1.44.8, which has all three (CreateInferenceRouter, KV_AWARE, AcceleratorPartitionType);
+# the resource schemas of cfn-lint and aws-cdk-lib 2.275.0, which have none. A change that CloudFormation does not know
+# of would be undone by its next update, so no custom resource makes them.
+_NOT_IN_CLOUDFORMATION: tuple[tuple[str, str | None, str, str], ...] = (
+    (
+        "hosting.routing.strategy",
+        "kv_aware",
+        "KV-aware routing is in SageMaker's API alone: CloudFormation's EndpointConfig has no KV_AWARE",
+        "write `strategy: prefix_aware`, which keeps requests with the same beginning together",
+    ),
+    (
+        "hosting.accelerator_partition",
+        None,
+        "GPU partitions (MIG) are in SageMaker's API alone: CloudFormation has no AcceleratorPartitionType",
+        "remove it; a smaller instance type, or more_models on whole GPUs, is what a stack can make",
+    ),
+    (
+        "hosting.inference_router",
+        None,
+        "inference routers are in SageMaker's API alone: CloudFormation has no such type",
+        "remove it; hosting.router splits requests by a function, and the alias follows the endpoint",
+    ),
+)
+
+
+def _not_in_cloudformation(fields: Fields) -> Iterator[Finding]:
+    for path, refused, because, hint in _NOT_IN_CLOUDFORMATION:
+        value = fields.written(path)
+        if value is not None and (refused is None or value == refused):
+            yield fields.problem(path, "SEA139", because, hint)
+
+
+def _pools(fields: Fields) -> Iterator[Finding]:
+    pools, types = (_texts(fields.written(path)) for path in ("hosting.instance_pools", "serving.instance_types"))
+    yield from _repeated(fields, "hosting.instance_pools", pools, "SEA127", "remove the second")
+    if pools and types and types != pools[:1]:
+        message = f"serving.instance_types differs from {pools[0]}, the first of hosting.instance_pools"
+        hint = "remove serving.instance_types: the plan is made for the first pool"
+        yield fields.problem("serving.instance_types", "SEA127", message, hint)
+
+
+def _more_models(fields: Fields) -> Iterator[Finding]:
+    path, own = "hosting.more_models", fields.written("name")
+    members = _texts(fields.written(path))
+    hint = "remove the second: one component has as many copies as needed"
+    yield from _repeated(fields, path, members, "SEA128", hint)
+    if own in members:
+        place = ("hosting", "more_models", members.index(str(own)))
+        yield fields.document.problem(place, "SEA128", f"{own} can't be its own guest", "remove it")
+
+
+def _traffic(fields: Fields) -> Iterator[Finding]:
+    path, shares = "hosting.traffic", fields.written("hosting.traffic")
+    if not isinstance(shares, list):
+        return
+    names = _names(shares, "spec")
+    known = [fields.written("name"), *_texts(fields.written("hosting.more_models"))]
+    yield from _repeated(fields, path, names, "SEA129", "add the weights up", key="spec")
+    for index, name in enumerate(names):
+        if name and name not in known:
+            message = f"{name} is neither this endpoint nor one of more_models"
+            hint = f"add it to hosting.more_models: {name}"
+            yield fields.document.problem(("hosting", "traffic", index, "spec"), "SEA129", message, hint)
+    yield from _weightless(fields, path, shares, "SEA129")
+
+
+def _variants(fields: Fields) -> Iterator[Finding]:
+    path, variants = "hosting.variants", fields.written("hosting.variants")
+    if not isinstance(variants, list):
+        return
+    shadow = fields.written("hosting.shadow")
+    names = [*_names(variants, "name"), *([str(shadow.get("name", "shadow"))] if isinstance(shadow, dict) else [])]
+    yield from _repeated(fields, path, names, "SEA130", "give each variant its own name", key="name")
+    written = [variant for variant in variants if isinstance(variant, dict)]
+    own = [variant for variant in written if not (variant.get("spec") or variant.get("image"))]
+    if len(own) != 1:
+        message = f"{len(own)} variants have neither spec nor image, which is the endpoint's own model"
+        yield fields.problem(path, "SEA130", message, "let exactly one variant have neither")
+    for index, variant in enumerate(variants):
+        if isinstance(variant, dict) and variant.get("spec") and variant.get("image"):
+            place = ("hosting", "variants", index, "image")
+            yield fields.document.problem(place, "SEA130", "spec and image exclude each other", "keep one")
+    yield from _weightless(fields, path, variants, "SEA130")
+
+
+def _capture(fields: Fields) -> Iterator[Finding]:
+    path = "hosting.data_capture.capture"
+    yield from _repeated(fields, path, _texts(fields.written(path)), "SEA131", "remove the second")
+
+
+def _adapters(fields: Fields) -> Iterator[Finding]:
+    adapters, hint = fields.written("serving.adapters"), "give each adapter its own name"
+    names = _names(adapters, "name") if isinstance(adapters, list) else []
+    yield from _repeated(fields, "serving.adapters", names, "SEA132", hint, key="name")
+
+
+def _adapters_in_memory(fields: Fields) -> Iterator[Finding]:
+    adapters, most = fields.value("serving.adapters"), fields.value(f"{_LORA}.max_cpu_adapters")
+    if most is not None and most < len(adapters):
+        message = f"max_cpu_adapters {most} is below the {len(adapters)} adapters of the endpoint"
+        yield fields.problem(f"{_LORA}.max_cpu_adapters", "SEA132", message, f"set it to at least {len(adapters)}")
+
+
+def _texts(value: Yaml) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _names(entries: list[Yaml], key: str) -> list[str]:
+    """Return the name of each entry; empty where it has none."""
+    return [str(entry.get(key) or "") if isinstance(entry, dict) else "" for entry in entries]
+
+
+def _repeated(
+    fields: Fields, path: str, names: list[str], rule: str, hint: str, *, key: str | None = None
+) -> Iterator[Finding]:
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            last = len(names) - 1 - names[::-1].index(name)
+            place: FieldPath = (*path.split("."), last, *(() if key is None else (key,)))
+            yield fields.document.problem(place, rule, f"{name} is listed {count} times", hint)
+
+
+def _weightless(fields: Fields, path: str, entries: list[Yaml], rule: str) -> Iterator[Finding]:
+    weights = [entry.get("weight", 1) for entry in entries if isinstance(entry, dict)]
+    if weights and all(isinstance(weight, int | float) and weight == 0 for weight in weights):
+        yield fields.problem(path, rule, "all weights are 0", "give at least one a weight above 0")
+
+
+RULES: tuple[Rule, ...] = (
+    *(
+        needs(
+            "SEA125",
+            is_set(path),
+            is_value("hosting.kind", kind),
+            message=f"{path.rpartition('.')[2]} needs hosting.kind {kind}",
+            hint=f"remove it, or write `kind: {kind}` below hosting",
+        )
+        for kind, paths in ((_SINGLE, _ONLY_SINGLE), (_COMPONENTS, _ONLY_COMPONENTS))
+        for path in paths
+    ),
+    *(
+        relation
+        for name, meaning in (
+            ("prefix_length", "the length of the shared beginning, 1024 or more"),
+            ("concurrency_threshold", "16, for example"),
+        )
+        for relation in (
+            needs(
+                "SEA126",
+                _PREFIX_AWARE,
+                f"hosting.routing.{name}",
+                place=f"hosting.routing.{name}",
+                message=f"prefix_aware routing needs {name}",
+                hint=f"add `{name}`: {meaning}",
+            ),
+            needs(
+                "SEA126",
+                f"hosting.routing.{name}",
+                _PREFIX_AWARE,
+                message=f"{name} is for prefix_aware routing only",
+                hint="write `strategy: prefix_aware`, or remove it",
+            ),
+        )
+    ),
+    _pools,
+    needs("SEA127", "hosting.provision_timeout_s", is_set("hosting.instance_pools"), hint="remove it"),
+    excludes(
+        "SEA127",
+        is_set("hosting.instance_pools"),
+        "hosting.capacity_reservation_arn",
+        message="a capacity reservation is of one instance type, instance_pools are several",
+        hint="keep one of them",
+    ),
+    _more_models,
+    needs("SEA129", is_other("hosting.router", value=False), "hosting.traffic", hint="add hosting.traffic"),
+    _traffic,
+    _variants,
+    excludes(
+        "SEA130",
+        "hosting.variants",
+        "hosting.shadow",
+        message="a shadow variant needs exactly one production variant",
+        hint="remove variants or shadow",
+    ),
+    needs(
+        "SEA130",
+        is_mapping("hosting.shadow"),
+        is_set("hosting.shadow.spec"),
+        is_set("hosting.shadow.image"),
+        message="the shadow variant needs a spec or an image",
+        hint="give one of spec and image",
+    ),
+    excludes(
+        "SEA130",
+        is_set("hosting.shadow.spec"),
+        is_set("hosting.shadow.image"),
+        place="hosting.shadow",
+        hint="give one of spec and image",
+    ),
+    excludes(
+        "SEA130",
+        "hosting.asynchronous",
+        is_mapping("hosting.shadow"),
+        message="an asynchronous endpoint can't have a shadow variant",
+        hint="remove shadow or asynchronous",
+    ),
+    _not_in_cloudformation,
+    excludes(
+        "SEA136",
+        "hosting.asynchronous",
+        is_value("workload.api", "openai"),
+        message="an asynchronous endpoint has no OpenAI path",
+        hint="remove workload.api",
+    ),
+    _capture,
+    _adapters,
+    needs(
+        "SEA132",
+        is_set("serving.adapters"),
+        is_mapping(_LORA),
+        message="adapters need an engine with LoRA on",
+        hint="add serving.overrides.lora with max_adapters and the highest max_rank of the adapters",
+    ),
+    *(
+        needs(
+            "SEA132",
+            is_mapping(_LORA),
+            f"{_LORA}.{name}",
+            when=(is_set("serving.adapters"),),
+            message=f"adapters need {_LORA}.{name}",
+            hint=f"add `{name}`: {meaning}",
+        )
+        for name, meaning in (("max_rank", "the highest rank of the adapters"), ("max_adapters", "most in one batch"))
+    ),
+    _adapters_in_memory,
+    # The trial service tries a component and sends requests that are answered: a variant has neither of both.
+    needs(
+        "SEA136",
+        is_value("hosting.kind", _SINGLE),
+        is_value("trial.mode", "off"),
+        place="trial.mode",
+        message="the trial service tries inference components only",
+        hint='write `mode: "off"` below trial, and try a real-time endpoint with `seatrial bench`',
+    ),
+    needs(
+        "SEA133",
+        "model.hub_content_arn",
+        "model.s3_uri",
+        "model.jumpstart_id",
+        message="hub_content_arn needs weights that SageMaker mounts",
+        hint="give model.s3_uri or model.jumpstart_id",
+    ),
+    *(
+        excludes(
+            "SEA133",
+            "model.model_package_arn",
+            path,
+            message=f"{name} and model_package_arn exclude each other: the package has image and model",
+            hint="remove it",
+        )
+        for path, name in (
+            ("serving.image", "image"),
+            ("serving.code", "code"),
+            ("model.hub_token_secret", "hub_token_secret"),
+        )
+    ),
+)
+"""What contradicts itself in how an endpoint is hosted."""

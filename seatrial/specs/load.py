@@ -1,37 +1,30 @@
-"""Loads specs and environments: everything that is wrong with all the files, in one error."""
+"""Loads specs and environments: everything that is wrong with all the files, in one error; and the digest."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from seatrial.specs.broken_rails import guard_rail_problems, set_by
-from seatrial.specs.calibration import calibration_document
-from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import (
     EnvironmentSpec,
-    budget_problems,
-    network_problems,
-    promotion_problems,
+    environment_problems,
     region_problems,
-    schedule_problems,
     tag_count_problems,
     tag_problems,
-    topic_problems,
 )
-from seatrial.specs.fingerprint import config_file_content, fingerprint
+from seatrial.specs.guardrails.checks import guard_rail_problems, set_by
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
+from seatrial.specs.optimization import SPECULATIONS
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
 from seatrial.specs.recipe import expanded
-from seatrial.specs.repository_files import why_away
-from seatrial.specs.schema_version import newer_schema
-from seatrial.specs.text_rules import file_problems, secret_values, without_secrets
+from seatrial.specs.spec_files import calibration_document, why_away
 from seatrial.specs.workload import (
     conversations_of_spec,
     lengths_of_spec,
@@ -43,21 +36,28 @@ from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
     YamlSource,
+    file_problems,
     merge_environment,
+    newer_schema,
     parse_source,
     read_source,
+    secret_values,
     validation_problems,
+    without_secrets,
 )
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SpecError
-from seatrial_base.files import follow_links, kind_of
+from seatrial_base.files import follow_links, kind_of, read_text
 from seatrial_base.findings import Finding, Place
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, digest, digested
 from seatrial_load.prompts.dataset import Dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.specs.yaml_source import Document
+    from seatrial.specs.optimization import Recipe
+    from seatrial.specs.yaml_source import Yaml
+    from seatrial_base.catalog.instances import Instance
     from seatrial_load.measure.conversations import Conversations
     from seatrial_load.measure.lengths import RequestLengths
 
@@ -179,21 +179,25 @@ def load_source(
     Raises:
         SpecError: With every problem of both files and of the calibration.
     """
+    # Alone: in a newer schema, whatever else seems wrong may be right.
     if (newer := newer_schema(source)) is not None:
         raise SpecError([newer])
     problems = [*file_problems(source)]
+    # A default only where there is no environment at all: next to others, a missing file is a mistake.
     region = None if environment_names(environments) else default_region
     problems += _unknown_overrides(source, environments) if region is None else ()
-    place, place_document, found = _read_environment(environments, environment, region)
-    problems += found
+    place, place_document, wrong_place = _read_environment(environments, environment, region)
+    problems += wrong_place
     document = merge_environment(source, environment)
     endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
     problems += wrong
     problems += [*contradictions(document), *tag_problems(document)] if source.data else []
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
+    # The longest conversation is computed, which takes values that are all right.
     if endpoint is not None and not problems:
         problems += too_long_conversations(endpoint, dataset, document)
+    # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
     endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
     if endpoint is not None and place is not None and place_document is not None:
         problems += guard_rail_problems(endpoint, place, document, place_document)
@@ -206,6 +210,7 @@ def load_source(
         raise SpecError(ordered(problems, secret_values(source)))
     name = endpoint.model.config_file
     config_file = None if name is None else config_file_content(path.parent / name)
+    # Last, so that rails and rules see the spec as it is written, not as the laptop shortens it.
     here = local_spec(endpoint, dataset, document) if place.is_embedded else LocalSpec(endpoint, dataset, ())
     return LoadedSpec(
         path,
@@ -221,6 +226,59 @@ def load_source(
     )
 
 
+def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
+    """Return an instance type with the price that the team's file gives for the environment's region.
+
+    Where the file lacks the region or the type, the catalog's price stays, with the region that it is of.
+    """
+    region = loaded.environment.region
+    prices = None if loaded.prices is None else loaded.prices.regions.get(region)
+    listed = None if prices is None else prices.usd_per_hour.get(instance.instance_type)
+    if loaded.prices is None or prices is None or listed is None:
+        return instance
+    name, discount, purchase = instance.instance_type, loaded.prices.savings_plan_discount, loaded.environment.purchase
+    planned = prices.savings_plan_price(name, discount)
+    bought = prices.purchase_price(name, purchase, discount)
+    return replace(
+        instance,
+        usd_per_hour=listed,
+        price_region=region,
+        price_component="Hosting",
+        price_source=prices.source,
+        price_date=prices.date,
+        savings_plan_usd_per_hour=planned,
+        purchase="on_demand" if bought is None else purchase,
+        purchase_usd_per_hour=bought,
+    )
+
+
+def list_price(instance_type: str, loaded: LoadedSpec) -> float | None:
+    """Return the list price of an instance type, in US dollars per hour; `None` when it is not known.
+
+    No discount of a spec counts: guard rails are held against it.
+    """
+    instance = find_instance(instance_type)
+    return None if instance is None else priced(instance, loaded).usd_per_hour
+
+
+def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
+    """Return what is asked for with another recipe in place of its own.
+
+    Raises:
+        SpecError: With everything that contradicts the recipe in the spec, placed at the fields.
+    """
+    written: list[Yaml] = [entry.model_dump(mode="json", exclude_unset=True, exclude_none=True) for entry in recipe]
+    document = replace(loaded.document, data={**loaded.document.data, "optimization": written})
+    endpoint = EndpointSpec.model_validate_json(json.dumps(document.data), strict=True)
+    problems = list(contradictions(document))
+    if not problems:
+        endpoint = expanded(endpoint)
+        problems = list(guard_rail_problems(endpoint, loaded.environment, document, loaded.place))
+    if problems:
+        raise SpecError(dict.fromkeys(problems))
+    return replace(loaded, endpoint=endpoint, document=document)
+
+
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
     """Return the prices file of an environment, or `None` when there is none, with its problems.
 
@@ -233,8 +291,8 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
         return None, []
     source = read_source(file)
     document = merge_environment(source, None)
-    found, problems = validated(TeamPrices, document) if not source.problems else (None, [])
-    return found, [*source.problems, *problems]
+    prices, problems = validated(TeamPrices, document) if not source.problems else (None, [])
+    return prices, [*source.problems, *problems]
 
 
 def _read_place_prices(
@@ -249,10 +307,10 @@ def _read_place_prices(
 
 def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[Finding, ...]]:
     try:
-        found = calibration_document(path, environment)
+        document = calibration_document(path, environment)
     except SpecError as error:
         return None, error.problems
-    return (None if found is None else json.dumps(found, sort_keys=True)), ()
+    return (None if document is None else json.dumps(document, sort_keys=True)), ()
 
 
 def _mapping(text: str) -> dict[str, object]:
@@ -306,15 +364,7 @@ def _read_environment(
         return None, None, [newer]
     document = merge_environment(source, None)
     spec, problems = validated(EnvironmentSpec, document) if source.data else (None, [])
-    for rule in (
-        network_problems,
-        tag_problems,
-        topic_problems,
-        budget_problems,
-        schedule_problems,
-        promotion_problems,
-    ):
-        problems += rule(document)
+    problems += environment_problems(document)
     problems += source_problems(environments, environment_names(environments), name, document)
     problems += region_problems(spec, document) if spec is not None else ()
     if spec is not None and spec.name != name:
@@ -393,6 +443,7 @@ def source_problems(environments: Path, known: tuple[str, ...], name: str, docum
 
 def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> list[str]:
     """Return an environment with its source, the source's source and so on, up to the first that stands there twice."""
+    # Ends at a repeated name too: a cycle that does not hold the first one is told at its own environments.
     while order[-1] not in order[:-1]:
         file = environments / f"{order[-1]}.yaml"
         before = merge_environment(read_source(file), None).value(*_SOURCE)
@@ -400,3 +451,71 @@ def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> li
             break
         order = [*order, before]
     return order
+
+
+def fingerprint(
+    endpoint: EndpointSpec,
+    environment: EnvironmentSpec,
+    *,
+    config_file: str | None = None,
+    dataset: Dataset | None = None,
+    calibration: Mapping[str, object] | None = None,
+    prices: Mapping[str, object] | None = None,
+) -> str:
+    """Return the digest of everything that can change the plan or the trial.
+
+    Of the hub token only whether there is one counts: the plan warns of it.
+
+    Args:
+        endpoint: The endpoint.
+        environment: The environment.
+        config_file: The content of `model.config_file`; `None` without one.
+        dataset: What is taken of `workload.dataset`; empty or `None` without one.
+        calibration: What trials measured of this endpoint in this environment; `None` without any.
+        prices: What the team's prices file says of the environment's region; `None` without any.
+    """
+    document = {
+        "endpoint": _endpoint(endpoint),
+        "environment": digested(environment),
+        "has_hub_token": endpoint.model.hub_token_secret is not None,
+    }
+    if config_file is not None:
+        document["config_file"] = config_file
+    if dataset is not None and dataset.pairs:
+        document["dataset"] = digest(_canonical(dataset.pairs))
+        if dataset.times_s:
+            document["recorded_times"] = digest(_canonical(dataset.times_s))
+        if dataset.turns:
+            document["conversations"] = digest(_canonical([dataset.turns, dataset.delays_s]))
+    if calibration is not None:
+        document["calibration"] = calibration
+    if prices is not None:
+        document["prices"] = prices
+    return digest(_canonical(document))
+
+
+def config_file_content(path: Path) -> str:
+    """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
+
+    A file that can't be read has no content here: whoever plans with it is told so.
+    """
+    try:
+        text = read_text(path, errors="replace")
+    except OSError:
+        return ""
+    try:
+        return _canonical(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _endpoint(endpoint: EndpointSpec) -> dict[str, Any]:
+    counted = digested(endpoint)
+    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
+        # The recipe says it, and the catalog its defaults: a newer default of the catalog makes no lock stale.
+        counted["serving"]["overrides"].pop("speculative_decoding", None)
+    return counted
+
+
+def _canonical(document: object) -> str:
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -106,9 +106,10 @@ def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> 
     """
     shorter = _Shorter.of(endpoint, document)
     pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
-    asked = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
-    values = _changed(asked, document)
+    candidates = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
+    values = _changed(candidates, document)
     local = _with_all(endpoint, values)
+    # The trial's levels follow from the load that the laptop has, so they are taken of the changed spec.
     trial = _changed(_trial(local, document), document)
     shortened = dataset if shorter.is_nothing else replace(dataset, pairs=pairs, delays_s=_short(dataset.delays_s))
     return LocalSpec(_with_all(local, trial), shortened, (*values, *trial))
@@ -124,6 +125,7 @@ class _Shorter:
     @classmethod
     def of(cls, endpoint: EndpointSpec, document: Document) -> _Shorter:
         workload = endpoint.workload
+        # A file that is written for the laptop is meant as it is; another one is shortened pair by pair.
         if _is_set(document, ("workload", "dataset")):
             return cls(1.0, 1.0)
         prompts_set = _is_set(document, ("workload", "input_tokens"))
@@ -149,37 +151,43 @@ def _short(delays_s: Sequence[float]) -> tuple[float, ...]:
 
 
 def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
-    asked = endpoint.workload
-    means = shorter.prompt(asked.input_tokens), shorter.answer(asked.output_tokens)
+    workload = endpoint.workload
+    means = shorter.prompt(workload.input_tokens), shorter.answer(workload.output_tokens)
     prompt, answer = _means(pairs) if pairs else means
-    yield LocalValue(("workload", "input_tokens"), asked.input_tokens, prompt)
-    deviation = int(asked.input_tokens_stddev * shorter.input) if shorter.input < 1 else asked.input_tokens_stddev
-    yield LocalValue(("workload", "input_tokens_stddev"), asked.input_tokens_stddev, deviation)
-    yield LocalValue(("workload", "output_tokens"), asked.output_tokens, answer)
-    deviation = int(asked.output_tokens_stddev * shorter.output) if shorter.output < 1 else asked.output_tokens_stddev
-    yield LocalValue(("workload", "output_tokens_stddev"), asked.output_tokens_stddev, deviation)
+    yield LocalValue(("workload", "input_tokens"), workload.input_tokens, prompt)
+    # A shorter mean with the old deviation would be no distribution.
+    deviation = int(workload.input_tokens_stddev * shorter.input) if shorter.input < 1 else workload.input_tokens_stddev
+    yield LocalValue(("workload", "input_tokens_stddev"), workload.input_tokens_stddev, deviation)
+    yield LocalValue(("workload", "output_tokens"), workload.output_tokens, answer)
+    deviation = (
+        int(workload.output_tokens_stddev * shorter.output) if shorter.output < 1 else workload.output_tokens_stddev
+    )
+    yield LocalValue(("workload", "output_tokens_stddev"), workload.output_tokens_stddev, deviation)
     for part, shared in (
-        ("workload", asked.shared_prefix_tokens),
+        ("workload", workload.shared_prefix_tokens),
         ("trial", endpoint.trial.shared_prefix_tokens),
     ):
         yield LocalValue((part, "shared_prefix_tokens"), shared, int(shared * shorter.input))
-    delay_s = min(asked.turn_delay_s, MOST_TURN_DELAY_S)
-    yield LocalValue(("workload", "turn_delay_s"), asked.turn_delay_s, delay_s)
-    if asked.turn_delay_stddev_s:
-        deviation_s = asked.turn_delay_stddev_s * delay_s / asked.turn_delay_s
-        yield LocalValue(("workload", "turn_delay_stddev_s"), asked.turn_delay_stddev_s, deviation_s)
+    delay_s = min(workload.turn_delay_s, MOST_TURN_DELAY_S)
+    yield LocalValue(("workload", "turn_delay_s"), workload.turn_delay_s, delay_s)
+    if workload.turn_delay_stddev_s:
+        # Scaled with the mean, for the same reason.
+        deviation_s = workload.turn_delay_stddev_s * delay_s / workload.turn_delay_s
+        yield LocalValue(("workload", "turn_delay_stddev_s"), workload.turn_delay_stddev_s, deviation_s)
     yield from _load(endpoint)
 
 
 def _load(endpoint: EndpointSpec) -> Iterator[LocalValue]:
-    asked, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
-    if asked.concurrency is not None:
-        yield LocalValue(("workload", "concurrency"), asked.concurrency, min(asked.concurrency, MOST_IN_FLIGHT))
-    if asked.requests_per_second is not None:
-        rate = min(asked.requests_per_second, MOST_PER_SECOND)
-        yield LocalValue(("workload", "requests_per_second"), asked.requests_per_second, rate)
-    if asked.max_model_len is not None:
-        yield LocalValue(("workload", "max_model_len"), asked.max_model_len, min(asked.max_model_len, MOST_MODEL_LEN))
+    workload, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
+    if workload.concurrency is not None:
+        yield LocalValue(("workload", "concurrency"), workload.concurrency, min(workload.concurrency, MOST_IN_FLIGHT))
+    if workload.requests_per_second is not None:
+        rate = min(workload.requests_per_second, MOST_PER_SECOND)
+        yield LocalValue(("workload", "requests_per_second"), workload.requests_per_second, rate)
+    if workload.max_model_len is not None:
+        yield LocalValue(
+            ("workload", "max_model_len"), workload.max_model_len, min(workload.max_model_len, MOST_MODEL_LEN)
+        )
     if fixed is not None:
         yield LocalValue(("serving", "overrides", "max_model_len"), fixed, min(fixed, MOST_MODEL_LEN))
 
@@ -233,6 +241,7 @@ def _changed(values: Iterator[LocalValue] | Sequence[LocalValue], document: Docu
 
 def _is_set(document: Document, path: tuple[str, ...]) -> bool:
     """Tell whether a value is written for this environment."""
+    # What the base of a spec says is meant for real hardware; only an override of this environment is for the laptop.
     return document.value(*path) is not None and document.origin(path)[0] == OVERRIDES
 
 

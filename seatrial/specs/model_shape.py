@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -20,25 +19,6 @@ Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 Parameters = Annotated[int, Field(ge=1_000_000, le=100_000_000_000_000)]
 Experts = Annotated[int, Field(ge=2, le=10_000)]
 ExpertsPerToken = Annotated[int, Field(ge=1, le=10_000)]
-
-_PARAMETERS = "the number of parameters, as in 6738415616, not billions or bytes"
-HINTS = MappingProxyType(
-    {
-        "layers": "num_hidden_layers of the model's config.json",
-        "hidden_size": "hidden_size of the model's config.json",
-        "attention_heads": "num_attention_heads of the model's config.json",
-        "kv_heads": "num_key_value_heads of the model's config.json",
-        "head_dim": "head_dim of the model's config.json, or hidden_size / attention_heads",
-        "vocab": "vocab_size of the model's config.json",
-        "max_context": "max_position_embeddings of the model's config.json",
-        "params_total": _PARAMETERS,
-        "params_active": _PARAMETERS,
-        "experts": "num_local_experts or num_experts of the model's config.json; left out for a dense model",
-        "experts_per_token": "num_experts_per_tok of the model's config.json",
-        "sliding_window": "sliding_window of the model's config.json; left out for full attention",
-        "sliding_layers": "the number of layers with the window; left out if all have it",
-    }
-)
 
 
 class ModelShape(FrozenModel):

@@ -132,16 +132,16 @@ class OptimizationSpec(FrozenModel):
     @property
     def name(self) -> OptimizationName:
         """The optimization's name."""
-        found: OptimizationName = next(name for name in get_args(OptimizationName) if name in self.model_fields_set)
-        return found
+        written: OptimizationName = next(name for name in get_args(OptimizationName) if name in self.model_fields_set)
+        return written
 
     @property
     def job(self) -> OptimizationJobSpec | None:
         """The optimization job that it needs; `None` when it needs none."""
         settings = getattr(self, self.name)
         compiled = isinstance(settings, Compilation) and settings.when == "ahead_of_time" and not settings.artifacts
-        found: OptimizationJobSpec | None = getattr(settings, "job", None)
-        return found or (OptimizationJobSpec() if compiled else None)
+        job: OptimizationJobSpec | None = getattr(settings, "job", None)
+        return job or (OptimizationJobSpec() if compiled else None)
 
 
 def _with_settings(value: object) -> object:

@@ -1,8 +1,11 @@
-"""The team's own presets: `presets.yaml` beside the folder of environments; and a preset as a spec to start from."""
+"""Specs to start from: the presets of the team and the catalog, and a model with its load from the command line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 import yaml
 from pydantic import Field
@@ -18,13 +21,18 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
 
 PRESETS_FILE = "presets.yaml"
 _HEAD = """\
 # Presets of this team: written by `seatrial presets add`, read by `seatrial presets list` and `show`, by no plan.
 """
+MOST_COPIES: Final = 8
+_LONGEST_NAME: Final = 40  # of an endpoint's spec
+_COMMENT_AT: Final = 34
+_NUMBER: Final = "{:.15g}"
 
 
 class TeamPresets(FrozenModel):
@@ -50,15 +58,15 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     source = read_source(path)
     document = merge_environment(source, None)
     problems = list(source.problems)
-    found, wrong = validated(TeamPresets, document) if not problems else (None, [])
-    names = [preset.name for preset in found.presets] if found else []
+    team, wrong = validated(TeamPresets, document) if not problems else (None, [])
+    names = [preset.name for preset in team.presets] if team else []
     for name in sorted({each for each in names if names.count(each) > 1}):
         wrong.append(
             Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} stands here twice", "remove one of them")
         )
-    if problems or wrong or found is None:
+    if problems or wrong or team is None:
         raise SpecError(ordered([*problems, *wrong]))
-    return found.presets
+    return team.presets
 
 
 def presets_text(rows: Iterable[Preset]) -> str:
@@ -94,7 +102,7 @@ def preset_named(name: str, among: Iterable[Preset]) -> Preset:
     return known[name]
 
 
-def spec_text(preset: Preset, *, name: str | None = None) -> str:
+def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
     """Return a preset as the spec of an endpoint, which can be validated and planned.
 
     Args:
@@ -115,14 +123,13 @@ def spec_text(preset: Preset, *, name: str | None = None) -> str:
             "overrides": {"tensor_parallel_degree": preset.tensor_parallel_degree},
         },
     }
-    recipe = [_entry(entry.model_dump(mode="json", exclude_unset=True, exclude_none=True)) for entry in _recipe(preset)]
+    recipe = [
+        _entry(entry.model_dump(mode="json", exclude_unset=True, exclude_none=True))
+        for entry in parse_recipe(preset.recipe)
+    ]
     document |= {"optimization": recipe} if recipe else {}
     head = f"# Preset {preset.name}: {preset.provenance} ({preset.source}).\n"
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=200)
-
-
-def _recipe(preset: Preset) -> tuple[FrozenModel, ...]:
-    return parse_recipe(preset.recipe)
 
 
 def _entry(written: dict[str, object]) -> object:
@@ -149,17 +156,106 @@ def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced"
     """
     try:
         with changing(path):
-            return _put(path, preset)
+            # Within the lock: between reading and writing another command may add a preset.
+            before = read_team_presets(path)
+            same = next((each for each in before if each.name == preset.name), None)
+            if same == preset:
+                return "unchanged"
+            kept = [each for each in before if each.name != preset.name]
+            write_whole(path, presets_text([*kept, preset]))
+            return "added" if same is None else "replaced"
     except OSError as error:
         message = f"the presets can't be written: {error.strerror}"
         raise SpecError.of("SEA251", message, where=path.as_posix()) from error
 
 
-def _put(path: Path, preset: Preset) -> Literal["added", "replaced", "unchanged"]:
-    before = read_team_presets(path)
-    same = next((each for each in before if each.name == preset.name), None)
-    if same == preset:
-        return "unchanged"
-    kept = [each for each in before if each.name != preset.name]
-    write_whole(path, presets_text([*kept, preset]))
-    return "added" if same is None else "replaced"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLoad:
+    """What a user asks for without a file.
+
+    Attributes:
+        hub_id: The model; `None` where its weights lie in a folder.
+        config_file: The `config.json` of that folder, relative to the spec; `None` for a model of the hub.
+        input_tokens: Mean prompt length.
+        output_tokens: Mean answer length.
+        concurrency: Requests in flight at peak; `None` where a rate is given.
+        requests_per_second: Requests per second at peak; `None` where those in flight are given.
+        ttft_p95_ms: Bound of the time to first token; `None` for none.
+        tpot_p95_ms: Bound of the time per output token after the first; `None` for none.
+        usd_per_hour: Highest cost; `None` for none.
+    """
+
+    hub_id: str | None
+    input_tokens: int
+    output_tokens: int
+    config_file: str | None = None
+    concurrency: int | None = None
+    requests_per_second: float | None = None
+    ttft_p95_ms: float | None = None
+    tpot_p95_ms: float | None = None
+    usd_per_hour: float | None = None
+
+
+def endpoint_name(hub_id: str) -> str:
+    """Return a name for an endpoint of a model: `qwen3-32b` of `Qwen/Qwen3-32B`."""
+    words = re.sub(r"[^a-z0-9]+", "-", hub_id.rpartition("/")[2].lower())
+    return words.strip("-")[:_LONGEST_NAME].rstrip("-") or "endpoint"
+
+
+def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
+    """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
+
+    Args:
+        load: What is asked for.
+        name: Of the endpoint.
+        most_copies: Up to which autoscaling adds copies.
+    """
+    return "\n".join((*_lines(load, name, most_copies), ""))
+
+
+def _lines(load: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
+    yield f"name: {name}"
+    yield "model:"
+    if load.hub_id is not None:
+        yield _commented(f"  hub_id: {_quoted(load.hub_id)}", "add `revision: COMMIT`: a branch can move")
+    if load.config_file is not None:
+        yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
+        yield _commented(f"  config_file: {json.dumps(load.config_file)}", "of the weights, relative to this file")
+    yield "workload:"
+    yield _commented(f"  input_tokens: {load.input_tokens}", "mean length of a prompt")
+    yield _commented(f"  output_tokens: {load.output_tokens}", "mean length of an answer")
+    if load.concurrency is not None:
+        yield _commented(f"  concurrency: {load.concurrency}", "requests in flight at peak, over all copies")
+    if load.requests_per_second is not None:
+        rate = _NUMBER.format(load.requests_per_second)
+        yield _commented(f"  requests_per_second: {rate}", "at peak, over all copies")
+    yield _commented("objective: cost", "or cost_per_token, latency, throughput")
+    yield from _slo(load)
+    if load.usd_per_hour is not None:
+        yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(load.usd_per_hour)}}}", "highest cost at this load")
+    yield "scaling:"
+    yield "  min_copies: 1"
+    yield _commented(f"  max_copies: {most_copies}", "autoscaling adds copies up to this")
+
+
+def _slo(load: ModelLoad) -> Iterator[str]:
+    bounds = (
+        ("ttft_ms", load.ttft_p95_ms, "time to first token, queueing included"),
+        ("tpot_ms", load.tpot_p95_ms, "time per token after the first"),
+    )
+    given = [(name, bound, meaning) for name, bound, meaning in bounds if bound is not None]
+    if not given:
+        yield "# slo: {ttft_ms: {p95: 2000}, tpot_ms: {p95: 50}}  # without one, only failed requests are judged"
+        return
+    yield _commented("slo:", "95 % of the requests keep it, in milliseconds")
+    for name, bound, meaning in given:
+        yield _commented(f"  {name}: {{p95: {_NUMBER.format(bound)}}}", meaning)
+
+
+def _commented(text: str, comment: str) -> str:
+    return f"{text:<{_COMMENT_AT}}# {comment}" if len(text) < _COMMENT_AT else f"{text}  # {comment}"
+
+
+def _quoted(hub_id: str) -> str:
+    """Return a hub id as YAML text; what the catalog has needs no quotes."""
+    return hub_id if re.fullmatch(r"[A-Za-z][\w./-]*", hub_id) else f'"{hub_id}"'

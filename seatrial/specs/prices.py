@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial_base.catalog.instances import Purchase
 
+
 PRICES_FILE = "prices.yaml"
 PRICES_SCHEMA = "1"
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
@@ -112,7 +113,7 @@ _HEAD = """\
 
 def region_document(prices: TeamPrices, region: str) -> Mapping[str, object] | None:
     """Return what the file says of one region; `None` when it says nothing."""
-    found = prices.regions.get(region)
-    if found is None:
+    of_region = prices.regions.get(region)
+    if of_region is None:
         return None
-    return {"prices": digested(found), "savings_plan_discount": prices.savings_plan_discount}
+    return {"prices": digested(of_region), "savings_plan_discount": prices.savings_plan_discount}

@@ -108,12 +108,12 @@ def size_source(product: YamlSource, size: str) -> YamlSource:
 
 def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[FieldPath, FieldPath]:
     """Return the origins of fields, and those of what stands below them, as far as it was written."""
-    found: dict[FieldPath, FieldPath] = {}
+    deep: dict[FieldPath, FieldPath] = {}
     for path, origin in origins.items():
-        found |= {(*path, *line[len(origin) :]): line for line in product.lines if line[: len(origin)] == origin} | (
+        deep |= {(*path, *line[len(origin) :]): line for line in product.lines if line[: len(origin)] == origin} | (
             {path: origin} if origin in product.lines else {}
         )
-    return found
+    return deep
 
 
 def written_field(product: YamlSource, size: str, field: str) -> str:
@@ -171,7 +171,7 @@ def principal_warnings(product: ProductSpec, document: Document) -> Iterator[Fin
         document: Its document, which knows the lines.
     """
     for index, principal in enumerate(product.principals):
-        if (found := _ANYBODY.fullmatch(principal)) is not None:
-            message = f"{principal} is every {found['kind']} of the account, and each launches with the launch role"
+        if (match := _ANYBODY.fullmatch(principal)) is not None:
+            message = f"{principal} is every {match['kind']} of the account, and each launches with the launch role"
             hint = "name the roles, or a part of their names: arn:aws:iam:::role/team-*"
             yield document.problem(("principals", index), "SEA486", message, hint)

@@ -1,26 +1,29 @@
-"""How many copies an endpoint has and when: limits, schedules, and how instances go."""
+"""Limits of an endpoint's copies, the schedules that change them, and how instances are released."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import available_timezones
 
 from pydantic import Field, StringConstraints
 
-from seatrial.specs.schedule import schedule_error
+from seatrial.specs.relations import UnknownValueError, at_most, excludes, is_set, is_value
+from seatrial.specs.shapes import MOST_COPIES
 from seatrial_base import bounds
 from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.specs.yaml_source import Document, Yaml
+    from seatrial.specs.relations import Fields, Rule
+    from seatrial.specs.yaml_source import Document, FieldPath, Yaml
     from seatrial_base.findings import Finding
 
-MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
+
 MOST_SCHEDULES = 200  # Application Auto Scaling quotas, scheduled actions of a scalable target
 SHORTEST_COOLDOWN_MINUTES, LONGEST_COOLDOWN_MINUTES, MOST_STEPS = 5, 1440, 100  # API reference, ScaleInPolicy
 ScheduleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=128)]
@@ -35,6 +38,10 @@ _AT = re.compile(r"at\(\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3
 # The service takes batches of 5 to 50 % of a component's copies (RollingUpdatePolicy.MaximumBatchSize).
 _COPIES_PER_BATCH_AT_MOST = 20
 _COPIES_PER_BATCH_AT_LEAST = 2
+_CRON, _RATE = re.compile(r"cron\((.*)\)"), re.compile(r"rate\(([0-9]{1,9}) (minutes?|hours?|days?)\)")
+_STEP, _ANY = re.compile(r"[1-9][0-9]{0,3}"), "?"
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 class ScalingScheduleSpec(FrozenModel):
@@ -98,29 +105,28 @@ class ScalingSpec(FrozenModel):
         return self.min_copies == self.max_copies and not self.schedules
 
 
-def scaling_problems(document: Document) -> Iterator[Finding]:
-    """Yield limits in the wrong order, schedules that AWS would refuse, and scaling of another kind of endpoint."""
-    low, high = _limit(document, "min_copies", 1), _limit(document, "max_copies", 1)
-    if low is not None and high is not None and low > high:
-        message = f"min_copies {low} exceeds max_copies {high}"
-        yield document.problem(("scaling", "min_copies"), "SEA108", message, f"set max_copies to at least {low}")
-    schedules = document.value("scaling", "schedules")
+def _schedules(fields: Fields) -> Iterator[Finding]:
+    """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
+    low, high = (_limit(fields, name) for name in ("min_copies", "max_copies"))
+    schedules = fields.written("scaling.schedules")
     names: set[Yaml] = set()
-    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
-        if isinstance(each, dict):
-            yield from _schedule(document, index, each, low, high)
-            name = each.get("name")
+    for index, schedule in enumerate(schedules if isinstance(schedules, list) else ()):
+        if isinstance(schedule, dict):
+            yield from _schedule(fields.document, index, schedule, low, high)
+            name = schedule.get("name")
             if isinstance(name, str) and name in names:
                 path = ("scaling", "schedules", index, "name")
-                yield document.problem(path, "SEA135", f"two schedules are called {name}", "give each its own name")
+                message = f"two schedules are called {name}"
+                yield fields.document.problem(path, "SEA135", message, "give each its own name")
             names |= {name} if isinstance(name, str) else set()
-    yield from _zero_of_a_variant(document)
 
 
-def _limit(document: Document, name: str, default: int) -> int | None:
-    value = document.value("scaling", name)
-    value = default if value is None else value
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _limit(fields: Fields, name: str) -> int | None:
+    try:
+        value: int = fields.value(f"scaling.{name}")
+    except UnknownValueError:
+        return None
+    return value
 
 
 def _schedule(
@@ -132,6 +138,7 @@ def _schedule(
         hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
         yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
     known = available_timezones()
+    # Where the system has no time zones and Python no tzdata, none is known: then nothing is refused.
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
@@ -172,28 +179,22 @@ def _is_time(expression: str) -> bool:
         return False
 
 
-def _zeros(document: Document) -> Iterator[tuple[str | int, ...]]:
-    """Yield the fields that ask for no copy."""
-    if document.value("scaling", "min_copies") == 0:
-        yield ("scaling", "min_copies")
-    schedules = document.value("scaling", "schedules")
-    for index, each in enumerate(schedules if isinstance(schedules, list) else ()):
-        if isinstance(each, dict) and each.get("min_copies") == 0:
-            yield ("scaling", "schedules", index, "min_copies")
-
-
-def _zero_of_a_variant(document: Document) -> Iterator[Finding]:
-    """Yield what a model in a production variant can't do: scale to zero in real time, follow copies."""
-    if document.value("hosting", "kind") != "single_model":
+def _zero_of_a_variant(fields: Fields) -> Iterator[Finding]:
+    """Yield each limit of 0 of a model in a production variant: one that answers in real time can't go to zero."""
+    if fields.value("hosting.kind") != "single_model" or fields.written("hosting.asynchronous") is not None:
         return
-    for path in _zeros(document) if document.value("hosting", "asynchronous") is None else ():
-        message = "a model in a production variant keeps at least one instance"
-        hint = "set min_copies: 1, or hosting.asynchronous, or hosting.kind: inference_component"
-        yield document.problem(path, "SEA134", message, hint)
-    if document.value("scaling", "instance_scale_in"):
-        message = "instance_scale_in belongs to the instances of inference components"
-        hint = "remove it, or set hosting.kind: inference_component"
-        yield document.problem(("scaling", "instance_scale_in"), "SEA134", message, hint)
+    schedules = fields.written("scaling.schedules")
+    limits: list[tuple[FieldPath, Yaml]] = [(("scaling", "min_copies"), fields.written("scaling.min_copies"))]
+    limits += [
+        (("scaling", "schedules", index, "min_copies"), schedule.get("min_copies"))
+        for index, schedule in enumerate(schedules if isinstance(schedules, list) else ())
+        if isinstance(schedule, dict)
+    ]
+    for path, fewest in limits:
+        if fewest == 0:
+            message = "a model in a production variant keeps at least one instance"
+            hint = "set min_copies: 1, or hosting.asynchronous, or hosting.kind: inference_component"
+            yield fields.document.problem(path, "SEA134", message, hint)
 
 
 def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
@@ -201,5 +202,102 @@ def copies_replaced_at_once(min_copies: int, max_copies: int) -> int | None:
 
     `None` when there is none, as always with a single copy: the service then starts as many new copies as old ones run.
     """
+    # The least batch that is valid at the most copies has to be valid at the fewest too.
     batch = math.ceil(max_copies / _COPIES_PER_BATCH_AT_MOST)
     return batch if batch * _COPIES_PER_BATCH_AT_LEAST <= min_copies else None
+
+
+RULES: tuple[Rule, ...] = (
+    at_most("SEA108", "scaling.min_copies", "scaling.max_copies", hint="set max_copies to at least {0}"),
+    _schedules,
+    _zero_of_a_variant,
+    excludes(
+        "SEA134",
+        is_value("hosting.kind", "single_model"),
+        is_set("scaling.instance_scale_in"),
+        message="instance_scale_in belongs to the instances of inference components",
+        hint="remove it, or set hosting.kind: inference_component",
+    ),
+)
+"""What contradicts itself in the limits of an endpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One field of a cron expression: its name, its lowest and highest value, the names of values, further forms.
+
+    One of the two fields of days is `?`, and no other field.
+    """
+
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+    special: str = r"(?!)"  # matches nothing
+    is_day: bool = False
+
+    def number(self, word: str) -> int | None:
+        """Return the value of a number or name; `None` when it is neither or out of range."""
+        if word in self.names:
+            return self.low + self.names.index(word)
+        value = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else None  # noqa: PLR2004 (a year)
+        return value if value is not None and self.low <= value <= self.high else None
+
+
+_FIELDS = (
+    _Field("minutes", 0, 59),
+    _Field("hours", 0, 23),
+    _Field("day of month", 1, 31, special=r"L|LW|([1-9]|[12][0-9]|3[01])W", is_day=True),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day of week", 1, 7, _DAYS, special=rf"L|([1-7]|{'|'.join(_DAYS)})(L|#[1-5])", is_day=True),
+    _Field("year", 1970, 2199),
+)
+_DAY_OF_MONTH, _DAY_OF_WEEK = 2, 4
+_MINUTES = {"minute": 1, "hour": 60, "day": 1440}
+LONGEST_WINDOW_MINUTES = 1440  # EventBridge Scheduler API reference, FlexibleTimeWindow
+
+
+def schedule_error(expression: str) -> str | None:
+    """Return what is wrong with a schedule expression; `None` when EventBridge would take it."""
+    if rate := _RATE.fullmatch(expression):
+        return _rate_error(int(rate[1]), rate[2])
+    if cron := _CRON.fullmatch(expression):
+        return _cron_error(cron[1].split())
+    return "is neither cron(…) nor rate(…)"
+
+
+def rate_minutes(expression: str) -> int | None:
+    """Return the minutes from one time of a `rate(…)` to the next; `None` for another expression."""
+    rate = _RATE.fullmatch(expression)
+    return None if rate is None else int(rate[1]) * _MINUTES[rate[2].removesuffix("s")]
+
+
+def _rate_error(value: int, unit: str) -> str | None:
+    if value == 0:
+        return "has the rate 0"
+    if (value == 1) == unit.endswith("s"):
+        return f"needs the {'singular' if value == 1 else 'plural'} of {unit} after {value}"
+    return None
+
+
+def _cron_error(words: list[str]) -> str | None:
+    if len(words) != len(_FIELDS):
+        return f"has {len(words)} fields; cron takes {len(_FIELDS)}: {', '.join(field.name for field in _FIELDS)}"
+    for field, word in zip(_FIELDS, words, strict=True):
+        if not (field.is_day and word == _ANY) and not all(_is_item(field, item) for item in word.split(",")):
+            return f"has {word} as its {field.name}: {field.low} to {field.high}"
+    if (words[_DAY_OF_MONTH] == _ANY) == (words[_DAY_OF_WEEK] == _ANY):
+        return "needs a ? as its day of month or its day of week, but not as both"
+    return None
+
+
+def _is_item(field: _Field, item: str) -> bool:
+    if re.fullmatch(field.special, item):
+        return True
+    base, slash, step = item.partition("/")
+    if slash and not (_STEP.fullmatch(step) and int(step) <= field.high):
+        return False
+    low, dash, high = base.partition("-")
+    if not dash:
+        return base == "*" or field.number(base) is not None
+    return field.number(low) is not None and field.number(high) is not None

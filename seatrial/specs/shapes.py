@@ -58,6 +58,7 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
 ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
+MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 
 HINTS = MappingProxyType(
     {
@@ -104,3 +105,23 @@ HINTS = MappingProxyType(
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }
 )
+
+_PARAMETERS = "the number of parameters, as in 6738415616, not billions or bytes"
+SHAPE_HINTS = MappingProxyType(
+    {
+        "layers": "num_hidden_layers of the model's config.json",
+        "hidden_size": "hidden_size of the model's config.json",
+        "attention_heads": "num_attention_heads of the model's config.json",
+        "kv_heads": "num_key_value_heads of the model's config.json",
+        "head_dim": "head_dim of the model's config.json, or hidden_size / attention_heads",
+        "vocab": "vocab_size of the model's config.json",
+        "max_context": "max_position_embeddings of the model's config.json",
+        "params_total": _PARAMETERS,
+        "params_active": _PARAMETERS,
+        "experts": "num_local_experts or num_experts of the model's config.json; left out for a dense model",
+        "experts_per_token": "num_experts_per_tok of the model's config.json",
+        "sliding_window": "sliding_window of the model's config.json; left out for full attention",
+        "sliding_layers": "the number of layers with the window; left out if all have it",
+    }
+)
+"""Where the `config.json` has each number of `model.shape`."""

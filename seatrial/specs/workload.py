@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seatrial.specs.repository_files import kind_in_repository, why_away
+from seatrial.specs.spec_files import kind_in_repository, why_away
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.documents.arrivals import ARRIVALS
@@ -92,6 +92,7 @@ def _other_means(endpoint: EndpointSpec, dataset: Dataset, document: Document) -
             hint = f"write {name}: {round(theirs)}"
             problems.append(document.problem(("workload", name), "SEA108", message, hint))
     fixed = endpoint.serving.overrides.max_model_len or workload.max_model_len
+    # A file of conversations has turns whose prompts hold the earlier ones: `too_long_conversations` tells of those.
     if fixed is not None and lengths.longest > fixed and not dataset.turns:
         message = f"max_model_len {fixed:,} is below the dataset's longest request, {lengths.longest:,} tokens"
         path = ("workload", "max_model_len")

@@ -1,20 +1,20 @@
-"""YAML text that remembers where each value stands."""
+"""YAML text that remembers where each value is written; what no file may hold, and what a model says of it."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from seatrial.specs.model_shape import HINTS as SHAPE_HINTS
-from seatrial.specs.scaling import MOST_COPIES
-from seatrial.specs.shapes import HINTS
+from seatrial.specs.shapes import HINTS, MOST_COPIES, SHAPE_HINTS
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
+from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
+from seatrial_base.text import replaced_text, unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +31,12 @@ Yaml = None | bool | int | float | str | list["Yaml"] | dict[str, "Yaml"]
 _PARSER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _NO_JSON = {"timestamp": "YAML reads it as a date", "binary": "it is written as binary data"}
+# What may stand in a text of several lines and of any language: breaks, spaces, joiners.
+_PROSE = "\n\t\u00a0\u2009\u202f\u3000\u200c\u200d\u2028\u2029"
+_HINT = "type the text again: it may have been copied with it"
+SPEC_SCHEMA = 1
+UPGRADE = "a newer release of Seatrial wrote it: upgrade Seatrial"
+_LONGEST = 9  # digits of a version
 
 
 class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
@@ -90,6 +96,7 @@ def parse_source(text: str, name: str) -> YamlSource:
         return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
+    # The others walk the whole tree, which has no end where an alias refers to its own parent.
     problems = tuple(_endless(root, name)) or (*_non_string_keys(root, name), *_unlike_their_form(root, name))
     return YamlSource(name, {}, {}, problems) if problems else _constructed(root, text, name)
 
@@ -166,8 +173,8 @@ _OTHER_BASES = (
     (re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"), "in base 60"),
     (re.compile(r"[-+]?0o?[0-7_]*[1-7][0-7_]*"), "in base 8"),
 )
+# Characters; a computer's numbers have at most 20 digits, and Python refuses to read 4,301 of them.
 _LONGEST_NUMBER = 100
-"""Characters; a computer's numbers have at most 20 digits, and Python refuses to read 4,301 of them."""
 
 
 def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
@@ -178,8 +185,8 @@ def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
     loader = _Loader("")
     for path, node in _scalars(root, ()):
         form = node.tag.removeprefix(_TAG)
-        if form in _FORMS and (found := _wrong_form(loader, form, node)):
-            yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *found)
+        if form in _FORMS and (wrong := _wrong_form(loader, form, node)):
+            yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *wrong)
     loader.dispose()
 
 
@@ -306,42 +313,42 @@ _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Finding]:
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
     every = error.errors(include_url=False)
-    for found in every:
-        if found["type"] == "too_short" and _has_wrong_items(found, every):
+    for detail in every:
+        if detail["type"] == "too_short" and _has_wrong_items(detail, every):
             continue  # pydantic counts the right items alone
-        path = _written_path(found["loc"])
-        parent = path[:-1] if found["type"] in ("missing", "extra_forbidden") else path
-        where = document.where(parent if found["type"] == "missing" else path)
-        rule, message, hint = _explain(found, path, model)
+        path = written_path(detail["loc"])
+        parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
+        where = document.where(parent if detail["type"] == "missing" else path)
+        rule, message, hint = _explain(detail, path, model)
         yield Finding(rule, Place.at(where, document.field(path)), message, hint)
 
 
-def _has_wrong_items(found: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
+def _has_wrong_items(detail: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
     """Tell whether items of a list or mapping are wrong themselves."""
-    place = found["loc"]
+    place = detail["loc"]
     return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
-def _written_path(loc: tuple[int | str, ...]) -> FieldPath:
+def written_path(loc: tuple[int | str, ...]) -> FieldPath:
     """Drop the names of union members that pydantic puts into a location."""
     return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
 
 
-def _explain(found: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
-    kind, value = found["type"], found["input"]
+def _explain(detail: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
+    kind, value = detail["type"], detail["input"]
     if kind == "missing":
         return "SEA106", "the field is required", f"add `{path[-1]}: …`"
     if kind == "extra_forbidden":
         return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
-    message = f"{_lower(found['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(found["msg"])
+    message = f"{_lower(detail['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(detail["msg"])
     if kind.endswith(_TYPE_ERRORS):
         return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
     if kind == "too_long" and isinstance(value, list):
-        most = found.get("ctx", {}).get("max_length")
+        most = detail.get("ctx", {}).get("max_length")
         return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
     if kind == "too_short":
         return "SEA107", "the list is empty", "give at least one item, or leave the field out"
-    return "SEA107", message, _bound_hint(found, path)
+    return "SEA107", message, _bound_hint(detail, path)
 
 
 def _lower(message: str) -> str:
@@ -351,8 +358,8 @@ def _lower(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _bound_hint(found: ErrorDetails, path: FieldPath) -> str:
-    context = found.get("ctx", {})
+def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
+    context = detail.get("ctx", {})
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
     if context.get("le") == MOST_COPIES:
@@ -403,7 +410,7 @@ def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
 def _model_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner)) is not None), None)
+    return next((model for inner in get_args(annotation) if (model := _model_in(inner)) is not None), None)
 
 
 OVERRIDES = "environments"
@@ -491,6 +498,7 @@ def overlay(
         elif isinstance(old, dict) and isinstance(value, dict):
             merged[key] = overlay(old, value, (*path, key), (*written, key), origins)
         else:
+            # A list or a text replaces the whole: places within the old value would be wrong lines.
             merged[key] = value
             _forget(origins, (*path, key))
     return merged
@@ -499,3 +507,107 @@ def overlay(
 def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
     for inner in [known for known in origins if known[: len(path)] == path and known != path]:
         del origins[inner]
+
+
+def character_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
+    for path, name, text in yaml_texts(source.data):
+        if characters := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {characters}", _HINT)
+
+
+def _is_prose(path: FieldPath, name: str) -> bool:
+    """Tell whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
+    return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
+
+
+_MESSAGE = "looks like a credential in plain text"
+_SHORTEST = 6  # a shorter value is hidden by no search: it stands in other words too
+_STORE_IT = "revoke it, store a new one in Secrets Manager and name that in model.hub_token_secret"
+
+
+def secret_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value holds a credential, those of every environment's overrides included."""
+    for path, name, text in yaml_texts(source.data):
+        if holds_credential(text, name=name):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA113", Place.at(where, dotted(path)), _MESSAGE, _STORE_IT)
+
+
+WRITE_IT_OUT = "write the value itself; a hub token is named in model.hub_token_secret"
+
+
+def reference_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield each field whose name or value CloudFormation or the CDK would replace, in whichever environment."""
+    for path, _, text in yaml_texts(source.data):
+        if reference := replaced_text(text):
+            where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
+            yield Finding("SEA137", Place.at(where, dotted(path)), f"the text holds {reference}", WRITE_IT_OUT)
+
+
+def file_problems(source: YamlSource) -> Iterator[Finding]:
+    """Yield what is wrong with a file whatever it describes.
+
+    That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    """
+    # The name is repeated in comments of CI, in reports and commands: other signs would end what they are written into.
+    name = source.path.rpartition("/")[2]
+    if name and not _FILE_NAME.fullmatch(name):
+        hint = "rename the file: letters, digits, blanks and . , _ - + @ = ( ) are taken"
+        yield Finding("SEA107", Place.at(source.path), "the name of the file holds other signs than names have", hint)
+    yield from source.problems
+    yield from secret_problems(source)
+    yield from character_problems(source)
+    yield from reference_problems(source)
+
+
+_FILE_NAME = re.compile(r"[\w .,+@=()-]+")
+
+
+def secret_values(source: YamlSource) -> tuple[str, ...]:
+    """Return the credentials of a file that only the name of their field tells, the longest first."""
+    spans = ((text, one) for _, name, text in yaml_texts(source.data) for one in credentials(text, name=name))
+    values = {text[one.start : one.end] for text, one in spans if one.end - one.start >= _SHORTEST}
+    return tuple(sorted(values, key=len, reverse=True))
+
+
+def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:
+    """Yield the problems as they may be shown: what the user wrote is quoted in them.
+
+    Args:
+        problems: The problems.
+        secrets: Values that must not be repeated although their form does not tell them.
+    """
+
+    def shown(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, MASK)
+        return redacted(text)
+
+    for problem in problems:
+        yield replace(
+            problem,
+            place=Place.at(redacted(problem.where), redacted(problem.field)),
+            message=shown(problem.message),
+            hint=redacted(problem.hint),
+        )
+
+
+def compared(version: object, known: str) -> int | None:
+    """Return a version less the one that is known: below 0 for an older, above for a newer; `None` for no version."""
+    text = str(version)
+    return int(text) - int(known) if text.isdecimal() and len(text) <= _LONGEST else None
+
+
+def newer_schema(source: YamlSource) -> Finding | None:
+    """Return the one problem of a file that a newer release wrote; `None` when this release reads it.
+
+    Whatever else seems wrong with such a file may be right in its own schema.
+    """
+    version = source.data.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version <= SPEC_SCHEMA:
+        return None
+    where = f"{source.path}:{source.lines[('schema_version',)]}"
+    message = f"schema_version is {version}; this release reads {SPEC_SCHEMA}"
+    return Finding("SEA122", Place.at(where, "schema_version"), message, UPGRADE)

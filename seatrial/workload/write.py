@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seatrial_base.errors import BenchError
-from seatrial_base.files import whole_file
+from seatrial_base.files import read_text, whole_file
+from seatrial_base.units import MIB
 from seatrial_load.prompts.synthetic import WORDS, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from seatrial.workload.tokenizer import TokenCount
+
+MOST_BYTES = 256 * MIB
+"""Tokenizers of many languages have 10 to 40 MiB."""
+TokenCount: TypeAlias = "Callable[[str], int]"
 
 
 def write_prompts(path: Path, count: TokenCount, lengths: Iterable[tuple[int, int]], *, seed: str) -> int:
@@ -72,23 +76,48 @@ def _most_words(count: TokenCount, tokens: int, seed: str) -> int:
     guess = max(1, tokens - empty)
     while exceeds - fits > 1:
         guess = guess if fits < guess < exceeds else (fits + exceeds) // 2
-        found = count(" ".join(words(seed, guess)))
-        if found == tokens:
+        counted = count(" ".join(words(seed, guess)))
+        if counted == tokens:
             return guess
-        if found < tokens:
+        if counted < tokens:
             fits = guess
         else:
             exceeds = guess
-        guess = round(guess * (tokens - empty) / max(1, found - empty))
+        guess = round(guess * (tokens - empty) / max(1, counted - empty))
     return fits
 
 
 def _filled(count: TokenCount, text: str, tokens: int) -> str | None:
     """Add pieces of one token until the length is right; None when there is no such piece, or the text is too long."""
-    found = count(text)
-    while found < tokens:
-        longer = next((text + piece for piece in _FILLERS if count(text + piece) == found + 1), None)
+    counted = count(text)
+    while counted < tokens:
+        longer = next((text + piece for piece in _FILLERS if count(text + piece) == counted + 1), None)
         if longer is None:
             return None
-        text, found = longer, found + 1
-    return text if found == tokens else None
+        text, counted = longer, counted + 1
+    return text if counted == tokens else None
+
+
+def token_count(path: Path, *, special_tokens: bool = True) -> TokenCount:
+    """Return the function that counts a text's tokens as this tokenizer makes them.
+
+    Args:
+        path: The `tokenizer.json` of a model.
+        special_tokens: Whether to count those that the tokenizer adds to a text (such as the one for its beginning).
+            Engines add them to a plain prompt; a chat's template is the engine's own, and is not counted here.
+
+    Raises:
+        BenchError: SEA603, the package that reads it is not installed; SEA509, it can't be read.
+    """
+    try:
+        from tokenizers import Tokenizer  # noqa: PLC0415 (an optional dependency)
+    except ImportError as missing:
+        message = f"counting tokens needs a package that is not installed: {missing.name}"
+        raise BenchError.of("SEA603", message, hint="pip install 'seatrial[local]'") from missing
+    try:
+        tokenizer = Tokenizer.from_str(read_text(path, most_bytes=MOST_BYTES))
+    except OSError as unread:
+        raise BenchError.of("SEA509", f"can't be read: {unread.strerror}", where=str(path)) from unread
+    except Exception as malformed:  # the package raises nothing narrower
+        raise BenchError.of("SEA509", f"not a tokenizer.json: {malformed}", where=str(path)) from malformed
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=special_tokens).ids)

@@ -12,7 +12,7 @@ from aws_cdk import Environment, Stack, Stage
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.repository.shipped import cdk_cli_version
-from seatrial.specs.pipeline_file import load_pipeline
+from seatrial.specs.pipeline import load_pipeline
 from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 from seatrial_cdk.jobs.optimization_job import add_jobs
@@ -141,13 +141,15 @@ def _locked(
     if not required and not any(folders.endpoints.glob("*.yaml")):
         return load.LockedDeployments((), ())
     if environment is not None:
-        loaded = load.load_deployments(
+        deployments = load.load_deployments(
             folders.endpoints, folders.environments, environment, endpoint, templates=folders.templates
         )
     else:
-        loaded = load.find_deployments(folders.endpoints, folders.environments, endpoint, templates=folders.templates)
-    sys.stderr.write("".join(f"note: {line}\n" for line in loaded.left_out))
-    return loaded
+        deployments = load.find_deployments(
+            folders.endpoints, folders.environments, endpoint, templates=folders.templates
+        )
+    sys.stderr.write("".join(f"note: {line}\n" for line in deployments.left_out))
+    return deployments
 
 
 def context_text(app: App, name: str) -> str | None:

@@ -9,40 +9,28 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from aws_cdk import App, BootstraplessSynthesizer
 
+from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.deployment.product import product_deployments
-from seatrial.deployment.published import sealed
-from seatrial.deployment.version_source import made_from
-from seatrial.specs.product import PRODUCT_ENDPOINT
+from seatrial.deployment.published import made_from, sealed
+from seatrial.specs import shapes
+from seatrial.specs.product import LONGEST_TEAM, PRODUCT_ENDPOINT
 from seatrial_base.errors import SpecError
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_cdk.observability.endpoint_alarms import NEVER, ON_CALL
 from seatrial_cdk.vending.launch_role import boundary_name, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
-from seatrial_stacks.product_parameters import (
-    ALARM_EMAIL,
-    ALARM_TOPIC,
-    COST_CENTER,
-    FEWEST,
-    MOST,
-    NAME,
-    ROLLBACK,
-    SIZE,
-    TEAM,
-    interface,
-    parameters,
-    rules,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
-    from seatrial_stacks.product_parameters import Json, Section
+    from seatrial.specs.product import ProductSpec
+
 
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
@@ -50,6 +38,32 @@ _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 _ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
 _HAS_TOPIC, _HAS_EMAIL, _TOPIC = "HasAlarmTopic", "HasAlarmEmail", "AlarmTopic"
 _ROLLS_BACK = "HasRollbackAlarms"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Section = dict[str, "Json"]
+TEAM, NAME, SIZE, COST_CENTER = "Team", "EndpointName", "Size", "CostCenter"
+FEWEST, MOST = "MinCopies", "MaxCopies"
+ALARM_TOPIC, ALARM_EMAIL, ROLLBACK = "AlarmTopicArn", "AlarmEmail", "RollbackAlarms"
+COUNTED_COPIES = 50  # most copies that teams choose from: each count is a rule
+LONGEST_COMPONENT = 63  # characters (API reference, CreateInferenceComponent)
+LONGEST_GENERATION = 3  # characters behind an endpoint's name: a hyphen and two digits
+LONGEST_ENDPOINT = 24
+_ENDPOINT_PATTERN = "[a-zA-Z0-9](-*[a-zA-Z0-9])*"
+_GROUPS = (
+    ("Endpoint", (TEAM, NAME, SIZE, COST_CENTER)),
+    ("Scaling", (FEWEST, MOST)),
+    ("Alarms", (ALARM_TOPIC, ALARM_EMAIL, ROLLBACK)),
+)
+_LABELS = {
+    TEAM: "Team",
+    NAME: "Name of the endpoint",
+    SIZE: "Size",
+    COST_CENTER: "Cost center",
+    FEWEST: "Fewest copies",
+    MOST: "Most copies",
+    ALARM_TOPIC: "SNS topic for alarms",
+    ALARM_EMAIL: "E-mail address for alarms",
+    ROLLBACK: "Rollback by alarms",
+}
 
 
 def product_template(loaded: LoadedProduct, environment: str, context: Mapping[str, object]) -> str:
@@ -69,17 +83,13 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     writer = _Writer(loaded, environment, tuple(deployments))
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
-    _check(text, loaded)
-    return text
-
-
-def _check(text: str, loaded: LoadedProduct) -> None:
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
     for what, count, most in (("bytes", size, MOST_BYTES), ("resources", resources, MOST_RESOURCES)):
         if count > most:
             hint = "make two products of it"
             where = loaded.path.as_posix()
             raise SpecError.of("SEA496", f"the template has {count:,} {what}, at most {most:,}", where=where, hint=hint)
+    return text
 
 
 def _synthesized(
@@ -130,7 +140,20 @@ class _Writer:
                     resources[logical_id] = resource
         resources["Alias"] = self._alias(aliases)
         if product.parameters.alarm_email:
-            resources[_TOPIC] = self._topic()
+            resources[_TOPIC] = {
+                "Type": "AWS::SNS::Topic",
+                "Condition": _HAS_EMAIL,
+                "Properties": {
+                    "TopicName": _joined(f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-alarms"),
+                    "Subscription": [{"Protocol": "email", "Endpoint": {"Ref": ALARM_EMAIL}}],
+                    "Tags": [
+                        {"Key": ENVIRONMENT_TAG, "Value": self.environment},
+                        {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
+                        {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
+                        {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
+                    ],
+                },
+            }
         return {
             "AWSTemplateFormatVersion": "2010-09-09",
             "Description": f"{product.description} ({product.name} {product.version}, {self.environment})",
@@ -149,8 +172,8 @@ class _Writer:
             **{_condition(size): {"Fn::Equals": [{"Ref": SIZE}, size]} for size in self.sizes},
             **{
                 name: {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]}
-                for name, parameter, is_parameter in given
-                if is_parameter
+                for name, parameter, is_offered in given
+                if is_offered
             },
             _ROLLS_BACK: {"Fn::Equals": [{"Ref": ROLLBACK}, "on"]},
         }
@@ -192,38 +215,24 @@ class _Writer:
         match = _ALARM.fullmatch(logical_id)
         if match is None:
             raise TypeError(f"not the ID of an alarm: {logical_id}")
+        # Logical IDs of sizes differ, names are the account's: with the size in it, two alarms are not one while sizes
+        # change.
         name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{match['generation']}{match['kind']}"
         if not match["kind"].startswith(ON_CALL):
             return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
         default = _items(actions)[0] if actions else None
-        action = self._alarm_action(default)
-        return {"AlarmName": name, **({} if action is None else {"AlarmActions": [action], "OKActions": [action]})}
+        topic = self._alarm_topic(default)
+        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
 
-    def _alarm_action(self, default: Json) -> Json:
-        chosen, action = self.loaded.product.parameters, default
+    def _alarm_topic(self, default: Json) -> Json:
+        chosen, topic = self.loaded.product.parameters, default
         nothing: Json = {"Ref": "AWS::NoValue"}
         if chosen.alarm_email:
-            action = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if action is None else action]}
+            topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
-            action = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if action is None else action]}
-        return action
-
-    def _topic(self) -> Section:
-        return {
-            "Type": "AWS::SNS::Topic",
-            "Condition": _HAS_EMAIL,
-            "Properties": {
-                "TopicName": _joined(f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-alarms"),
-                "Subscription": [{"Protocol": "email", "Endpoint": {"Ref": ALARM_EMAIL}}],
-                "Tags": [
-                    {"Key": ENVIRONMENT_TAG, "Value": self.environment},
-                    {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
-                    {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
-                    {"Key": TEAM_TAG, "Value": {"Ref": TEAM}},
-                ],
-            },
-        }
+            topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
+        return topic
 
     def _alias(self, aliases: Mapping[str, Section]) -> Section:
         """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
@@ -231,13 +240,13 @@ class _Writer:
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
         properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        waiting = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
+        descriptions = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
         first = aliases[self.sizes[0]]
         return {
             "Type": first["Type"],
             "Properties": {
                 **properties[self.sizes[0]],
-                "Description": self._by_size(waiting),
+                "Description": self._by_size(descriptions),
                 "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
             },
         }
@@ -261,6 +270,7 @@ class _Writer:
         *others, last = self.sizes
         chosen = values[last]
         for size in reversed(others):
+            # Equal values need no condition: the template stays small, and its diff shows what differs.
             if values[size] != chosen:
                 chosen = {"Fn::If": [_condition(size), values[size], chosen]}
         return chosen
@@ -336,3 +346,172 @@ def _items(node: Json) -> list[Json]:
     if not isinstance(node, list):
         raise TypeError(f"not a list: {node!r}")
     return node
+
+
+def parameters(loaded: LoadedProduct, environment: str) -> Section:
+    """Return the parameters of a product's template.
+
+    Args:
+        loaded: The product.
+        environment: The environment's name.
+
+    Raises:
+        SpecError: SEA496 when teams would choose among more than 50 copies.
+    """
+    product = loaded.product
+    made = _naming(loaded, environment)
+    if product.parameters.cost_centers:
+        made[COST_CENTER] = _text("Value of the tag cost-center.", allowed=product.parameters.cost_centers)
+    if product.parameters.copies:
+        made |= _copies(loaded, environment)
+    if product.parameters.alarm_topic:
+        pattern = f"^$|{shapes.SNS_TOPIC_ARN}"
+        made[ALARM_TOPIC] = _text(
+            "ARN of an SNS topic of this region; empty for the e-mail address, or for the platform's topic.",
+            pattern=(pattern, "the ARN of an SNS topic, or nothing"),
+            default="",
+        )
+    if product.parameters.alarm_email:
+        made[ALARM_EMAIL] = _text(
+            "E-mail address that is asked to confirm a subscription to the alarms; may be empty.",
+            pattern=(f"^$|{shapes.EMAIL}", "an e-mail address, or nothing"),
+            default="",
+        )
+    made[ROLLBACK] = _text(
+        "Whether alarms roll an update back; off for the one update that repairs an endpoint that is broken.",
+        allowed=("on", "off"),
+        default="on",
+    )
+    return made
+
+
+def interface(product: ProductSpec) -> Section:
+    """Return the groups and labels of the parameters, as the console shows them."""
+    chosen = product.parameters
+    left_out = {
+        COST_CENTER: chosen.cost_centers is None,
+        FEWEST: not chosen.copies,
+        MOST: not chosen.copies,
+        ALARM_TOPIC: not chosen.alarm_topic,
+        ALARM_EMAIL: not chosen.alarm_email,
+    }
+    groups = [(name, [each for each in members if not left_out.get(each)]) for name, members in _GROUPS]
+    shown = [each for _, members in groups for each in members]
+    return {
+        "AWS::CloudFormation::Interface": {
+            "ParameterGroups": [
+                {"Label": {"default": name}, "Parameters": [*members]} for name, members in groups if members
+            ],
+            "ParameterLabels": {each: {"default": _LABELS[each]} for each in shown},
+        }
+    }
+
+
+def rules(loaded: LoadedProduct, environment: str) -> Section:
+    """Return the rules between size, fewest and most copies; CloudFormation checks them before it creates anything."""
+    if not loaded.product.parameters.copies:
+        return {}
+    made: Section = {}
+    for size, (fewest, most) in _bounds(loaded, environment).items():
+        allowed: Json = [str(count) for count in range(fewest, most + 1)]
+        made[f"CopiesOf{size.capitalize()}"] = {
+            "RuleCondition": {"Fn::Equals": [{"Ref": SIZE}, size]},
+            "Assertions": [
+                {
+                    "Assert": {"Fn::Contains": [allowed, {"Ref": name}]},
+                    "AssertDescription": f"size {size} has {fewest} to {most} copies",
+                }
+                for name in (FEWEST, MOST)
+            ],
+        }
+    lowest, highest = _range(loaded, environment)
+    for most in range(lowest, highest):
+        below: Json = [str(count) for count in range(lowest, most + 1)]
+        made[f"CopiesUpTo{most}"] = {
+            "RuleCondition": {"Fn::Equals": [{"Ref": MOST}, str(most)]},
+            "Assertions": [
+                {
+                    "Assert": {"Fn::Contains": [below, {"Ref": FEWEST}]},
+                    "AssertDescription": f"{FEWEST} exceeds {MOST}, {most}",
+                }
+            ],
+        }
+    return made
+
+
+def longest_name(loaded: LoadedProduct, environment: str) -> int:
+    """Return how many characters a team may give to an endpoint's name: the component's name has 63."""
+    size = max(map(len, loaded.product.sizes))
+    hyphens = 3
+    around = len(environment) + LONGEST_TEAM + size + hyphens + LONGEST_GENERATION + len(COMPONENT_SUFFIX)
+    return min(LONGEST_ENDPOINT, LONGEST_COMPONENT - around)
+
+
+def _naming(loaded: LoadedProduct, environment: str) -> Section:
+    product = loaded.product
+    teams = product.parameters.teams
+    return {
+        TEAM: _text("Your team: the tag team, and a part of the endpoint's name.", allowed=teams)
+        if teams
+        else _text(
+            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
+            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
+            longest=LONGEST_TEAM,
+        ),
+        NAME: _text(
+            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
+            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
+            longest=longest_name(loaded, environment),
+        ),
+        SIZE: _text(
+            "Another size is another endpoint, which takes over once its trial has passed.",
+            allowed=tuple(product.sizes),
+            default=next(iter(product.sizes)),
+        ),
+    }
+
+
+def _copies(loaded: LoadedProduct, environment: str) -> Section:
+    lowest, highest = _range(loaded, environment)
+    if highest > COUNTED_COPIES:
+        message = f"teams would choose among {highest} copies, at most {COUNTED_COPIES}"
+        hint = "lower scaling.max_copies, or set parameters.copies: false"
+        raise SpecError.of("SEA496", message, where=loaded.path.as_posix(), field="parameters.copies", hint=hint)
+    allowed: dict[str, Json] = {FEWEST: [*range(lowest, highest + 1)], MOST: [*range(max(1, lowest), highest + 1)]}
+    fewest, most = next(iter(_bounds(loaded, environment).values()))
+    texts = {FEWEST: ("Fewest copies that scaling keeps.", fewest), MOST: ("Most copies that scaling reaches.", most)}
+    return {
+        name: {"Type": "Number", "Description": text, "AllowedValues": allowed[name], "Default": default}
+        for name, (text, default) in texts.items()
+    }
+
+
+def _bounds(loaded: LoadedProduct, environment: str) -> dict[str, tuple[int, int]]:
+    """Return the fewest and the most copies of each size."""
+    specs = loaded.sizes_in(environment)
+    return {size: (each.endpoint.scaling.min_copies, each.endpoint.scaling.max_copies) for size, each in specs.items()}
+
+
+def _range(loaded: LoadedProduct, environment: str) -> tuple[int, int]:
+    bounds = _bounds(loaded, environment).values()
+    return min(fewest for fewest, _ in bounds), max(most for _, most in bounds)
+
+
+def _text(
+    description: str,
+    *,
+    allowed: tuple[str, ...] | None = None,
+    pattern: tuple[str, str] | None = None,
+    longest: int | None = None,
+    default: str | None = None,
+) -> Section:
+    made: Section = {"Type": "String", "Description": description}
+    if allowed:
+        made["AllowedValues"] = [*allowed]
+    if pattern:
+        made |= {"AllowedPattern": pattern[0], "ConstraintDescription": pattern[1]}
+    if longest is not None:
+        made |= {"MinLength": 1, "MaxLength": longest}
+    if default is not None:
+        made["Default"] = default
+    return made

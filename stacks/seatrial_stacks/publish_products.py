@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.product import load_product, product_deployments
-from seatrial.deployment.published import changed_version, publication_state, source_path, template_path
-from seatrial.deployment.version_source import source_text
+from seatrial.deployment.published import changed_version, publication_state, source_path, source_text, template_path
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.secrets import redacted

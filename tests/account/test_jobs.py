@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from seatrial.account.jobs import job_parameter, job_state, start_job
+from seatrial.account.trials import job_parameter, job_state, start_job
 from seatrial.deployment.optimization_job import OptimizationJobRequest
 from seatrial_base.errors import BenchError
 from seatrial_cdk.jobs.runtime.jobs import JobState

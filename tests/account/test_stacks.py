@@ -8,7 +8,7 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from seatrial.account.stacks import describe_stack, fetch_result
+from seatrial.account.trials import describe_stack, fetch_result
 from seatrial.documents.live_stack import LiveStack
 from seatrial_base.errors import BenchError
 

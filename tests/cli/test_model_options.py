@@ -20,7 +20,7 @@ from seatrial.cli.support.model_options import (
 )
 from seatrial.planner.decisions.plan_warnings import size_warnings
 from seatrial.specs.architecture import read_architecture
-from seatrial.specs.model_spec import endpoint_name
+from seatrial.specs.presets import endpoint_name
 from seatrial_base.errors import PlanError, SpecError
 from tests.cli.conftest import files
 

@@ -17,7 +17,7 @@ from seatrial.documents.plan import PLAN_SCHEMA
 from seatrial.locks.lock_file import locked_environments, read_locked_plan
 from seatrial.locks.migrate import migrate_lock
 from seatrial.specs.load import load_spec
-from seatrial.specs.promotion_order import promotion_order
+from seatrial.specs.pipeline import promotion_order
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

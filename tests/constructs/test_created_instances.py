@@ -14,9 +14,8 @@ from seatrial.engines.rendered import RenderedConfig
 from seatrial.locks.guard_rails import ALONE, Beside, broken_rails, created_fleets
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.guard_rails import GuardRails
-from seatrial.specs.list_prices import list_price
-from seatrial.specs.load import LoadedSpec
+from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.load import LoadedSpec, list_price
 from seatrial.specs.yaml_source import Document
 from seatrial_cdk.endpoint.planned_endpoint import own_variant, planned_instances, planned_shadow, planned_variant
 from seatrial_cdk.scaling.endpoint_scaling import scaling_limits

@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
-from seatrial.deployment.published import publication_state, published_versions, sealed, source_path, template_path
-from seatrial.deployment.version_source import made_from, source_text
+from seatrial.deployment.published import (
+    made_from,
+    publication_state,
+    published_versions,
+    sealed,
+    source_path,
+    source_text,
+    template_path,
+)
 from seatrial_base.errors import SpecError
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 

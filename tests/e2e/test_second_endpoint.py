@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Options, Schema, generate
-from seatrial.locks.generation import count_generation
+from seatrial.locks.changes import count_generation
 from seatrial.locks.lock_file import write_lock
 from seatrial_laptop.lifecycle import child_variables
 from tests.environment import environment

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.deployment.product import load_product
 from seatrial.deployment.published import template_path
-from seatrial.locks.generation import count_generation
+from seatrial.locks.changes import count_generation
 from seatrial.locks.lock_file import locked_document, write_lock
 from seatrial.planner.planner import make_plan
 from seatrial_laptop.control import change_control, reset_control

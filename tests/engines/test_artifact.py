@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.engines.artifact import code_files
+from seatrial.engines.render import code_files
 from seatrial.packaging import tar_gz_bytes
 from seatrial_base.errors import RenderError
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from seatrial.engines.render import render_plan
 from seatrial.specs import shapes
-from seatrial.specs.broken_rails import guard_rail_problems
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.guard_rails import GuardRails
+from seatrial.specs.guardrails.checks import guard_rail_problems
+from seatrial.specs.guardrails.limits import GuardRails
 from seatrial.specs.load import LoadedSpec
 from seatrial.specs.yaml_source import Document
 from seatrial_base.catalog.engine_options import LOADING_OPTIONS, bare_name, every_known_name

@@ -551,7 +551,7 @@ def results(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def facts(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield readers of files that tell of a model, of a run of the embedded AWS, or why something failed."""
-    from seatrial.specs.weights_folder import indexed_bytes  # noqa: PLC0415 (as above)
+    from seatrial.specs.spec_files import indexed_bytes  # noqa: PLC0415 (as above)
     from seatrial_base.catalog.architecture import from_config_json  # noqa: PLC0415 (as above)
     from seatrial_base.catalog.jumpstart import read_metadata  # noqa: PLC0415 (as above)
     from seatrial_base.catalog.symptoms import find_symptom  # noqa: PLC0415 (as above)

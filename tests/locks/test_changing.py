@@ -17,9 +17,9 @@ from seatrial.locks.lock_file import changing_file, write_lock
 from seatrial.locks.migrate import write_migrated
 from seatrial.planner.calibration import write_calibration
 from seatrial.planner.planner import make_plan
-from seatrial.specs.calibration import calibration_path
 from seatrial.specs.presets import presets_text, read_team_presets, write_team_preset
 from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
 from seatrial_base.files import changing

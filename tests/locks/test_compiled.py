@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Image
-from seatrial.locks.compiled import compilation_key, compiled_anew
+from seatrial.locks.changes import compilation_key, compiled_anew
 from seatrial_base.catalog.compilation import CompilationKey
 from tests.sample_plan import decided, sample_plan
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Plan
-from seatrial.locks.generation import count_generation, generation_of
+from seatrial.locks.changes import count_generation, generation_of
 from seatrial.locks.lock_file import freshness_of, write_lock
 from seatrial.planner.existing import adopt
 from seatrial.planner.planner import make_plan

@@ -19,8 +19,8 @@ from seatrial.locks.lock_file import (
     read_locked_plan,
     write_lock,
 )
-from seatrial.locks.path import lock_path
 from seatrial.planner.planner import make_plan
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SpecError
 from tests.locks.test_provenance import PROMOTED, requiring
 

@@ -52,9 +52,8 @@ AREAS: Final = {
     ),
     "rails": Area(
         (
-            "seatrial/specs/broken_rails.py",
-            "seatrial/specs/loaded_things.py",
-            "seatrial/specs/instance_fleets.py",
+            "seatrial/specs/guardrails/checks.py",
+            "seatrial/specs/guardrails/references.py",
             "seatrial/locks/guard_rails.py",
         ),
         ("tests/specs", "tests/locks", "tests/planner/test_guard_rails.py"),

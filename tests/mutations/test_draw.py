@@ -72,7 +72,7 @@ def test_what_decides_nothing_stays(source: str) -> None:
 
 
 def test_a_wrong_line_is_told_with_as_many_lines_around_it_as_stand_there_once() -> None:
-    file = "seatrial/specs/broken_rails.py"
+    file = "seatrial/specs/guardrails/checks.py"
     source = (ROOT / file).read_text(encoding="utf-8")
     drawn = edits(source)[::25]
     mutations = [each for each in (mutation_of(file, edit) for edit in drawn) if each is not None]

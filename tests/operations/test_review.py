@@ -13,8 +13,8 @@ from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review
 from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide, places
 from seatrial.planner.planner import make_plan
-from seatrial.specs.load import load_spec
-from seatrial.specs.recipe import parse_recipe, with_recipe
+from seatrial.specs.load import load_spec, with_recipe
+from seatrial.specs.recipe import parse_recipe
 
 REPOSITORY = Path(__file__).parents[2]
 LLAMA = {("llama-2-7b-chat", name) for name in ("dev", "local", "prod")}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
-from seatrial.deployment.published import sealed, source_path, template_path
-from seatrial.deployment.version_source import made_from, source_text
+from seatrial.deployment.published import made_from, sealed, source_path, source_text, template_path
 from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review, Selection, make_review
 from seatrial.operations.review.side import RepositorySide

@@ -19,8 +19,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
-from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_spec
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

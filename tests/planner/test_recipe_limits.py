@@ -15,8 +15,9 @@ from seatrial.planner.recipe_limits import accelerator_limits, weights_refusals
 from seatrial.planner.resolve import nearest_recipe, recipe_engine, refuse_recipe, resolve, runs
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ModelSpec
+from seatrial.specs.load import with_recipe
 from seatrial.specs.optimization import NAMES
-from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name, with_recipe
+from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name
 from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.engine_options import find_spellings
 from seatrial_base.catalog.engine_versions import read_version

@@ -7,9 +7,9 @@ import pytest
 
 from seatrial.documents.plan import Plan, values_digest
 from seatrial.locks.lock_file import read_edited_plan, read_locked_plan, write_lock
-from seatrial.locks.path import lock_path
 from seatrial.planner.planner import make_plan
 from seatrial.report.terminal.plan import decision_rows
+from seatrial.specs.spec_files import lock_path
 
 if TYPE_CHECKING:
     from tests.planner.conftest import Ask

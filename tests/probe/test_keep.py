@@ -11,8 +11,8 @@ import pytest
 from seatrial.planner.calibration import write_calibration
 from seatrial.planner.planner import make_plan
 from seatrial.probe.answer import calibration_of, probe_answer, refuse_local_engine, replaced
-from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_spec
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, NOTE, result_of
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from seatrial.probe.pinned import LONGEST_NAME, ProbedHardware, pin, pinned_name, probed_as
-from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_spec
+from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 from tests.probe.conftest import CHEAP, DEAR, LEVEL, bound_in_doubt, locked_as
 

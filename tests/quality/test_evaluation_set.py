@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.deployment.evaluation_file import read_evaluation_set
+from seatrial.deployment.trial import read_evaluation_set
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
 from seatrial_load.quality import evaluation_set as sets

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.repository.render import NEWEST_PYTHON, OLDEST_PYTHON, job_s
+from seatrial.repository.write import NEWEST_PYTHON, OLDEST_PYTHON, job_s
 from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 
 if TYPE_CHECKING:

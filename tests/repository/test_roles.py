@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
-from seatrial.repository.render import job_s
+from seatrial.repository.write import job_s
 
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci

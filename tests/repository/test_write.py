@@ -16,7 +16,7 @@ from seatrial.locks.lock_file import locked_environments
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
 from seatrial.repository.write import write_repository
 from seatrial.specs.load import load_spec
-from seatrial.specs.promotion_order import promotion_order
+from seatrial.specs.pipeline import promotion_order
 from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
 from tests.make import run_make

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.specs.calibration import calibration_document, calibration_path
 from seatrial.specs.load import environment_names, load_spec
+from seatrial.specs.spec_files import calibration_document, calibration_path
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

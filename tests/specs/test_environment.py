@@ -9,8 +9,8 @@ import pytest
 from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS
 from seatrial.specs.load import load_environment, load_spec
-from seatrial.specs.promotion_order import promotion_order
-from seatrial.specs.schedule import schedule_error
+from seatrial.specs.pipeline import promotion_order
+from seatrial.specs.scaling import schedule_error
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.errors import SpecError
 

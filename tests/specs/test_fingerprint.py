@@ -9,7 +9,7 @@ import pytest
 from seatrial.documents.plan import Plan, values_digest
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.fingerprint import fingerprint
+from seatrial.specs.load import fingerprint
 from seatrial.specs.prices import TeamPrices
 from seatrial_base.field_facts import facts_of
 from seatrial_base.frozen_model import digested, models_in

@@ -10,11 +10,10 @@ from huggingface_hub.utils._validators import validate_repo_id
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec, Slo
 from seatrial.specs.load import load_spec, validated
-from seatrial.specs.text_rules import character_problems
-from seatrial.specs.yaml_source import YamlSource, merge_environment
+from seatrial.specs.yaml_source import YamlSource, character_problems, merge_environment
 from seatrial_base.bounds import wrong_objective
 from seatrial_base.errors import SpecError
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seatrial.specs.cross_field_rules import contradictions
+from seatrial.specs.contradictions import contradictions
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.load import validated
+from seatrial.specs.pipeline import promotion_order
 from seatrial.specs.product import size_source, written_field
-from seatrial.specs.promotion_order import promotion_order
-from seatrial.specs.schedule import schedule_error
+from seatrial.specs.scaling import schedule_error
 from seatrial.specs.yaml_source import Document, YamlSource, merge_environment, parse_source
 from seatrial_base.errors import SpecError
 

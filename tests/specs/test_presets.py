@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
-from seatrial.specs.presets import known_presets, presets_path, presets_text, read_team_presets, spec_text
+from seatrial.specs.presets import known_presets, presets_path, presets_text, read_team_presets, spec_of_preset
 from seatrial.specs.presets import write_team_preset as write
 from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog.instances import find_instance
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("preset", [*CATALOG[:: len(CATALOG) // 4], OWN], ids=lambda preset: preset.name)
 def test_a_preset_is_a_spec_that_is_valid_and_plans_as_it_says(preset: Preset, folder: Path) -> None:
     spec = folder / "shown.yaml"
-    spec.write_text(spec_text(preset), encoding="utf-8")
+    spec.write_text(spec_of_preset(preset), encoding="utf-8")
 
     plan = make_plan(load_spec(spec, "dev", environments=folder / "environments"), accept_slo_miss=True)
 
@@ -129,7 +129,7 @@ def test_two_presets_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_presets_change_no_plan(folder: Path) -> None:
     spec = folder / "chat.yaml"
-    spec.write_text(spec_text(OWN), encoding="utf-8")
+    spec.write_text(spec_of_preset(OWN), encoding="utf-8")
 
     def planned() -> str:
         return make_plan(load_spec(spec, "dev", environments=folder / "environments")).digest

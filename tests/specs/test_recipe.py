@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.load import load_spec
+from seatrial.specs.load import load_spec, with_recipe
 from seatrial.specs.optimization import NAMES, OptimizationSpec
-from seatrial.specs.recipe import expanded, parse_recipe, recipe_name, with_recipe
+from seatrial.specs.recipe import expanded, parse_recipe, recipe_name
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import pytest
 
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.fingerprint import fingerprint
-from seatrial.specs.load import load_spec
+from seatrial.specs.load import fingerprint, load_spec
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base.errors import SpecError
 

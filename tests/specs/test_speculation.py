@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.specs.draft_rules import speculation_problems, tokens_per_cycle
 from seatrial.specs.load import load_spec
+from seatrial.specs.recipe import speculation_problems, tokens_per_cycle
 from seatrial.specs.yaml_source import Document
 from seatrial_base.errors import SpecError
 

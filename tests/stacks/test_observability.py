@@ -10,7 +10,7 @@ from aws_cdk import App
 from aws_cdk.assertions import Template
 
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial.specs.fingerprint import fingerprint
+from seatrial.specs.load import fingerprint
 from seatrial_stacks.app_stacks import add_stacks
 from tests.stacks.conftest import deployment, serving, spec
 

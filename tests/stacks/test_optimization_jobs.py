@@ -11,7 +11,7 @@ from aws_cdk import App, Validations
 from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 
-from seatrial.account.jobs import job_parameter
+from seatrial.account.trials import job_parameter
 from seatrial.deployment.optimization_job import jobs_name
 from seatrial_cdk.jobs.optimization_service import definition, jobs_archive
 from seatrial_cdk.policy import UNNAMED_RESOURCE_ACTIONS

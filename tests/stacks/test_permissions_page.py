@@ -13,7 +13,7 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
-from seatrial.repository.render import repository_files
+from seatrial.repository.write import repository_files
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.vending.launch_role import LaunchRole

@@ -22,7 +22,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.repository.answers import Answers, new_targets
-from seatrial.repository.render import repository_files
+from seatrial.repository.write import repository_files
 from seatrial_cdk import HostingChecks
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_lint.template_rules.checks.policy_sizes import MANAGED_CHARACTERS, least_characters

@@ -11,7 +11,7 @@ import pytest
 from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
 from seatrial.repository.answers import Answers, new_targets
-from seatrial.repository.render import repository_files
+from seatrial.repository.write import repository_files
 from seatrial_base.catalog.resource_types import WITHOUT_HANDLERS, find_resource_schema
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from tests.resource_types import resolved_resources, unknown_types

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.workload.tokenizer import token_count
-from seatrial.workload.write import exact_text
+from seatrial.workload.write import exact_text, token_count
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
     Raises:
         SpecError: The spec, its lock or the environment can't be read.
     """
-    from seatrial.locks.generation import generation_of
+    from seatrial.locks.changes import generation_of
     from seatrial.locks.lock_file import document_in_lock
     from seatrial.specs.load import load_environment, load_spec
 

@@ -29,10 +29,9 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.
     """
-    from seatrial.locks.changes import changes, dropped_provenance
-    from seatrial.locks.generation import count_generation
+    from seatrial.locks.changes import changes, count_generation, dropped_provenance
     from seatrial.locks.lock_file import write_lock
-    from seatrial.locks.pinned_image import keep_digest
+    from seatrial.locks.pins import keep_digest
 
     kept, another = count_generation(before, keep_digest(before, plan))
     file = write_lock(kept, spec)

@@ -14,14 +14,14 @@ import typer
 
 from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.specs import SUFFIXES, is_list, of_every, spec_files
-from seatrial.specs.weights_folder import CONFIG, is_weights_folder
+from seatrial.specs.spec_files import CONFIG, is_weights_folder
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.specs.load import LoadedSpec
-    from seatrial.specs.model_spec import ModelLoad
+    from seatrial.specs.presets import ModelLoad
 
 DEFAULT_ENVIRONMENT: Final = "dev"
 DEFAULT_REGION: Final = "us-east-1"
@@ -249,7 +249,7 @@ def _load_model(
     model: Path, environment: str | None, environments: Path | None, model_options: ModelOptions
 ) -> LoadedSpec:
     from seatrial.specs.load import COMMAND_LINE, load_source
-    from seatrial.specs.model_spec import endpoint_name, spec_text
+    from seatrial.specs.presets import endpoint_name, spec_text
     from seatrial.specs.yaml_source import parse_source
 
     missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(model_options, name) is None]
@@ -281,7 +281,7 @@ def _load_model(
 
 
 def _model_load(model: Path, spec: Path, model_options: ModelOptions) -> ModelLoad:
-    from seatrial.specs.model_spec import ModelLoad
+    from seatrial.specs.presets import ModelLoad
     from seatrial_base.field_facts import made_of
 
     is_folder = is_weights_folder(model)
@@ -301,7 +301,7 @@ def _beside(spec: Path, file: Path) -> str:
     Raises:
         SpecError: SEA138 when a spec that is to be saved would name a file outside of its repository.
     """
-    from seatrial.specs.repository_files import why_away
+    from seatrial.specs.spec_files import why_away
 
     name = Path(os.path.relpath(file, spec.parent)).as_posix()
     if because := why_away(spec, name):
@@ -365,7 +365,7 @@ def _first_environment(folder: Path) -> str:
 def _most_copies(folder: Path, environment: str) -> int:
     """Return how many copies autoscaling may add: no more than the environment's guard rail."""
     from seatrial.specs.load import load_environment
-    from seatrial.specs.model_spec import MOST_COPIES
+    from seatrial.specs.presets import MOST_COPIES
     from seatrial_base.files import kind_of
 
     if kind_of(folder / f"{environment}.yaml") != "file":

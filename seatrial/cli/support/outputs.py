@@ -42,8 +42,7 @@ def spec_inputs(spec: Path | None, environments: Path | None, environment: str |
     """Return the files that an endpoint is loaded from."""
     if spec is None:
         return {}
-    from seatrial.locks.path import lock_path
-    from seatrial.specs.calibration import calibration_path
+    from seatrial.specs.spec_files import calibration_path, lock_path
 
     named = None if environments is None or environment is None else environments / f"{environment}.yaml"
     return {

@@ -17,7 +17,7 @@ def read_result(where: str) -> TrialResult:
             can't be asked.
     """
     from seatrial.account.reader import aws_failures
-    from seatrial.account.stacks import fetch_result
+    from seatrial.account.trials import fetch_result
     from seatrial_load.cli.files import read_result_file
 
     if where.startswith("s3://"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.account.reader import aws_failures, error_sentence, is_absent
-from seatrial.account.response import rows, text_at
+from seatrial.account.reader import aws_failures, error_sentence, is_absent, rows, text_at
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

@@ -9,17 +9,16 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from seatrial.account.alarms import raised_alarms
 from seatrial.account.live_endpoint import (
     component_names,
+    raised_alarms,
     read_component,
     read_endpoint,
     read_model,
     read_tags,
     safe_text,
 )
-from seatrial.account.reader import AwsReader, aws_failures
-from seatrial.account.response import count, mapping, moment, rows, text_at
+from seatrial.account.reader import AwsReader, aws_failures, count, mapping, moment, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX, service_stack
 from seatrial.operations.doctor.facts import (
     LOST_MINUTES,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.clients import account_clients, check_account
 from seatrial.account.live_endpoint import read_component, read_endpoint, read_tags
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence
-from seatrial.account.response import text_at
-from seatrial.account.stacks import describe_stack
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence, text_at
+from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
 from seatrial.deployment.load import load_deployment
 from seatrial.documents.live_endpoint import LiveVariant
@@ -19,8 +18,8 @@ from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.preflight.quotas import instance_checks, needs_of
-from seatrial.specs.guests import hosts
 from seatrial.specs.load import environments_of, load_environment
+from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from seatrial.account.stacks import fetch_result
+from seatrial.account.trials import fetch_result
 from seatrial.operations.drift.report import drift_finding
 from seatrial.operations.promotion.evidence import ended_at
 from seatrial_base.errors import BenchError

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seatrial.account.alarms import raised_alarms
 from seatrial.account.clients import check_account
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures
-from seatrial.account.response import count, rows, text_at
+from seatrial.account.live_endpoint import raised_alarms
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
 from seatrial.operations.preflight.check import account_check, ok, problem, refusal, unread

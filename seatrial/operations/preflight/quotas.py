@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seatrial.account.live_endpoint import read_endpoint
-from seatrial.account.reader import AwsReader, ClientCalls, aws_failures
-from seatrial.account.response import count, mapping, rows, text_at
+from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, count, mapping, rows, text_at
 from seatrial.operations.preflight.check import account_check, ok, problem, unread
 from seatrial_base.errors import BenchError
 from seatrial_base.units import counted

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
-from seatrial.account.stacks import describe_stack
+from seatrial.account.trials import describe_stack
 from seatrial.engines.render import render_plan
-from seatrial.locks.changes import changes
-from seatrial.locks.generation import count_generation
+from seatrial.locks.changes import changes, count_generation
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import locked_document, read_edited_plan, read_locked_plan
-from seatrial.locks.provenance import provenance_problems
+from seatrial.locks.pins import provenance_problems
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial.operations.promotion.evidence import (
     PromotionStep,

@@ -6,11 +6,10 @@ from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from seatrial.locks.path import lock_path
 from seatrial.operations.checkout import added_paths
-from seatrial.specs.calibration import calibration_path
 from seatrial.specs.load import load_environment
 from seatrial.specs.prices import PRICES_FILE
+from seatrial.specs.spec_files import calibration_path, lock_path
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.engines.rendered import rendered_files
-from seatrial.locks.compiled import compiled_anew
+from seatrial.locks.changes import compiled_anew
 from seatrial.specs.prices import region_document
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.deployment.load import deployment_of
 from seatrial.locks.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
-from seatrial.specs.guests import hosts
 from seatrial.specs.load import environment_names, load_spec
+from seatrial.specs.spec_files import hosts
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Place
 

@@ -8,7 +8,7 @@ from seatrial.documents.plan import STAND_IN
 from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.prices import PURCHASES
-from seatrial.specs.weights_folder import indexed_bytes
+from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib

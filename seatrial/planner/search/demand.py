@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.simulation import Level, Protocol
     from seatrial.planner.recipe_limits import RecipeEngine
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
-    from seatrial.specs.guard_rails import GuardRails
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance, Purchase

@@ -28,7 +28,7 @@ from seatrial.planner.search.sizing import (
     size,
     too_fast,
 )
-from seatrial.specs.scaling import MOST_COPIES
+from seatrial.specs.shapes import MOST_COPIES
 from seatrial_base.units import counted, tenths
 
 if TYPE_CHECKING:

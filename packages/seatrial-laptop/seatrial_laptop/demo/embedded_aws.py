@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, overload
 
-from seatrial.account.stacks import describe_stack, fetch_result
-from seatrial.account.trials import Bucket, look
+from seatrial.account.trials import Bucket, describe_stack, fetch_result, look
 from seatrial.deployment.document import service_stack
 from seatrial_base.errors import BenchError, LocalError
 from seatrial_laptop.lifecycle import child_variables

@@ -1,4 +1,7 @@
-"""The guard rails that a spec breaks by itself; those on a plan are in `seatrial.locks.guard_rails`."""
+"""The guard rails that a spec breaks by itself.
+
+Those on a plan are in `seatrial.locks.guard_rails`: plans lie in a layer above specs, whose reader checks these.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
-from seatrial.specs.guard_rails import GuardRails
-from seatrial.specs.instance_fleets import fleets_of, least_size
-from seatrial.specs.loaded_things import loaded_things, option_things
+from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.guardrails.references import fleets_of, least_size, loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -23,11 +25,9 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial.specs.endpoint import EndpointSpec, ModelSpec
+    from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial.specs.instance_fleets import InstanceFleet
-    from seatrial.specs.load import LoadedSpec
-    from seatrial.specs.loaded_things import LoadedThing
+    from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
 
 _RULE = "SEA111"
@@ -68,23 +68,27 @@ def guard_rail_problems(
         yield document.problem(("model",), _RULE, message, "stage the weights to S3 and give model.s3_uri")
 
 
-def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], template: str) -> Iterator[Finding]:
+def template_rail_problems(
+    endpoint: EndpointSpec, environment: EnvironmentSpec, place: Document, options: Mapping[str, str], template: str
+) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
     Args:
-        loaded: The spec.
+        endpoint: The spec.
+        environment: The environment.
+        place: The document of the environment.
         options: What the template writes otherwise than Seatrial's own: values by key or variable.
         template: The folder of the templates.
     """
-    rails, environment = loaded.environment.guard_rails, loaded.environment
-    asked = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
-    for name, value in options.items() if asked is not None else ():
+    rails = environment.guard_rails
+    rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
+    for name, value in options.items() if rail is not None else ():
         bare = bare_name(name)
-        for each in option_things(bare, value, loaded.endpoint.model.hub_id):
+        for each in option_things(bare, value, endpoint.model.hub_id):
             if each.kind == "revision":
                 if _is_own(str(each.name), rails.models or ()):
                     continue
-                what, hint = _strangers(str(each.name)), _owners_hint(environment, loaded.place, str(each.name))
+                what, hint = _strangers(str(each.name)), _owners_hint(environment, place, str(each.name))
             else:
                 by_name = each.name is not None and _matches(each.name, rails.models or ("*",))
                 if bare in map(str.lower, rails.extra) or (
@@ -94,18 +98,16 @@ def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], templ
                 what = each.because or f"{each.name} is not allowed in {environment.name}"
                 mend = f"`extra: [{bare}]` below guard_rails"
                 hint = f"remove it from the template, or let {environment.name} allow it: {mend}"
-            message = f"{what} ({set_by(environment, loaded.place, str(asked))})"
+            message = f"{what} ({set_by(environment, place, str(rail))})"
             yield Finding(_RULE, Place.at(template, name), message, hint)
 
 
+# Revisions that are the owner's: a commit, a tag, a branch.
+# The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
+# (huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
+# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the
+# same repository: a hash can't be told from one of the owner's without asking the hub.
 _OWN = re.compile(r"(refs/(heads|tags)/([\w+-][\w.+-]*/)*)?[\w+-][\w.+-]*", re.ASCII)
-"""Revisions that are the owner's: a commit, a tag, a branch.
-
-The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
-(huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
-(gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the same
-repository: a hash can't be told from one of the owner's without asking the hub.
-"""
 
 
 def _is_own(named: str, models: Iterable[str]) -> bool:
@@ -140,8 +142,8 @@ class _Rails:
         self._rails = environment.guard_rails
 
     def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Finding:
-        told = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
-        return self._document.problem(path, _RULE, told, hint)
+        text = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
+        return self._document.problem(path, _RULE, text, hint)
 
     def sizes(self) -> Iterator[Finding]:
         """Yield too many copies, and instance types of which none is allowed."""
@@ -153,9 +155,9 @@ class _Rails:
             path = max(self._fleets, key=lambda fleet: fleet.copies).path
             message = f"at least {fewest} copies of all variants exceed {name}'s guard rail {most}"
             yield self._problem(path, "max_copies", message, f"at most {most} together")
-        asked, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
-        if allowed is not None and asked and not set(asked) & set(allowed):
-            message = f"none of {', '.join(asked)} is allowed in {name}"
+        requested, allowed = self._endpoint.serving.instance_types or (), self._rails.instance_types
+        if allowed is not None and requested and not set(requested) & set(allowed):
+            message = f"none of {', '.join(requested)} is allowed in {name}"
             hint = f"allowed: {', '.join(allowed)}"
             yield self._problem(("serving", "instance_types"), "instance_types", message, hint)
         for path, kind in _named_types(self._endpoint):
@@ -174,10 +176,10 @@ class _Rails:
     @cached_property
     def _things(self) -> tuple[LoadedThing, ...]:
         """What is loaded, without what the environment allows by another rail."""
-        found = loaded_things(self._endpoint, self._environment.region, Path(self._document.path).parent)
+        things = loaded_things(self._endpoint, self._environment.region, Path(self._document.path).parent)
         return tuple(
             each
-            for each in found
+            for each in things
             if not (each.kind == "option" and each.path[-1] in self._rails.extra)
             and not (each.kind == "code" and self._rails.code is not None)
         )
@@ -226,7 +228,10 @@ class _Rails:
         allowed, model = self._rails.licences, self._endpoint.model
         if allowed is None:
             return
-        path, name = _source(model)
+        # A package goes before `s3_uri`, which then only names what its role may read.
+        fields = ("hub_id", "jumpstart_id", "model_package_arn", "s3_uri")
+        field = next(field for field in fields if getattr(model, field) is not None or field == "s3_uri")
+        path, name = ("model", field), str(getattr(model, field) or "")
         yield from self._licence(path, name, licence_of(name) or model.licence, allowed)
         for each in self._things:
             if each.name is not None and each.kind in ("draft", "option"):
@@ -256,7 +261,10 @@ class _Rails:
         allowed, package = rails.images or (), self._endpoint.model.model_package_arn
         if rails == GuardRails():
             return
-        known = _published(environment.region, rails.engines)
+        registry = images.registry(environment.region)
+        published = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
+        known = frozenset(f"{registry}/{name}" for name in published) if registry else frozenset()
+        # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
             repository = image_repository_uri(uri)
@@ -274,8 +282,8 @@ class _Rails:
     @property
     def _image_rail(self) -> str:
         """The rail for which images are judged: `images` itself, else the first that asks what runs in them."""
-        asked = ("images", "models", "licences", "engines")
-        return next((name for name in asked if getattr(self._rails, name) is not None), "")
+        names = ("images", "models", "licences", "engines")
+        return next((name for name in names if getattr(self._rails, name) is not None), "")
 
     def _image_hint(self, repository: str, own: str | None) -> str:
         name = self._environment.name
@@ -294,9 +302,9 @@ class _Rails:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
         serving, allowed = self._endpoint.serving, self._rails.engines
         by_backend = serving.engine == "auto" and serving.backend != "auto"
-        asked = "lmi" if by_backend else serving.engine
-        if allowed is not None and asked not in (*allowed, "auto"):
-            what = f"the backend {serving.backend} is one of lmi, which" if by_backend else f"the engine {asked}"
+        chosen = "lmi" if by_backend else serving.engine
+        if allowed is not None and chosen not in (*allowed, "auto"):
+            what = f"the backend {serving.backend} is one of lmi, which" if by_backend else f"the engine {chosen}"
             message = f"{what} is not allowed in {self._environment.name}"
             path = ("serving", "backend" if by_backend else "engine")
             yield self._problem(path, "engines", message, f"allowed: {', '.join(allowed)}, or auto")
@@ -304,9 +312,9 @@ class _Rails:
     def objectives(self) -> Iterator[Finding]:
         """Yield each required objective that is missing or looser."""
         for metric in _LATENCIES:
-            asked, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
+            stated, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
             for name in Percentiles.model_fields:
-                bound, given = getattr(required, name), _bound_at(asked, name)
+                bound, given = getattr(required, name), _bound_at(stated, name)
                 if bound is not None and (given is None or given > bound):
                     yield self._objective(f"{metric}.{name}", given, bound, "at most", " ms")
         slo, rails = self._endpoint.slo, self._rails.slo
@@ -317,8 +325,8 @@ class _Rails:
 
     def _objective(self, name: str, given: float | None, bound: float, sense: str, unit: str) -> Finding:
         needed = f"{sense} {bound:,.12g}{unit}"
-        found = "is missing" if given is None else f"is {given:,.12g}{unit}"
-        message = f"slo.{name} {found}; {self._environment.name} requires {needed}"
+        actual = "is missing" if given is None else f"is {given:,.12g}{unit}"
+        message = f"slo.{name} {actual}; {self._environment.name} requires {needed}"
         return self._problem(("slo", *name.split(".")), f"slo.{name}", message, f"set slo.{name} to {needed}")
 
     def trial(self) -> Iterator[Finding]:
@@ -352,15 +360,15 @@ class _Rails:
         for key in self._rails.required_tags:
             value = tags.get(key)
             if not any(map(str.isalnum, value or "")):
-                found = "is missing" if value is None else f"is {value!r}"
-                message = f"the tag {key} {found}; {self._environment.name} requires it, with a letter or a digit"
+                actual = "is missing" if value is None else f"is {value!r}"
+                message = f"the tag {key} {actual}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 
-def _bound_at(asked: Percentiles, name: str) -> float | None:
+def _bound_at(objectives: Percentiles, name: str) -> float | None:
     """Return the strictest bound at a percentile or a higher one: what holds there holds below it too."""
     names = list(Percentiles.model_fields)
-    bounds = (getattr(asked, each) for each in names[names.index(name) :])
+    bounds = (getattr(objectives, each) for each in names[names.index(name) :])
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
@@ -387,17 +395,3 @@ def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
         (("hosting", "shadow", "image"), hosting.shadow.image if hosting.shadow else None),
     )
     return ((path, uri) for path, uri in named if uri is not None)
-
-
-def _published(region: str, engines: Iterable[EngineName] | None) -> frozenset[str]:
-    """Return the repositories in a region that AWS publishes some engines in; of all engines by default."""
-    registry = images.registry(region)
-    found = (name for engine in engines or get_args(EngineName) for name in images.repositories(engine))
-    return frozenset(f"{registry}/{name}" for name in found) if registry else frozenset()
-
-
-def _source(model: ModelSpec) -> tuple[FieldPath, str]:
-    """Return what names the model's licence: its hub id or JumpStart id, else the place of its weights."""
-    fields = ("hub_id", "jumpstart_id", "model_package_arn", "s3_uri")
-    field = next(field for field in fields if getattr(model, field) is not None or field == "s3_uri")
-    return ("model", field), str(getattr(model, field) or "")

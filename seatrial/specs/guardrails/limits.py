@@ -1,4 +1,4 @@
-"""The guard rails of an environment, as its file has them."""
+"""The guard rails of an environment, as its file states them."""
 
 from __future__ import annotations
 
