@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.specs.guardrails.references import InstanceFleet, ModelInstances, fleets_of, job_instance
-from seatrial.specs.load import list_price
+from seatrial.specs.prices import list_price
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images
 from seatrial_base.catalog.images import image_repository_uri

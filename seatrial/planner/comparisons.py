@@ -34,8 +34,9 @@ from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.sizing import blended, cost_of, usd_per_hour, usd_per_million
 from seatrial.specs.architecture import read_architecture
-from seatrial.specs.load import priced, with_recipe
+from seatrial.specs.load import with_recipe
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
+from seatrial.specs.prices import priced
 from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog import neuron, optimizations
 from seatrial_base.catalog.instances import INSTANCES, find_instance

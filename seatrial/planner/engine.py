@@ -11,7 +11,7 @@ from seatrial.planner.decisions.batching import fixed_max_model_len
 from seatrial.planner.decisions.plan_warnings import option_warnings, parser_warnings
 from seatrial.planner.search.fitting import possible_degrees
 from seatrial.specs.architecture import read_architecture
-from seatrial.specs.load import priced
+from seatrial.specs.prices import priced
 from seatrial.specs.recipe import fields_of
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly

@@ -27,7 +27,7 @@ from seatrial.planner.search.evaluate import at_its_rate, misses_alone
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.sizing import instances_for, score_of, size
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.load import priced
+from seatrial.specs.prices import priced
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.engine_options import options_decided_by

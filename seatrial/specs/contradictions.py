@@ -19,7 +19,6 @@ from seatrial.specs.relations import (
     is_other,
     is_set,
     is_value,
-    is_written,
     needs,
 )
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
@@ -463,7 +462,6 @@ RULES: tuple[Rule, ...] = (
         "trial.requests_per_concurrency",
         "trial.max_requests_per_concurrency",
         place="trial.max_requests_per_concurrency",
-        when=(is_written("trial.requests_per_concurrency"),),
         hint="set it to at least {0}",
     ),
     at_most(

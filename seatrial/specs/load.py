@@ -45,7 +45,6 @@ from seatrial.specs.yaml_source import (
     validation_problems,
     without_secrets,
 )
-from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SpecError
 from seatrial_base.files import follow_links, kind_of, read_text
 from seatrial_base.findings import Finding, Place
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
 
     from seatrial.specs.optimization import Recipe
     from seatrial.specs.yaml_source import Yaml
-    from seatrial_base.catalog.instances import Instance
     from seatrial_load.measure.conversations import Conversations
     from seatrial_load.measure.lengths import RequestLengths
 
@@ -224,41 +222,6 @@ def load_source(
         here.dataset,
         here.values,
     )
-
-
-def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
-    """Return an instance type with the price that the team's file gives for the environment's region.
-
-    Where the file lacks the region or the type, the catalog's price stays, with the region that it is of.
-    """
-    region = loaded.environment.region
-    prices = None if loaded.prices is None else loaded.prices.regions.get(region)
-    listed = None if prices is None else prices.usd_per_hour.get(instance.instance_type)
-    if loaded.prices is None or prices is None or listed is None:
-        return instance
-    name, discount, purchase = instance.instance_type, loaded.prices.savings_plan_discount, loaded.environment.purchase
-    planned = prices.savings_plan_price(name, discount)
-    bought = prices.purchase_price(name, purchase, discount)
-    return replace(
-        instance,
-        usd_per_hour=listed,
-        price_region=region,
-        price_component="Hosting",
-        price_source=prices.source,
-        price_date=prices.date,
-        savings_plan_usd_per_hour=planned,
-        purchase="on_demand" if bought is None else purchase,
-        purchase_usd_per_hour=bought,
-    )
-
-
-def list_price(instance_type: str, loaded: LoadedSpec) -> float | None:
-    """Return the list price of an instance type, in US dollars per hour; `None` when it is not known.
-
-    No discount of a spec counts: guard rails are held against it.
-    """
-    instance = find_instance(instance_type)
-    return None if instance is None else priced(instance, loaded).usd_per_hour
 
 
 def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:

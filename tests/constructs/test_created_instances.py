@@ -15,7 +15,8 @@ from seatrial.locks.guard_rails import ALONE, Beside, broken_rails, created_flee
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.guardrails.limits import GuardRails
-from seatrial.specs.load import LoadedSpec, list_price
+from seatrial.specs.load import LoadedSpec
+from seatrial.specs.prices import list_price
 from seatrial.specs.yaml_source import Document
 from seatrial_cdk.endpoint.planned_endpoint import own_variant, planned_instances, planned_shadow, planned_variant
 from seatrial_cdk.scaling.endpoint_scaling import scaling_limits

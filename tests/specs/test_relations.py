@@ -25,6 +25,7 @@ VALID: dict[str, Yaml] = {
 BROKEN: tuple[dict[str, Yaml], ...] = (
     {"scaling": {"min_copies": 4}},
     {"trial": {"requests_per_concurrency": 9, "max_requests_per_concurrency": 3}},
+    {"trial": {"max_requests_per_concurrency": 2}},  # the other is 3 where it is not written
     {"hosting": {"kind": "single_model"}},
     {"hosting": {"shadow": {"spec": "other"}, "provision_timeout_s": 600}},
     {"hosting": {"routing": {"strategy": "prefix_aware", "prefix_length": 2048}}},
