@@ -189,6 +189,21 @@ def test_beside_a_shadow_an_update_starts_a_second_fleet_of_both(ask: Ask) -> No
     assert (shadow.path, shadow.instances, shadow.updating) == (("hosting", "shadow"), 2, 4)
 
 
+def test_a_fleet_without_a_price_is_the_dearest(ask: Ask) -> None:
+    variants = [{"name": "a", "instance_count": 9}, {"name": "b", "spec": "other"}, {"name": "c", "image": f"{LMI}:a"}]
+    loaded = ask(
+        rails={"usd_per_hour": 1e9},
+        scaling={"max_copies": 1},
+        hosting={"kind": "single_model", "variants": variants},
+        trial={"mode": "off"},
+        serving={},
+    )
+    unpriced = sample_plan(**small(instance_type=decided("ml.p5e.48xlarge")))
+    beside = Beside(variants={"other": (loaded.endpoint, unpriced)})
+    (broken,) = broken_rails(sample_plan(**small()), loaded, beside)
+    assert (broken.path, broken.message.startswith("an unknown price")) == (("hosting", "variants", 1), True)
+
+
 @pytest.mark.parametrize(("bound", "broken"), [(18.18, []), (18.17, [("hosting", "variants", 1)])])
 def test_the_dearest_fleet_breaks_the_rail_and_instances_are_told_by_type(
     ask: Ask, bound: float, broken: list[tuple[object, ...]]

@@ -12,6 +12,7 @@ from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.load_phase import CutLevel
 from seatrial_cdk.trials.runtime.ownership import CANCELLED
+from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.trial_workflow import DEAD, MOST_SHARES, definition
 from seatrial_load.documents.request import Expected, TrialTarget
@@ -459,6 +460,15 @@ class TestAnExecutionThatDied:
             "The sea trial of dev-chat failed to run: its workflow ended with TIMED_OUT: no reason given "
             f"(result: {URI})"
         )
+
+    def test_is_answered_in_the_last_half_minute_where_its_candidate_never_goes(
+        self, ordered: World, dead: ExecutionEvent, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("seatrial_cdk.trials.runtime.sweep.settle", lambda _trial: {"Next": "pause"})
+        context = ordered.context
+        dispatch(dead, context)
+        assert len(ordered.responses) == 1
+        assert context.ends_s - 30.0 <= ordered.clock.now_s < context.ends_s - 30.0 + SOONEST_LOOK_S
 
     def test_after_its_answer_gets_no_other_one(self, ordered: World, dead: ExecutionEvent) -> None:
         ordered.machine().execute()
