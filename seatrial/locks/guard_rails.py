@@ -111,11 +111,11 @@ def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iter
     if rails.engines is not None and plan.engine.value not in rails.engines:
         message = f"{plan.engine.value} is not among {', '.join(rails.engines)}"
         yield BrokenRail("engines", ("serving", "engine"), "engine", message)
-    for fleet in fleets if rails.instance_types is not None else ():
-        for name in fleet.types:
-            if name not in (rails.instance_types or ()):
-                message = f"{name} is not among {', '.join(rails.instance_types or ())}"
-                yield BrokenRail("instance_types", fleet.path, "instance_type", message)
+    if rails.instance_types is not None:
+        for name, path in ((name, fleet.path) for fleet in fleets for name in fleet.types):
+            if name not in rails.instance_types:
+                message = f"{name} is not among {', '.join(rails.instance_types)}"
+                yield BrokenRail("instance_types", path, "instance_type", message)
     yield from _copies(plan, rails, fleets, beside)
     yield from _cost(plan, loaded, fleets)
     yield from _jobs(plan, loaded, beside)

@@ -6,7 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
+from seatrial.specs.endpoint import EndpointSpec
+from seatrial.specs.guardrails.references import least_size
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 
@@ -526,3 +529,11 @@ def test_a_path_that_is_too_long_for_a_file_is_not_there(
     spec = {**FILES, "workload.dataset": SPEC.replace("concurrency: 8", "concurrency: 8, dataset: '%s'")}[field]
     found = broken("max_copies: 9", spec.replace("%s", name), write, environments)
     assert ("SEA101", field) in [(problem.rule, problem.field) for problem in found]
+
+
+@pytest.mark.parametrize(("fewest", "instances"), [(0, 1), (1, 1), (3, 3)])
+def test_the_smallest_size_has_the_fewest_copies_and_one_at_least(fewest: int, instances: int) -> None:
+    scaling = {"min_copies": fewest, "max_copies": 4}
+    spec = EndpointSpec.model_validate({**yaml.safe_load(SPEC), "scaling": scaling})
+    size = least_size(spec)
+    assert (size.instance_count, size.most_copies) == (instances, 4)

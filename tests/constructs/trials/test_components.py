@@ -84,6 +84,22 @@ def describe(service: Stubber, status: str = "InService") -> None:
     service.add_response("describe_inference_component", answer)
 
 
+def test_the_copies_that_serve_are_not_those_that_are_wanted(components: AwsComponents, service: Stubber) -> None:
+    answer = {
+        "InferenceComponentName": NAME,
+        "InferenceComponentArn": f"{ARN}inference-component/{NAME}",
+        "EndpointName": "dev-chat",
+        "EndpointArn": f"{ARN}endpoint/dev-chat",
+        "RuntimeConfig": {"CurrentCopyCount": 2, "DesiredCopyCount": 3},
+        "CreationTime": 0,
+        "LastModifiedTime": 0,
+    }
+    service.add_response("describe_inference_component", answer)
+    state = components.describe(NAME)
+    assert state is not None
+    assert (state.current_copies, state.desired_copies) == (2, 3)
+
+
 class TestDenied:
     def test_what_the_list_does_not_name_is_absent(
         self, components: AwsComponents, service: Stubber, pauses: list[float]

@@ -193,6 +193,7 @@ def test_a_deletion_that_is_carried_out_after_a_later_creation_leaves_its_trial_
     ("phase", "seconds", "gone", "waited_s"),
     [
         pytest.param("candidate", "300", ("dev-chat",), 300.0, id="grants or interfaces are left"),
+        pytest.param("candidate", "2000", ("dev-chat",), 870.0, id="longer than a function has, but for its answer"),
         pytest.param("candidate", "0", ("dev-chat",), 0.0, id="neither key nor network"),
         pytest.param("candidate", "300", (), 0.0, id="the endpoint stays: its trials are turned off"),
         pytest.param("deployed", "300", ("dev-chat",), 0.0, id="the endpoint goes later"),

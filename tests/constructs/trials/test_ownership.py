@@ -10,6 +10,7 @@ from seatrial_cdk.trials.runtime.ownership import (
     MOST_WRITES,
     Owner,
     Ownership,
+    first_seen_s,
     read_owner,
     take_ownership,
 )
@@ -137,3 +138,8 @@ def test_documents_that_were_removed_stop_the_trial_too(store: DictStore) -> Non
     ownership = Ownership(store=store, endpoint_name=ENDPOINT, request_id="update", now_s=lambda: 0.0)
     assert ownership.check() == CANCELLED
     assert ownership.forgotten
+
+
+def test_a_note_that_was_removed_meanwhile_says_now(store: DictStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "create", lambda _key, _text: False)
+    assert first_seen_s(store, ENDPOINT, "create", 100.0) == 100.0
