@@ -193,7 +193,10 @@ def test_a_variant_has_as_many_instances_as_its_scaling_allows(
         "EndpointStatus": "InService",
         "CreationTime": 0,
         "LastModifiedTime": 0,
-        "ProductionVariants": [variant if scaling is None else {**variant, "ManagedInstanceScaling": scaling}],
+        "ProductionVariants": [
+            {"VariantName": "Other", "CurrentInstanceCount": 9},
+            variant if scaling is None else {**variant, "ManagedInstanceScaling": scaling},
+        ],
     }
     service.add_response("describe_endpoint", answer, {"EndpointName": "dev-chat"})
     found = components.capacity("dev-chat", "AllTraffic")

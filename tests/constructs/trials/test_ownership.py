@@ -12,6 +12,7 @@ from seatrial_cdk.trials.runtime.ownership import (
     Ownership,
     first_seen_s,
     read_owner,
+    take_if_idle,
     take_ownership,
 )
 from seatrial_cdk.trials.runtime.store import UnavailableError
@@ -87,6 +88,13 @@ def test_a_writer_that_never_comes_through_gives_up(store: DictStore, monkeypatc
     take(store, "create", 90.0)
     with pytest.raises(UnavailableError, match=f"{MOST_WRITES} concurrent writes"):
         take(store, "update", 100.0)
+
+
+def test_a_writer_that_waits_for_idleness_gives_up_too(store: DictStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "create", lambda *_: False)
+    wanted = Owner(request_id="scheduled", seen_at_s=100.0, document="scheduled.json")
+    with pytest.raises(UnavailableError, match=f"{MOST_WRITES} concurrent writes"):
+        take_if_idle(store, ENDPOINT, wanted, lambda _: False)
 
 
 def test_endpoints_have_owners_of_their_own(store: DictStore) -> None:
