@@ -267,11 +267,15 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     tried = _identity(promotion.source, render_plan(promotion.source, promotion.plan))
     here = _identity(promotion.target, render_plan(promotion.target, plan))
     names = promotion.source.environment.name, promotion.target.environment.name
+    hint = f"give both environments the same model and serving options, and try them in {names[0]}"
+    # Both renderings follow the tried plan, engine included: what the target asks for is in neither of them.
+    engine, served = promotion.target.endpoint.serving.engine, promotion.plan.engine.value
+    if engine not in ("auto", promotion.source.endpoint.serving.engine) and engine != served.partition("-")[0]:
+        yield promotion.problem("SEA476", f"serving.engine: {served} in {names[0]}, {engine} in {names[1]}", hint)
     for name in sorted({*tried, *here}):
         before, after = tried.get(name), here.get(name)
         if before != after:
             message = f"{name}: {_shown(before)} in {names[0]}, {_shown(after)} in {names[1]}"
-            hint = f"give both environments the same model and serving options, and try them in {names[0]}"
             yield promotion.problem("SEA476", message, hint)
 
 

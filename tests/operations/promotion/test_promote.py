@@ -261,6 +261,18 @@ def test_another_model_or_option_is_refused(staged: Staged) -> None:
 
 
 @pytest.mark.parametrize(
+    ("engine", "messages"), [("auto", []), ("lmi", []), ("tgi", ["serving.engine: lmi in staging, tgi in prod"])]
+)
+def test_another_engine_than_the_tried_one_is_refused(staged: Staged, engine: str, messages: list[str]) -> None:
+    staged.write(environments={"prod": {"serving": {"engine": engine}}})
+    evidence = evidence_of(staged.result(staged.lock()))
+    if not messages:
+        staged.promote(evidence)
+        return
+    assert [staged.refused(evidence)["SEA476"]] == messages
+
+
+@pytest.mark.parametrize(
     ("field", "here", "told"),
     [
         ("hub_id", "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-7b-chat-hf in staging, meta-llama/Llama-2-7b-hf"),
