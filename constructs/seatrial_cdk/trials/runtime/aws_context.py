@@ -24,7 +24,7 @@ from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_condit
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
+from seatrial_load.trial.guard import MOST_ALARMS, guard_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +198,7 @@ class RaisedAlarmNames:
         if not names:
             return ()
         with calling("reading the states of alarms"):
-            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
+            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=["MetricAlarm"], MaxRecords=MOST_ALARMS)
         return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
 
 
