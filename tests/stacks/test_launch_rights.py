@@ -44,10 +44,15 @@ PARAMETERS = {
 }
 
 
+NETWORK = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
+SECURITY = {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/every-role", "role_path": "/platform/"}
 CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "plain": ({}, {}),
     "gated": ({"model": GATED}, {}),
     "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}),
+    "scheduled": ({}, {"trial_schedule": "rate(7 days)", "observability": {"dashboards": "both"}, "outputs": "both"}),
+    "single model": ({"hosting": {"kind": "single_model"}, "trial": {"mode": "off"}}, {"network": NETWORK}),
+    "bounded": ({}, {"security": SECURITY, "network": NETWORK}),
 }
 """What differs of the product and its environment; only instances without a disk of their own have one with a key."""
 
@@ -78,7 +83,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
 def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of CloudFormation)
     """Return the policy of the launch role; the boundary by its ARN."""
     roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
-    (role,) = [each for each in roles if "RoleName" in each]
+    (role,) = [each for each in roles if "products-launch" in str(each.get("RoleName"))]
     text = json.dumps(role["Policies"][0]["PolicyDocument"])
     boundary = f'"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"'
     named = re.sub(r'\{"Ref": "LaunchRoleBoundary[0-9A-F]+"\}', boundary, text)

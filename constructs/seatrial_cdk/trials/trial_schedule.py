@@ -92,8 +92,6 @@ class TrialSchedule(Construct):
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.execution-id>",
         }
-        name = f"{(role_path or '/')[1:]}{_role_name(stack, environment)}"
-        role = stack.format_arn(service="iam", region="", resource="role", resource_name=name)
         self.schedule = scheduler.CfnSchedule(
             self,
             "Resource",
@@ -104,7 +102,7 @@ class TrialSchedule(Construct):
             flexible_time_window=_window(window_minutes),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function_arn(stack, environment),
-                role_arn=role,
+                role_arn=schedule_role_arn(stack, environment, role_path),
                 input=stack.to_json_string({"Scheduled": called}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=LONGEST_DELAY_S),
             ),
@@ -116,6 +114,12 @@ def _window(minutes: int) -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
     if minutes == 0:
         return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
     return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="FLEXIBLE", maximum_window_in_minutes=minutes)
+
+
+def schedule_role_arn(stack: Stack, environment: str, path: str | None) -> str:
+    """Return the ARN of the role with which the schedules of an environment call its trial service."""
+    name = f"{(path or '/')[1:]}{_role_name(stack, environment)}"
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
 
 
 def _role_name(stack: Stack, environment: str) -> str:

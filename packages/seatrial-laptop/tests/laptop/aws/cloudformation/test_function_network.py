@@ -1,4 +1,4 @@
-"""Lambda's check of a role whose function joins a VPC: at creation, without an interface that a statement could name."""
+"""Lambda's check of a role whose function joins a VPC: asked before there is an interface to name."""
 
 from __future__ import annotations
 
