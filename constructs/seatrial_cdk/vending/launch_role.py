@@ -49,15 +49,18 @@ _SAGEMAKER = "AWS::SageMaker::"
 _NAMED = (f"{_SAGEMAKER}Endpoint", f"{_SAGEMAKER}InferenceComponent")
 _UNNAMED = (f"{_SAGEMAKER}EndpointConfig", f"{_SAGEMAKER}Model")
 _TARGET, _POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
-_ROLE, _ALARM, _TOPIC = "AWS::IAM::Role", "AWS::CloudWatch::Alarm", "AWS::SNS::Topic"
+_ROLE, _ROLE_POLICY = "AWS::IAM::Role", "AWS::IAM::Policy"
+_ALARM, _TOPIC = "AWS::CloudWatch::Alarm", "AWS::SNS::Topic"
 _PARAMETER = "AWS::SSM::Parameter"
 _DASHBOARD, _SCHEDULE = "AWS::CloudWatch::Dashboard", "AWS::Scheduler::Schedule"
 PRODUCT_TYPES = (
-    *_NAMED, *_UNNAMED, _TARGET, _POLICY, _ROLE, _ALARM, _TOPIC, _PARAMETER, _DASHBOARD, _SCHEDULE
+    *_NAMED, *_UNNAMED, _TARGET, _POLICY, _ROLE, _ROLE_POLICY, _ALARM, _TOPIC, _PARAMETER, _DASHBOARD, _SCHEDULE
 )  # fmt: skip
 """The resource types of a product's template, beside custom resources."""
 NOT_ALLOWED: Mapping[str, str] = MappingProxyType(
     {
+        "iam:*GroupPolicy": "policies of products are of roles",
+        "iam:*UserPolicy": "policies of products are of roles",
         "iam:AttachRolePolicy": "roles of products have inline policies alone",
         "iam:DeleteRolePermissionsBoundary": "a role without its boundary could do more than serve models",
         "iam:DetachRolePolicy": "roles of products have inline policies alone",
@@ -236,7 +239,7 @@ def _roles(stack: Stack, environment: str, boundary: str, path: str | None) -> I
     roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment, path)}*"]
     bounded = {"iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"}
     yield _allow(sorted(bounded), roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
-    yield _allow(_actions("iam", _ROLE, without=bounded), roles)
+    yield _allow(_actions("iam", _ROLE, _ROLE_POLICY, without=bounded), roles)
     yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
     linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
     yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
