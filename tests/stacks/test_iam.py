@@ -224,9 +224,9 @@ def test_the_function_joins_the_network_with_the_environments_subnets(
 ) -> None:
     assert [each for each in statements(dev_trials) if any(a.startswith("ec2:") for a in each.actions)] == []
     granted = [each for each in statements(prod_trials) if any(a.startswith("ec2:") for a in each.actions)]
-    on_all, create = sorted(granted, key=lambda each: each.resources)
-    assert on_all.resources == ("*",)
-    assert "ec2:DeleteNetworkInterface" in on_all.actions
+    of = {action: each.resources for each in granted for action in each.actions}
+    assert of["ec2:DeleteNetworkInterface"] == ("arn:aws:ec2:eu-west-1:123456789012:*/*",)
+    (create,) = (each for each in granted if "ec2:CreateNetworkInterface" in each.actions)
     assert create.resources == (
         "arn:aws:ec2:eu-west-1:123456789012:network-interface/*",
         "arn:aws:ec2:eu-west-1:123456789012:security-group/sg-0a1b2c3d",

@@ -52,7 +52,11 @@ METRICS = {"hosting": {"metrics": {"detailed": True}}}
 ASYNCHRONOUS = {"kind": "single_model", "asynchronous": {"output_s3_uri": "s3://out/answers/"}}
 CAPTURED = {"kind": "single_model", "data_capture": {"s3_uri": "s3://out/captures/"}}
 LORA = {"max_model_len": 512, "max_num_seqs": 8, "lora": {"max_adapters": 2, "max_rank": 16}}
-ADAPTERS = {"instance_types": ["ml.g5.2xlarge"], "overrides": LORA, "adapters": [{"name": "legal", "s3_uri": "s3://adapters/legal.tar.gz"}]}
+ADAPTERS = {
+    "instance_types": ["ml.g5.2xlarge"],
+    "overrides": LORA,
+    "adapters": [{"name": "legal", "s3_uri": "s3://adapters/legal.tar.gz"}],
+}
 CHANGED: dict[str, tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object]]] = {
     "plain": ({}, {}, {}),
     "gated": ({"model": GATED}, {}, {}),

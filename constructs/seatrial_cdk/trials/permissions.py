@@ -194,8 +194,8 @@ def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStat
 
     Lambda checks the role when the function is created, before there is an interface: a statement on
     `network-interface/*` does not match then, and the stack fails (hashicorp/terraform-provider-aws issue 20698).
-    The denial is the one that the Lambda developer guide has for code in a VPC ("Giving Lambda functions access to
-    resources in an Amazon VPC").
+    `*/*` and the denial are those of the Lambda developer guide, "Giving Lambda functions access to resources in an
+    Amazon VPC".
     """
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
     joined = [
@@ -207,7 +207,8 @@ def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStat
         "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"
     )  # fmt: skip
     yield _allow(["ec2:CreateNetworkInterface"], [*joined, f"{prefix}:network-interface/*"])
-    yield allow_unnamed(*interfaces, *described)
+    yield _allow([*interfaces], [f"{prefix}:*/*"])
+    yield allow_unnamed(*described)
     yield iam.PolicyStatement(
         effect=iam.Effect.DENY,
         actions=["ec2:CreateNetworkInterface", *interfaces, *described],
