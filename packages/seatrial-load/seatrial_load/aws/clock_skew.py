@@ -47,7 +47,6 @@ def probe_clock(send: Callable[[float], Exchange], now: Callable[[], datetime]) 
 
     Args:
         send: Sends one request, signed by this machine's clock plus so many seconds, and returns its exchange.
-        now: This machine's clock, in UTC.
     """
     first = send(0.0)
     head = first.inbox.head
@@ -73,7 +72,6 @@ def offset_of(date_header: str, now: datetime) -> float | None:
     """Return the service's clock minus this one, in seconds (the header has whole seconds); None when it isn't a date.
 
     Args:
-        date_header: The HTTP header `Date`.
         now: This machine's time of day in UTC when the header arrived.
     """
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 (costs 30 ms; only needed where a clock is wrong)

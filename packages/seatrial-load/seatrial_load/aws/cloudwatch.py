@@ -54,12 +54,8 @@ def metric_query(
     """Return the query of one metric of SageMaker.
 
     Args:
-        query_id: Tells its answer from the others'.
-        metric: The metric's name.
         stat: CloudWatch's statistic (`Sum`, `Average`, `p95`).
         dimensions: As `component_dimensions` returns them.
-        period_s: Length of a datapoint.
-        namespace: Where it is published.
     """
     named: MetricTypeDef = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
     return {"Id": query_id, "MetricStat": {"Metric": named, "Period": period_s, "Stat": stat}}
@@ -85,7 +81,6 @@ def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatchCl
     Args:
         target: The endpoint; users' load is known of an inference component only.
         until: The time of day before the trial's first request, in UTC.
-        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
 
     Returns:
         The load; an unknown one, with the reason, where there is no datapoint or CloudWatch can't be asked.
@@ -130,7 +125,6 @@ class Measured:
         end: When the last one ended.
         requests: Requests that were answered in that time.
         mean_ms: Their mean end-to-end latency; None when none was answered.
-        streamed: Whether the answers streamed.
     """
 
     start: datetime
@@ -153,13 +147,8 @@ def service_overhead(
     """Ask CloudWatch once, as late as `patience_s` allows; what is missing is missing, with the reason.
 
     Args:
-        target: The endpoint.
-        measured: What the client measured.
         variant_name: The variant, of an endpoint without inference components.
         patience_s: Longest wait for datapoints, which come about a minute late.
-        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
-        now: The time of day in UTC.
-        sleep: Waits.
     """
     dimensions = component_dimensions(target, variant_name)
     if target.kind != "sagemaker":
@@ -187,7 +176,6 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
     Formulas: mean = Σ sums / Σ counts / 1000 (µs to ms); overhead = the client's mean - that of `ModelLatency`.
 
     Args:
-        measured: What the client measured.
         results: By `model_sum`, `model_count`, `overhead_sum` and `overhead_count`: one value a minute.
     """
     count = math.fsum(results.get("model_count", ()))

@@ -82,14 +82,7 @@ def selector(metric: str, labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CloudWatchPromQl:
-    """CloudWatch's PromQL API in one region.
-
-    Attributes:
-        url: Where it is.
-        region: The region.
-        credentials: What signs.
-        now: The time of day in UTC, which dates the signatures.
-    """
+    """CloudWatch's PromQL API in one region."""
 
     url: str
     region: str
@@ -138,13 +131,7 @@ def promql_url(region: str, environ: Mapping[str, str] = os.environ) -> str:
 def cloudwatch_promql(
     region: str, credentials: CredentialSource | None = None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> CloudWatchPromQl | None:
-    """Return a region's PromQL API; None where there are no credentials to sign with.
-
-    Args:
-        region: The region.
-        credentials: What signs; the process's own when not given.
-        now: The time of day in UTC.
-    """
+    """Return a region's PromQL API; None where there are no credentials to sign with."""
     try:
         source = credentials or credential_source()
     except BenchError:
@@ -153,11 +140,7 @@ def cloudwatch_promql(
 
 
 def _series(answer: object) -> Iterator[MetricSeries]:
-    """Yield the series of an answer.
-
-    Raises:
-        ValueError: It isn't Prometheus' answer to a query over a stretch of time.
-    """
+    """Yield the series of an answer."""
     data = answer.get("data") if isinstance(answer, dict) else None
     series = data.get("result") if isinstance(data, dict) else None
     if not isinstance(series, list):
@@ -244,7 +227,6 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
     """Ask CloudWatch for everything that the containers told between two times.
 
     Args:
-        ask: Answers queries.
         labels: What tells the endpoint or component from all others.
         from_s: In seconds since the epoch.
         to_s: Likewise.
@@ -275,15 +257,7 @@ GPU_PERIOD_S: Final = 60
 def with_component_gpus(
     series: ContainerSeries, cloudwatch: CloudWatchClient, component: str, *, from_s: float, to_s: float
 ) -> ContainerSeries:
-    """Return the series with a component's accelerators, which SageMaker publishes without detailed observability.
-
-    Args:
-        series: What the containers told.
-        cloudwatch: Asked for metrics.
-        component: The inference component.
-        from_s: In seconds since the epoch.
-        to_s: Likewise.
-    """
+    """Return the series with a component's accelerators, which SageMaker publishes without detailed observability."""
     dimensions: list[DimensionTypeDef] = [{"Name": "InferenceComponentName", "Value": component}]
     answer = cloudwatch.get_metric_data(
         MetricDataQueries=[

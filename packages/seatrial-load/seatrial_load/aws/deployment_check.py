@@ -50,10 +50,6 @@ def prove_live(
     """Ask the control plane what is live and compare it with this deployment.
 
     Args:
-        target: The endpoint, and its inference component if it has one.
-        expected: What this deployment made.
-        sagemaker: The control plane's client; made by boto3 for the target's region when not given.
-        sleep: Waits.
         patience_s: How long a permission that is missing is waited for.
 
     Raises:
@@ -75,13 +71,6 @@ def prove_still_live(
     patience_s: float = DENIED_PATIENCE_S,
 ) -> LiveProof:
     """Ask again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
-
-    Args:
-        target: As in `prove_live`, like the others.
-        expected: What this deployment made.
-        sagemaker: The control plane's client.
-        sleep: Waits.
-        patience_s: How long a permission that is missing is waited for.
 
     Returns:
         The proof; one that isn't proven, with what broke, when an endpoint or a component failed or lost its copies.

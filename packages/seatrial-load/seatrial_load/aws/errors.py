@@ -77,10 +77,6 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
     for load. SEA511: a permission is missing. SEA512: a value of the AWS configuration can't be used. SEA501: a name
     that is asked for can't be one.
 
-    Args:
-        error: What boto3 raised.
-        where: What was asked for.
-
     Returns:
         The problem; None of an answer that says something about what was asked for, and of any other exception.
     """

@@ -109,8 +109,6 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
 
     Args:
         credentials: What signs it; the token ends with them, at the latest.
-        region: The Region.
-        now: The time of signing, in UTC.
         expires_s: Seconds that it holds: 1 to 43,200.
 
     Raises:
@@ -137,15 +135,7 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
 
 @dataclass(slots=True)
 class RenewedToken:
-    """A source of tokens: each is used for half of its life, and no longer than the credentials that signed it.
-
-    Attributes:
-        credentials: What signs.
-        region: The Region.
-        now: The time of day in UTC, which dates the tokens.
-        expires_s: Seconds that a token holds.
-        clock: Seconds that only grow.
-    """
+    """A source of tokens: each is used for half of its life, and no longer than the credentials that signed it."""
 
     credentials: CredentialSource
     region: str

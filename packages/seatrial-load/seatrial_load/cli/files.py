@@ -246,12 +246,7 @@ def measured_trial(
     """Run a trial to its end.
 
     Args:
-        request: What to measure.
-        keep: Takes the records of each level; None lets them go.
-        file: The file of prompts or the trace; None for made-up prompts.
         speed: How much faster than recorded a trace is replayed.
-        baseline: The result to compare with.
-        show: Runs the trial and shows it.
     """
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Tools

@@ -70,11 +70,6 @@ def with_options(request: TrialRequest, written: Written, mistakes: Mistakes) ->
     """Return the trial with what the options say; a list that isn't one of numbers, or of objectives, is a mistake.
 
     What says nothing without another option is left out without it: `Mistakes.combinations` tells of it.
-
-    Args:
-        request: The trial of a server or of a deployment.
-        written: The options that the user wrote.
-        mistakes: What is wrong of them.
     """
     values = _read({flag: value for flag, value in written.items() if _says_something(flag, written)}, mistakes)
     load, workload = request.load, request.workload

@@ -42,7 +42,6 @@ class Errand:
 
     Attributes:
         index: Its number, as the writer of requests knows it.
-        taken_s: When a stream took it up.
         due_s: When an open loop has to send it; None in a closed loop.
         sent_s: Just before the first byte of the first attempt; when it was taken up, until then.
         retried: The failures that were repeated, in order.
@@ -69,7 +68,6 @@ class Stream:
     """Carries requests over a connection that it keeps alive, and dials again when there is none.
 
     Attributes:
-        opening: Whether a connection is being opened.
         give_up_s: When to stop waiting; infinite while there is nothing to wait for.
         errand: The request that it carries or carried last; None before the first.
         exchange: The exchange that has just ended, until somebody takes it away.
@@ -296,10 +294,6 @@ def backoff_s(index: int, repetitions: int) -> float:
 
     The factor scatters requests that were refused together ("equal jitter": AWS Architecture Blog, "Exponential
     Backoff And Jitter"); it follows from the request's number, so that the same trial waits alike.
-
-    Args:
-        index: The request's number.
-        repetitions: How often it was repeated already.
     """
     scatter = zlib.crc32(f"{index}:{repetitions}".encode()) / _CRC_VALUES
     return min(CAP_S, BASE_S * 2.0 ** min(repetitions, 16)) * (0.5 + scatter / 2)
@@ -352,8 +346,6 @@ class Loop:
         now_s: The time of the last look at the clock.
         enough_because: Why it sends no more; None while it does.
         stopped: Why it was given up; None while it goes on.
-        lag: How late it looks.
-        usage: What it costs.
     """
 
     def __init__(
@@ -828,12 +820,8 @@ class WaveResult:
         exchanges: Those that ended, in order of ending.
         unanswered: Those that were in flight when the deadline ended the wave, given up then.
         cut: Whether the deadline ended the wave before every request was over.
-        started_s: When the first request could leave.
-        ended_s: When the wave was over.
         enough_because: Why it sent no more than it did; None when it sent all.
         stopped: Why it was given up; None when it wasn't.
-        lag: How late the client looked.
-        usage: What it cost.
     """
 
     exchanges: tuple[Exchange, ...]
@@ -863,11 +851,8 @@ def run_wave(
     """Run a wave; a failed request is an exchange with a failure.
 
     Args:
-        wave: How many streams and requests, when and until when.
         write_request: Gives the bytes of the request with this index, just before it is sent; those of the first
             requests when the connections are open, and anew when a request is repeated.
-        dial: Starts a connection.
-        clock: Monotonic seconds.
         ready: Called when the wave could start; waits until it may, and returns the time of its start.
     """
     watch: Watch[Stream] = Watch()

@@ -41,10 +41,8 @@ class ShareOrder:
         streams: Requests that this worker keeps in flight.
         requests: Requests of its share, ramp included.
         ramp: Its first requests, which aren't measured.
-        first_index: The number of its first request.
         due_s: When each of its requests must leave, from the start; None in a closed loop.
         start_at_epoch_s: When all workers begin, in seconds since the epoch.
-        deadline_epoch_s: When the share is given up.
     """
 
     concurrency: int
@@ -74,13 +72,8 @@ def plan_shares(
     A share has no say in when enough is measured: every worker sends all of its requests, the level's fewest.
 
     Args:
-        request: The trial.
-        progress: Where it stands.
         concurrency: Requests in flight per copy.
-        workers: How many functions load.
-        now_epoch_s: The time, in seconds since the epoch.
         barrier_s: How long the workers have until they begin.
-        tools: What reads a trace.
     """
     due_s = tools.schedule(request, progress)
     size = level_size(request, concurrency).scheduled(due_s)
@@ -125,13 +118,6 @@ def send_worker_share(
     tools: Tools = EVERYDAY,
 ) -> LevelTally:
     """Wait for the common start, load the share and sum it up.
-
-    Args:
-        request: The trial.
-        progress: Where it stands.
-        order: The share.
-        should_stop: Says why the trial is to stop; asked now and then.
-        tools: What to measure with.
 
     Raises:
         LateStartError: SEA507, it came too late for the common start, or its connections did.

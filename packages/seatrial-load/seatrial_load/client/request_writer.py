@@ -49,11 +49,8 @@ def payload(
     """Write the body of one request: greedy, its length fixed where the schema can (TGI's can't ignore the end).
 
     Args:
-        schema: How to spell it.
         content: What is asked. A whole body is sent as it is; only whether it streams, and the model, are set.
         output_tokens: Length of the answer; a whole body says its own.
-        stream: Whether tokens are asked for as they are made.
-        model: The model's name, for servers that want it.
     """
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):
@@ -73,9 +70,7 @@ def conversation(schema: PayloadSchema, contents: Sequence[Content], answers: Se
     """Return the prompt of a conversation's last turn: messages for chat, for other schemas the texts in order.
 
     Args:
-        schema: How to spell it.
         contents: What each turn says, one more than answers.
-        answers: What was answered to each but the last.
     """
     texts = [text for pair in zip(contents, answers, strict=False) for text in pair] + [contents[-1]]
     if schema != "openai_chat":
@@ -140,12 +135,6 @@ class RequestWriter:
     """Writes the HTTP request with a given number.
 
     Attributes:
-        workload: Schema, and whether answers stream.
-        prompts: What is asked, and how long the answers are.
-        address: Where the requests go.
-        headers: Those of every request.
-        authorize: Proves who sends it.
-        model: The model's name, for servers that want it.
         secret: The key among the headers; empty for none.
     """
 
@@ -162,12 +151,7 @@ class RequestWriter:
         return self._written(index, self.prompts.content(index), opening=index)
 
     def turn(self, index: int, answers: Sequence[str]) -> bytes:
-        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it.
-
-        Args:
-            index: Its number.
-            answers: What was answered to each earlier turn.
-        """
+        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it."""
         opening = index - len(answers)
         contents = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
         return self._written(index, conversation(self.workload.schema, contents, answers), opening=opening)
@@ -213,10 +197,6 @@ def request_writer(
     """Return the writer of the requests to a target.
 
     Args:
-        target: Where they go and what speaks there.
-        workload: How they are spelled.
-        prompts: What they ask.
-        now: This machine's time of day in UTC, which dates the signatures.
         credentials: What signs; the process's own when not given. An OpenAI-compatible server needs none.
         environ: Holds the key of an OpenAI-compatible server, and boto3's endpoint variables.
 

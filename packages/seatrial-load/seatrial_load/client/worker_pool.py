@@ -68,8 +68,6 @@ def require_descriptors(streams: int, workers: int, limits: tuple[int, int] | No
     The soft limit is raised as far as the hard one allows, as everything that opens many sockets does.
 
     Args:
-        streams: All processes together.
-        workers: Processes.
         limits: Soft and hard limit of open files; the kernel's when not given, and then the soft one is set.
 
     Raises:
@@ -207,12 +205,7 @@ class Worker:
     """A worker, as its parent sees it.
 
     Attributes:
-        pid: Its process.
-        name: What messages call it.
         channel: Our end of the socket pair.
-        requests: How many it shall send.
-        started: Whether it was told to start.
-        reported: Whether its report came.
         broken_because: What went wrong in it, in its own words; None when nothing did.
     """
 
@@ -293,11 +286,6 @@ def fork_worker(
     """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not.
 
     Args:
-        share: Its part of the load.
-        write_request: Gives the bytes of a request.
-        dial_factory: Makes what starts connections.
-        clock: Monotonic seconds.
-        name: What messages call it.
         elders: Those forked before, whose channels are not its own.
     """
     ours, theirs = socket.socketpair()
@@ -391,7 +379,6 @@ class CrewOrder:
 
     Attributes:
         wave: The load, all processes together.
-        stream: Whether answers are asked for as streams of tokens.
         secret: The key that is sent, to be hidden in what is kept; empty for none.
         terms: Tells what the request with an index asks for; None where nobody knows.
     """
@@ -415,10 +402,8 @@ class CrewResult:
         records: The requests that ended, in order of ending; and as `unanswered` those that the deadline found
             in flight.
         cut: Whether the deadline ended the load before every request was over.
-        started_s: When the first request could leave.
         ended_s: When the last process was done loading.
         enough_because: Why no more were sent; None when all were.
-        evidence: How the client fared.
         lost_because: Which processes came to grief, and what is missing for it; None when none did. The rest loaded on
             without them, so the load was less than ordered.
         stopped: Why the load was given up; None when it wasn't.
@@ -450,7 +435,6 @@ def load_with_workers(
     """Load with several processes, or in this one.
 
     Args:
-        order: What to do.
         write_request: Gives the bytes of the request with this index; called in the process that sends it.
         dial_factory: Makes what starts connections; called in each process.
         workers: Processes; None chooses by the number of streams and of cores.

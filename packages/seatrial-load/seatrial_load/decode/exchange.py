@@ -66,7 +66,6 @@ class Holding:
     """What the answers of a wave hold now, against its limits.
 
     Attributes:
-        limits: The limits.
         held_bytes: Memory of all answers, as each inbox counts it.
     """
 
@@ -122,7 +121,6 @@ class Inbox:
     Attributes:
         last_arrival_s: When the last bytes came; 0 before any did.
         received_bytes: All bytes that came, the head and the framing included.
-        parser: Reads head and framing.
     """
 
     __slots__ = (

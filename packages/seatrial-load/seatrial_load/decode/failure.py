@@ -167,7 +167,6 @@ def masked(text: str, secret: str) -> str:
     Other credentials that an endpoint tells are masked as everywhere (`seatrial_base.secrets`).
 
     Args:
-        text: The service's words, shortened perhaps.
         secret: The key that was sent; empty for none.
     """
     shown = redacted(_PROOFS.sub(lambda match: match[1] + MASK, text))

@@ -56,7 +56,6 @@ class ResponseParser:
 
     Attributes:
         head: Status and headers, once they arrived in full.
-        complete: Whether the whole response has been seen.
     """
 
     __slots__ = ("_buffer", "_interim", "_offset", "_read_next", "_remaining", "complete", "head")

@@ -30,24 +30,6 @@ class RawRequest:
     Attributes:
         concurrency: Requests in flight per copy, of its level.
         ramp: Whether it is one of those that aren't measured.
-        index: The request's number in the trial.
-        sent_ms: Sent.
-        due_ms: When an open loop had to send it.
-        first_token_ms: First token.
-        last_token_ms: Last token, or the whole answer.
-        ended_ms: Over.
-        token_times_ms: Every token event.
-        input_tokens: Length of the prompt.
-        output_tokens: Length of the answer.
-        output_tokens_from: Where that comes from.
-        parts: Pieces that carried it.
-        error: The class of the failure; None on success.
-        status: The HTTP status.
-        detail: The failure in the service's own words.
-        retried: The failures that were repeated before.
-        doubts: What is doubtful of the answer.
-        turn: Which turn of its conversation it is, from 1; 0 of a single request.
-        cached_tokens: Tokens of the prompt that came from a cache.
     """
 
     concurrency: int
@@ -76,8 +58,6 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
     """Append the requests of one level, a line each, in the order of their numbers.
 
     Args:
-        into: An open file, or the path of one.
-        records: The requests.
         concurrency: Requests in flight per copy, of the level.
         ramp: So many first requests aren't measured.
     """

@@ -121,10 +121,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: Answ
     """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
 
     Args:
-        exchange: A request that is over.
-        stream: Whether the answer was asked for as a stream of tokens.
         secret: The key that was sent, to be hidden where the endpoint repeats it.
-        terms: What the request asked for.
     """
     answer, body_failure, parts = _read(exchange.inbox, stream=stream)
     failure = _outranking(exchange, body_failure) or contradiction(answer, terms)
@@ -162,10 +159,6 @@ def answer_text(exchange: Exchange, *, stream: bool) -> str | None:
     """Return what an answer says, for the next turn of its conversation; None where it failed.
 
     It reads the answer while the clock runs, and of a stream nothing but its text: some 4 us a token.
-
-    Args:
-        exchange: A request that is over.
-        stream: Whether the answer was asked for as a stream of tokens.
     """
     head = exchange.inbox.head
     if exchange.failure is not None or head is None or head.status != HTTPStatus.OK:

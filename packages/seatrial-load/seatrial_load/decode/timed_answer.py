@@ -46,16 +46,13 @@ class TimedAnswer:
 
     Attributes:
         events: The token events in order; empty for an answer that wasn't streamed.
-        finished: Whether the body said that the generation is over.
         finished_at_s: Arrival of the last thing said; None when nothing was.
         reported_tokens: The endpoint's own count of generated tokens; LMI's async handler says one too many.
         input_tokens: The endpoint's own count of the prompt's tokens.
         finish_reason: Why the generation stopped, in the engine's word; None when not told.
-        failure: The error that the body carried.
         text: The whole text, where the answer tells that; else empty.
         models: The models that it says it comes from, each once; one that all of it comes from is the only one.
         is_plural: Whether it has more than one choice.
-        calls_tool: Whether it calls a tool.
         has_other_output: Whether it has output in a field that is neither text nor a call.
         cached_tokens: The endpoint's own count of the prompt's tokens that came from a cache.
     """
@@ -268,7 +265,6 @@ class Judged(NamedTuple):
     """What is to be said of an answer.
 
     Attributes:
-        doubts: What is doubtful.
         other_model: The first model that it names, where another was asked or named before; else empty.
         text_digest: CRC-32 of the text where its like is to be looked for; else None.
     """

@@ -268,12 +268,7 @@ ARRIVALS: Final[Mapping[str, type[Arrivals]]] = MappingProxyType(
 
 
 def arrivals_of(load: Load, times_s: Sequence[float] = ()) -> Arrivals:
-    """Return how the requests of a load are timed.
-
-    Args:
-        load: The load.
-        times_s: When the requests of its workload came.
-    """
+    """Return how the requests of a load are timed."""
     return ARRIVALS[load.arrival](smoothness=load.arrival_smoothness, times_s=times_s)
 
 
@@ -286,8 +281,6 @@ def poisson(rate_per_s: float, seconds: float, seed: str) -> tuple[float, ...]:
 
     Args:
         rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
-        seed: Another seed gives another draw.
     """
     return gamma(rate_per_s, seconds, seed, smoothness=1.0)
 
@@ -297,8 +290,6 @@ def gamma(rate_per_s: float, seconds: float, seed: str, *, smoothness: float) ->
 
     Args:
         rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
-        seed: Another seed gives another draw.
         smoothness: The shape: 1 is a Poisson process, less comes in bursts, more comes evenly. The gaps' coefficient of
             variation is 1 / its square root (AIPerf's `--arrival-smoothness`, vLLM's `--burstiness`).
     """
@@ -328,7 +319,6 @@ def ramp(from_rate_per_s: float, to_rate_per_s: float, seconds: float) -> tuple[
     Args:
         from_rate_per_s: Requests per second at the start; may be 0.
         to_rate_per_s: Requests per second at the end; may be 0, but not both.
-        seconds: Length of the level.
     """
     _check(highest_rate_per_s=max(from_rate_per_s, to_rate_per_s), seconds=seconds)
     if min(from_rate_per_s, to_rate_per_s) < 0:
@@ -352,8 +342,6 @@ def recorded(times_s: Sequence[float], rate_per_s: float, seconds: float) -> tup
 
     Args:
         times_s: When requests came, ascending, at least one.
-        rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
     """
     _check(rate_per_s=rate_per_s, seconds=seconds)
     stretch, period_s = 1 / (replay_speed(times_s, rate_per_s) or math.inf), len(times_s) / rate_per_s
@@ -367,7 +355,6 @@ def replay_speed(times_s: Sequence[float], rate_per_s: float) -> float:
 
     Args:
         times_s: When requests came, ascending, at least one.
-        rate_per_s: Mean requests per second.
     """
     gaps, span_s = len(times_s) - 1, times_s[-1] - times_s[0]
     return rate_per_s * span_s / gaps if gaps else 0.0

@@ -641,7 +641,6 @@ class EvaluationAnswer:
     """What became of one prompt.
 
     Attributes:
-        id: The prompt's.
         text: The generated text; empty of a failed request.
         tokens: The texts of the generated tokens; None where the engine doesn't tell them.
         log_probabilities: Natural logarithm of each token's probability; None where it is not told for every token.

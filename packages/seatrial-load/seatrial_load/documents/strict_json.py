@@ -32,7 +32,6 @@ def write_document(document: DataclassInstance, *, later_defaults: bool = True) 
     """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes.
 
     Args:
-        document: A frozen dataclass.
         later_defaults: Whether fields that came later (`Facts.since`) are written where they have their defaults.
     """
     return json.dumps(_plain(document, later_defaults=later_defaults), separators=(",", ":"), allow_nan=False)
@@ -61,9 +60,6 @@ def read_document(kind: type[DocumentT], text: str, *, where: str, retired: froz
     """Read a document: every key known, every type right; a whole number stands for a number too.
 
     Args:
-        kind: The dataclass to read.
-        text: The JSON text.
-        where: What is being read, for the errors.
         retired: Keys at the top that earlier releases wrote; they are not read.
 
     Raises:

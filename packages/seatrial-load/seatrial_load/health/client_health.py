@@ -34,8 +34,6 @@ class ThreadSample:
     """The thread at one time of the clock.
 
     Attributes:
-        at_s: The time.
-        cpu_s: CPU seconds used so far.
         run_delay_s: Seconds spent ready to run without a core so far; None where the kernel doesn't tell.
     """
 
@@ -230,12 +228,7 @@ def void_of(
       end-to-end latency, and above 5 ms; or more than 1 % found none, so that they queued in the client.
 
     Args:
-        evidence: How the client fared.
         requested_streams: Requests that a closed loop should keep in flight; None in an open loop.
-        itl_p50_ms: Median gap between token events; None when nothing streamed.
-        calibration: What the client can take in here; None when it wasn't measured.
-        tpot_p50_ms: Median time per output token; None when unknown.
-        e2e_p50_ms: Median end-to-end latency; None when nothing succeeded.
         beside_engine: The engine runs on the client's own machine; both floors are 50 ms there.
     """
     floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
@@ -359,7 +352,6 @@ class LagMeter:
         Args:
             told_s: When the poll returned.
             done_s: When the last of its descriptors was read.
-            count: How many there were.
             waited: Whether the poll had to wait for them.
         """
         if count:

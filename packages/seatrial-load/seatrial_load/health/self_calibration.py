@@ -142,9 +142,6 @@ def calibrate_client(
     """Measure one process of the client. A measurement that fails is a calibration without numbers that says why.
 
     Args:
-        streams: Connections.
-        tokens: Token events of an answer.
-        gap_s: Gap between token events.
         rounds: Answers of each connection; as it is given, all take streams x tokens x gap x rounds = 1 s.
     """
     offered_per_s = streams / gap_s

@@ -26,11 +26,7 @@ GROWTH: Final = 2.0
 
 
 def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:
-    """Return what holds the throughput back, the gravest first; none where nothing tells it.
-
-    Args:
-        load: What the containers told over some time.
-    """
+    """Return what holds the throughput back, the gravest first; none where nothing tells it."""
     return tuple(_causes(load))
 
 

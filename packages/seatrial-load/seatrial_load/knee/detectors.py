@@ -130,7 +130,6 @@ def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = Non
     """Find the load from which more load buys little throughput, at most the batch limit: more only queues.
 
     Args:
-        levels: The measured levels, in any order.
         batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
     """
     full = saturation_of(levels)
@@ -157,7 +156,6 @@ def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0
     """Return the load that copies are planned for; less where throughput falls below it.
 
     Args:
-        levels: The measured levels, in any order.
         gate: Requests in flight per copy at which the SLO must hold.
         utilization: Target utilization: the share of the load from which throughput falls.
     """
@@ -206,7 +204,6 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
     misses, it is that level, too, and its interval has no upper end.
 
     Args:
-        levels: The measured levels, in any order.
         objectives: The SLO; without it the knee is a measured level.
     """
     held, missed = slo_bracket(levels)
@@ -369,7 +366,6 @@ def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee
     """Return the knee of every detector: first those that scaling takes, then those shown beside.
 
     Args:
-        request: What was asked: the SLO, the gate, and what the plan predicts.
         levels: The measured levels, in any order; those that the client limited don't count.
     """
     prior = request.prior

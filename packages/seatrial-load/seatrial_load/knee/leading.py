@@ -19,9 +19,7 @@ class LeadingKnee:
     """The knee that scaling takes.
 
     Attributes:
-        knee: The knee; None where there is none to take.
         target: What it gives: requests in flight per copy that scaling shall track; 0 without a knee.
-        because: Why it leads, or why there is none.
     """
 
     knee: Knee | None
@@ -39,7 +37,6 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
 
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
-        has_slo: Whether there is an SLO.
         target_knee: `slo` takes the SLO's knee alone.
         utilization: Target utilization, above 0 and at most 1.
     """

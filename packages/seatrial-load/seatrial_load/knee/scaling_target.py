@@ -30,10 +30,6 @@ class LoadPoint:
     Attributes:
         concurrency: Requests in flight per copy.
         throughput: Output tokens per second, all copies together.
-        ttft_p50_ms: Median time to first token.
-        ttft_p95_ms: Its 95th percentile.
-        tpot_p95_ms: 95th percentile of the time per output token.
-        e2e_p95_ms: 95th percentile of the end-to-end latency.
         errors: Share of requests that failed, 0 to 1.
     """
 
@@ -130,8 +126,6 @@ class ScalingTarget:
     Attributes:
         concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
         knee: The knee that it comes from; None for the fallback.
-        at: What the endpoint does at that knee; None for the fallback.
-        because: The reason.
     """
 
     concurrency_per_copy: float
@@ -146,13 +140,7 @@ class ScalingTarget:
 
 
 def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
-    """Choose what scaling shall track: the knee that leads times the target utilization.
-
-    Args:
-        request: What was asked.
-        levels: What was measured.
-        knees: What each detector found.
-    """
+    """Choose what scaling shall track: the knee that leads times the target utilization."""
     leads = leading_knee(
         knees,
         has_slo=bool(request.objectives),

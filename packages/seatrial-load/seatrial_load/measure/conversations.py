@@ -35,9 +35,7 @@ class Conversations:
 
     Attributes:
         lengths: Of what a turn adds, and of its answer.
-        turns: How many turns conversations have.
         delay_s: Mean time that a user thinks before a further turn, in seconds.
-        delay_stddev_s: Its standard deviation.
         listed_turns: The turns of each conversation of a file, whose lengths are taken in order; empty where the
             distribution says them.
         listed_delays_s: What the user of a file thought before each turn, in seconds; empty where the mean says it.
@@ -126,7 +124,6 @@ def cached_share(conversations: Conversations, shared_tokens: int) -> float:
     """Return the share of the prompt tokens that an endpoint saw before, 0 to 1: earlier turns, and a shared prefix.
 
     Args:
-        conversations: The conversations.
         shared_tokens: So many first tokens of an opening are those of others.
     """
     cached = total = opening = 0

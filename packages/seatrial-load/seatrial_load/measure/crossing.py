@@ -28,8 +28,6 @@ class Reading:
 
     Attributes:
         load: Requests in flight per copy.
-        value: The metric, in its own unit.
-        interval: Its 95 % interval; None without one.
     """
 
     load: float
@@ -42,7 +40,6 @@ class Crossing:
     """Where a metric reaches its bound.
 
     Attributes:
-        load: Requests in flight per copy.
         interval: Where the crossing lies if the metric lies anywhere in its 95 % interval; None where that is unknown.
     """
 
@@ -55,7 +52,6 @@ class _Line:
     """The least-squares line of some readings, logarithm over logarithm.
 
     Attributes:
-        count: Readings.
         x, y: The middle of the loads and of the metric, as logarithms.
         slope: Of the metric over the load.
         spread: The sum of squared distances of the loads from their middle.
@@ -77,8 +73,6 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
 
     Args:
         readings: The metric at every measured load, ascending, these two too.
-        held: The highest load within the bound.
-        missed: The lowest load above it that is beyond the bound.
         bound: The bound; the metric may be one that should stay below it or above it.
     """
     if min(bound, *(one.value for one in (held, missed))) <= 0:

@@ -67,7 +67,6 @@ def percentile_interval(ordered: Ranked, percent: float, *, tail: float) -> Inte
     Statistics, 3rd edition, 7.1). The bounds are the innermost measurements at which these are at most `tail`.
 
     Args:
-        ordered: The measurements, ascending.
         percent: Which percentile, 0 to 100.
         tail: How often each bound may be wrong: 0.025 is a two-sided 95 % interval, 0.05 a one-sided one.
 
@@ -87,10 +86,7 @@ def mean_interval(*, mean: float, deviation: float, count: int, tail: float) -> 
     """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom.
 
     Args:
-        mean: Of the measurements.
         deviation: Their standard deviation s, with n - 1.
-        count: How many there are.
-        tail: How often each bound may be wrong.
     """
     if count < 2:  # noqa: PLR2004 (one measurement has no deviation)
         return NOTHING
@@ -144,10 +140,8 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
     long answer that takes long in proportion changes nothing.
 
     Args:
-        rate: The measured rate.
         relative_deviation: The standard deviation of that difference over requests.
         count: Requests that the window holds.
-        tail: How often each bound may be wrong.
     """
     if count < 2:  # noqa: PLR2004 (one request doesn't differ)
         return NOTHING
@@ -156,14 +150,7 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
 
 
 def one_sided(middle: float, interval: Interval, *, count: int, tail: float) -> Interval:
-    """Return the bounds of a mean at another confidence than the two-sided 95 % of its interval.
-
-    Args:
-        middle: The mean.
-        interval: Its two-sided 95 % interval.
-        count: How many measurements it is the mean of.
-        tail: How often each bound may be wrong.
-    """
+    """Return the bounds of a mean at another confidence than the two-sided 95 % of its interval."""
     if count < 2:  # noqa: PLR2004 (as in `mean_interval`)
         return NOTHING
     return _scaled(middle, interval, student_t(1 - tail, count - 1) / student_t(1 - BOTH_TAILS, count - 1))
@@ -276,8 +263,6 @@ class MeasuredTime:
 
     Attributes:
         kind: `steady` while all streams were busy; `whole` from the first sending to the last answer.
-        opened_s: Its start.
-        closed_s: Its end.
     """
 
     kind: Window
@@ -303,7 +288,6 @@ def steady_window(sent_s: Sequence[float], seconds: Sequence[float]) -> Measured
     2 x C requests, ramp included.
 
     Args:
-        sent_s: When the measured requests were sent.
         seconds: How long those of them took that succeeded, ascending.
     """
     if not seconds:

@@ -43,7 +43,6 @@ class TokenLengths:
     """The lengths of prompts, or of answers, in tokens.
 
     Attributes:
-        mean: Their mean.
         stddev: Their standard deviation; 0 is one length.
         listed: Those of a file, ascending; empty where they are normal or fixed.
     """
@@ -114,8 +113,6 @@ class RequestLengths:
     """The lengths of requests.
 
     Attributes:
-        input: Of prompts.
-        output: Of answers.
         pairs: Prompt and answer of each request of a file, whose lengths hang together; empty where they don't.
         in_order: Whether requests take them in the order of the file.
         added: What each of these prompts adds to the one before it in its conversation; empty of single requests.
@@ -149,11 +146,7 @@ class RequestLengths:
         return f"{prompt} + {answer} tokens"
 
     def of(self, row: int) -> tuple[int, int]:
-        """Return prompt and answer of a request, in tokens.
-
-        Args:
-            row: Its number among those of its level.
-        """
+        """Return prompt and answer of a request, in tokens."""
         if self.are_fixed:
             return round(self.input.mean), round(self.output.mean)
         if self.pairs:
@@ -164,7 +157,6 @@ class RequestLengths:
         """Return how many tokens more than on average an engine computes of a request's prompt.
 
         Args:
-            row: Its number among those of its level.
             cached: Whether what was sent with earlier turns is not computed again.
         """
         if cached and self.added:
@@ -204,7 +196,6 @@ def paired_lengths(pairs: Sequence[tuple[int, int]], *, in_order: bool = False) 
     """Return the lengths of requests that were counted, at least one.
 
     Args:
-        pairs: Prompt and answer of each, in tokens.
         in_order: Whether requests take them in this order; else in one that looks like chance.
     """
     return RequestLengths(
@@ -225,7 +216,6 @@ def shared_share(lengths: RequestLengths, shared_tokens: int) -> float:
     """Return the share of the prompt tokens that other prompts begin with too, 0 to 1.
 
     Args:
-        lengths: Of the prompts.
         shared_tokens: So many first tokens are shared; a prompt that is no longer keeps one of its own.
     """
     prompts = lengths.input.listed or [lengths.input.at((place + 0.5) / BLOCK) for place in range(BLOCK)]

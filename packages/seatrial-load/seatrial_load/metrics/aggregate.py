@@ -53,10 +53,6 @@ class Sample:
 
     Attributes:
         count: How many there are, at least one.
-        total_ms: Their sum.
-        total_squares_ms2: The sum of their squares.
-        min_ms: The least.
-        max_ms: The greatest.
         histogram: All of them, as in `Distribution.histogram`.
     """
 
@@ -110,7 +106,6 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
     histogram's values: they are within 0.1 % of the exact ones, or within half a microsecond.
 
     Args:
-        sample: The measurements.
         independent: Whether they come from different requests. The gaps of one answer don't, so they get no intervals.
     """
     if sample is None:
@@ -186,12 +181,7 @@ class Pace:
     """Sums over requests, ramp included, that tell how much their pace differs; a failed one takes time for nothing.
 
     Attributes:
-        requests: How many there are.
-        tokens: Their output tokens.
         seconds: Their time from sending to end.
-        tokens_squared: Sum of the squares of these tokens.
-        seconds_squared: Sum of the squares of these times.
-        tokens_by_seconds: Sum of the products of both.
         in_window: How many of them the window holds, each counted by the share of its time inside.
     """
 
@@ -218,11 +208,7 @@ class Throughput:
         answered: Requests answered in full, those of the ramp too.
         output_tok_s: None when nothing was answered, or an answer didn't tell its tokens.
         output_tok_s_slices: The same of each slice of the window.
-        total_tok_s: Input and output tokens.
-        requests_per_s: None when the window has no length.
         goodput_requests_per_s: Those of them within every per-request objective.
-        in_flight: Requests in flight, averaged over the window.
-        pace: How much requests differ.
     """
 
     window: Window
@@ -277,11 +263,6 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     window has five slices or more that are each as long as a request: shorter ones see the same requests as their
     neighbours and agree for that reason alone. Of two intervals the wider one counts. In an open loop the arrivals
     decide how much there is to do, so only batch means tell.
-
-    Args:
-        share: The throughput of the whole level.
-        request_ms: The median time of a request; None when none succeeded.
-        arrival: How requests were timed.
 
     Returns:
         The interval; None when the level is too short for either.
@@ -365,16 +346,7 @@ class LevelTally:
 
     Attributes:
         concurrency: Requests in flight per copy, of the whole level.
-        arrival: How requests were timed.
         offered_requests_per_s: What an open loop offered through this worker; None in a closed loop.
-        counts: How many requests there were, and how they ended.
-        throughput: What they yielded per second.
-        latencies: How long they took.
-        tokens: How long they were.
-        client: How the client fared; None when nobody looked.
-        enough_because: Why no more was sent.
-        timeline: What happened when; None when it wasn't kept.
-        oddities: What is odd about the answers.
     """
 
     concurrency: int
@@ -420,13 +392,7 @@ def tally_of(
     Args:
         records: Every request of the share, ramp included, at least one.
         concurrency: Requests in flight per copy, of the whole level.
-        objectives: The SLO; goodput counts what is within it.
         ramp: How many of the share's first requests, in the order of their numbers, aren't measured.
-        arrival: How requests were timed.
-        protocol: Whose way of measuring this is.
-        offered_requests_per_s: What an open loop offered through this worker.
-        client: How the client fared.
-        enough_because: Why no more was sent.
     """
     first, measured = split(records, ramp)
     succeeded = [record for record in measured if record.succeeded]

@@ -29,7 +29,6 @@ class Counts:
         errors: How many of them failed, by error class.
         first_errors: The first failure of each class in the service's own words, those of the ramp too.
         retried: How many failures were repeated, by error class, those of the ramp too.
-        ramp_requests: Requests sent before, not measured.
         ramp_errors: How many of these failed, by error class.
         conversations: Measured conversations that began; 0 of single requests.
         broken: Measured conversations that a turn which failed ended.

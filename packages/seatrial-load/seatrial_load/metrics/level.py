@@ -47,16 +47,6 @@ def level_of_records(
 
     Args:
         concurrency: Requests in flight per copy; of an open loop, what is measured takes its place.
-        records: Every request of the level, ramp included, at least one.
-        objectives: The SLO.
-        ramp: How many first requests, in the order of their numbers, aren't measured.
-        arrival: How requests were timed.
-        protocol: Whose way of measuring this is.
-        offered_requests_per_s: What an open loop offered.
-        copy_count: Copies that shared the load.
-        client: How the client fared.
-        enough_because: Why no more was sent.
-        void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     tally = tally_of(
         records,
@@ -78,10 +68,7 @@ def level_of(
     """Make the result of a level of its tally, that of one worker or the merged one of all.
 
     Args:
-        tally: What was measured.
         objectives: The SLO; the level is judged by its measured values, the verdict asks for proof besides.
-        copy_count: Copies that shared the load.
-        void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     counts, tokens, took = tally.counts, tally.tokens, tally.latencies
     in_flight, e2e_latency_ms = _in_flight(tally, copy_count), distribution_of(took.e2e_latency_ms)
@@ -150,11 +137,6 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
     """Return the numbers of a level's requests by conversation, one for each turn.
 
     As many conversations as requests, should every first turn fail; so the next level's numbers begin after the last.
-
-    Args:
-        conversations: Those of the workload.
-        size: The level.
-        first: Its first number.
     """
     numbers, opening = [], first
     for number in range(size.requests):
@@ -178,7 +160,6 @@ class LevelSize:
     """The requests of one level, all copies together.
 
     Attributes:
-        streams: Requests in flight.
         ramp: The first requests, which aren't measured.
         least: Measured requests at least.
         most: Measured requests at most.

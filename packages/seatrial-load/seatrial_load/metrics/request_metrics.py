@@ -207,8 +207,6 @@ def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) 
     The whole level has the ramp in it, with its slow start and end.
 
     Args:
-        records: Every request of the level, at least one.
-        ramp: So many first requests aren't measured.
         steady: Whether the load is one that has a steady window (`has_steady_window`).
     """
     _, measured = split(records, ramp)

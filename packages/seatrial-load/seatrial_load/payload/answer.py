@@ -115,8 +115,6 @@ class EngineFailure:
 
     Attributes:
         kind: The engine's word (`overloaded`, `validation`, `BadRequestError`); empty where it has none.
-        message: The engine's words.
-        code: The status code that the body names.
     """
 
     kind: str
@@ -129,14 +127,10 @@ class Completion:
     """Everything that one answer said.
 
     Attributes:
-        text: The generated text.
-        reasoning: What a reasoning model thought aloud, where the engine keeps it apart.
         tokens: The generated tokens; None where they aren't told.
         finish_reason: Why the generation ended; None where that isn't told, which doesn't mean that it is unfinished.
         finish_word: The engine's own word for it, or the stop sequence that it names instead.
-        usage: The counts.
         finished: Whether the answer is whole; a stream that broke off isn't.
-        failure: The error that the answer carried.
     """
 
     text: str
@@ -155,10 +149,6 @@ def was_cut(completion: Completion, max_tokens: int) -> bool | None:
     LMI's async handler leaves the reason of a whole answer null both for the limit and for the end of the text. Then
     the answer was cut if it has as many tokens as were allowed. One whose text happens to end with the last allowed
     token can't be told from a cut one.
-
-    Args:
-        completion: The answer.
-        max_tokens: The limit that held for it.
     """
     if completion.finish_reason is not None:
         return completion.finish_reason is FinishReason.LENGTH
@@ -192,12 +182,9 @@ class Fragment(NamedTuple):
         reason: The finish reason as it stands there: a word, or a stop sequence or token.
         stop_sequence: The stop sequence that was met, where vLLM names it beside the reason.
         stop_is_told: Whether vLLM says beside the reason which stop was met, so that none means the end of the text.
-        input_tokens: The prompt's tokens.
         output_tokens: The generated tokens, as they stand there.
-        failure: The error object.
         model: The model that it says it comes from; only OpenAI's schemas tell.
         is_plural: Whether it has another choice than the first.
-        calls_tool: Whether it calls a tool.
         has_other_output: Whether it has output in a field that is neither text nor a call: audio, token ids, parts.
         cached_tokens: Those of the prompt's tokens that came from a cache.
     """

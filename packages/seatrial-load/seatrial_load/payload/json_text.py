@@ -39,11 +39,7 @@ MAX_COUNT = 1_000_000_000
 
 
 def _constant(name: str) -> float:
-    """Take the infinities that Python writes for a token that can't come; a model that computes NaN is broken.
-
-    Raises:
-        ValueError: It is NaN.
-    """
+    """Take the infinities that Python writes for a token that can't come; a model that computes NaN is broken."""
     if name == "NaN":
         raise ValueError("NaN is not a JSON number")
     return float(name)

@@ -25,13 +25,10 @@ class Options:
     """How to generate.
 
     Attributes:
-        max_tokens: The limit on generated tokens.
         temperature: 0 is greedy.
         top_p: Share of the probability mass to draw from, above 0 and at most 1 (TGI: below 1).
-        top_k: Number of tokens to draw from.
         repetition_penalty: 1 is none.
         seed: Of the random draws.
-        stop: Texts that end the generation.
         ignore_eos: Generate past the end of the text, up to `max_tokens`.
         log_probabilities: Ask for the log-probability of each token. The generate schemas (LMI, TGI) tell it anyway.
         extra: More keys, spelled as the engine does: parameters of a generate schema, top-level keys of OpenAI's.
@@ -118,10 +115,7 @@ def request_body(schema: Schema, prompt: Prompt, options: Options = DEFAULTS, *,
     """Write the body of a request; equal arguments give equal bytes.
 
     Args:
-        schema: How to spell it.
         prompt: The text; for chat also a list of messages (a text is one message of the user).
-        options: How to generate.
-        stream: Whether the answer shall come token by token.
 
     Raises:
         RequestError: SEA370, with everything that the schema can't say and every impossible value.

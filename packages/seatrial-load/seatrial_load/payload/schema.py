@@ -32,8 +32,6 @@ class SchemaFacts:
 
     Attributes:
         body_key: The key of the prompt, by which a container knows the schema.
-        max_tokens_key: The key of the limit on generated tokens.
-        stop_key: The key of the stop sequences.
         ignore_eos_key: The key that makes an engine generate past the end of the text; None where there is none.
         default_output_tokens: The limit of a request that names none; None where it depends on engine and version.
         whole_reason: What `finish_reason` is in an answer that isn't streamed. `told`: always the reason.
@@ -41,7 +39,6 @@ class SchemaFacts:
             of the text.
         stream_count: What the closing line says of generated tokens. `exact`, or `one_too_many`.
         needs_details: Whether reason, counts and log-probabilities come only when `parameters.details` asks for them.
-        log_probabilities: How they are asked for.
     """
 
     body_key: Literal["inputs", "prompt", "messages"]

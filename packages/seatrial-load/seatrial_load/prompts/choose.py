@@ -36,9 +36,6 @@ def prompts_of(
     """Return the workload's source of prompts.
 
     Args:
-        workload: Names the source.
-        seed: Of made-up prompts.
-        words_per_token: Of made-up prompts.
         file: Where the workload's file lies here; None for made-up prompts.
         first: The number of the request that takes the first of the lengths, or a trace's first row.
 

@@ -57,9 +57,7 @@ class JsonlPrompts:
         """Check every line and remember where it is.
 
         Args:
-            path: The file.
             tokens_out: Length of an answer where a line doesn't say.
-            chat: Whether the schema takes messages.
 
         Raises:
             BenchError: SEA509, with every bad line.
@@ -154,7 +152,6 @@ class JsonlConversations:
     """The conversations of a file, from a level's first request on.
 
     Attributes:
-        lines: The file.
         first: The number of the request that takes the first line's first turn.
     """
 

@@ -84,13 +84,11 @@ class SyntheticPrompts:
 
     Attributes:
         seed: Another seed gives prompts that share nothing with these, of the same lengths.
-        lengths: Of prompts and answers.
         words_per_token: Words that make one token of the endpoint's own count.
         shared_prefix_tokens: So many first tokens are those of the others of the same group; of a prompt that is no
             longer, all but its last word.
         prefix_groups: So many different shared beginnings, taken in turn.
         first: The number of the request that takes the first of the lengths.
-        turns: Requests of a conversation, on average.
     """
 
     seed: str
@@ -167,8 +165,6 @@ def calibrated(
     wanted; half as long where the refusal tells no count.
 
     Args:
-        words_per_token: With which the requests were written.
-        records: Requests that are over, such as the warm-up's.
         wanted_tokens: `Prompts.input_tokens` of the source that wrote them.
 
     Returns:
@@ -211,7 +207,6 @@ class Prompts(Protocol):
         """Return the text, the messages or the whole body of this request, or what the turn of a conversation says.
 
         Args:
-            index: Its number.
             turn: Which turn of its conversation it is, from 0.
         """
 

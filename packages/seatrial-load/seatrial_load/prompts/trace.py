@@ -26,8 +26,6 @@ class Trace:
 
     Attributes:
         due_s: When each request came, from the first one on.
-        tokens_in: Length of each prompt.
-        tokens_out: Length of each answer.
         blocks: The blocks of each prompt; empty when the recording doesn't tell.
         skipped: Recorded requests without a prompt or an answer: failures of the service that was recorded.
     """
@@ -57,9 +55,6 @@ class TracePrompts:
     """Made-up prompts of the recorded lengths.
 
     Attributes:
-        trace: The recording.
-        seed: Another seed gives prompts that share nothing with these.
-        words_per_token: As in `SyntheticPrompts`.
         first: The number of the request that takes the trace's first row: so many were sent before the replay. After
             the last row comes the first again.
     """

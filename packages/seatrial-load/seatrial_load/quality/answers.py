@@ -57,11 +57,8 @@ class QualityTools:
     """What answers are collected with; each has the default of everyday use.
 
     Attributes:
-        clock: Monotonic seconds.
-        wall_clock: Time of day in UTC, which dates the signatures.
         credentials: What signs; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
-        should_stop: Says why to stop at once.
     """
 
     clock: Callable[[], float] = time.perf_counter
@@ -109,13 +106,7 @@ def collect_answers(
     """Ask every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
 
     Args:
-        target: The endpoint.
-        schema: The body's schema.
-        prompts: What is asked; not empty.
-        most_tokens: Tokens that an answer may have.
-        streams: Requests in flight.
         within_s: After so many seconds the rest is given up.
-        tools: What to ask with.
 
     Returns:
         One answer for each prompt, in their order.
@@ -189,24 +180,13 @@ class _Run:
 
 
 def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
-    """Write the body that asks a prompt: greedy, with log-probabilities.
-
-    Args:
-        schema: How to spell it.
-        prompt: What is asked.
-        most_tokens: Tokens that the answer may have.
-    """
+    """Write the body that asks a prompt: greedy, with log-probabilities."""
     options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
     return request_body(SCHEMAS[schema], prompt_content(prompt), options)
 
 
 def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:
-    """Return what is kept of an answer that came in full.
-
-    Args:
-        name: The prompt's id.
-        completion: The answer.
-    """
+    """Return what is kept of an answer that came in full."""
     return EvaluationAnswer(
         id=name,
         text=completion.text,
@@ -235,14 +215,8 @@ def measure_quality(
     """Ask the evaluation set and hold the answers against the bounds; what can't be asked is said, not raised.
 
     Args:
-        floor: The set and the bounds.
-        target: The endpoint.
-        schema: The body's schema.
         confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
             measured value as it is.
-        within_s: After so many seconds the rest is given up.
-        streams: Requests in flight.
-        tools: What to ask with.
     """
     if within_s <= 0:
         return unmeasured_quality(floor, "the budget was over")

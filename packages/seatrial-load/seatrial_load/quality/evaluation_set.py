@@ -37,7 +37,6 @@ class EvaluationSet:
     """The prompts of one file.
 
     Attributes:
-        prompts: In the order of the file.
         digest: SHA-256 of what the prompts say, whatever the file's spaces and order of keys.
     """
 
@@ -52,11 +51,6 @@ class EvaluationSet:
 
 def evaluation_set(content: bytes, where: str, *, chat: bool) -> EvaluationSet:
     """Read an evaluation set.
-
-    Args:
-        content: The file's bytes.
-        where: The file's name, for errors.
-        chat: Whether the schema of the endpoint takes messages.
 
     Raises:
         BenchError: SEA527, with every bad line, or an empty or too large set.

@@ -46,7 +46,6 @@ def scores_of(
     """Score the answers of one endpoint; a prompt that failed counts for nothing.
 
     Args:
-        prompts: What was asked.
         answers: One for each, in their order.
         tail: How often each bound of an interval may be wrong.
     """
@@ -114,13 +113,7 @@ def unmeasured_quality(floor: QualityFloor, because: str) -> QualityResult:
 
 
 def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], confidence: float) -> QualityResult:
-    """Hold answers against the bounds.
-
-    Args:
-        floor: The set and the bounds.
-        answers: One for each prompt, in their order.
-        confidence: Of the proof.
-    """
+    """Hold answers against the bounds."""
     answered = sum(answer.answered for answer in answers)
     outcome = f"{answered} of {len(answers)} prompts of the evaluation set were answered"
     first = next((answer.failure for answer in answers if answer.failure), "")

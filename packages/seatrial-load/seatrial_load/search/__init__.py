@@ -32,9 +32,7 @@ def next_level(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: 
     """Choose the next level, or say why there is none.
 
     Args:
-        request: What was asked; `load.search` and `load.goal` choose the way.
         levels: Everything measured so far, void levels too, in the order of measurement.
-        left_s: Time left for measuring.
     """
     if left_s <= 0:
         return budget_over(request)

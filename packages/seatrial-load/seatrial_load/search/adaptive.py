@@ -288,11 +288,7 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
     """Choose the load to measure next; None when the bracket is closed or the range ends.
 
     Args:
-        bracket: What is known.
-        bottom: The lowest load to look at.
-        top: The highest.
         crossing: Where good loads are expected to end; None when they aren't expected to, or nothing is expected.
-        measured: Every load that was measured.
     """
     good, bad = bracket.good, bracket.bad
     if good is not None and bad is not None:

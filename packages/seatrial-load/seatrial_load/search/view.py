@@ -46,7 +46,6 @@ class Forecast:
     """What is expected, by requests in flight per copy.
 
     Attributes:
-        predicted: Whether the plan gave a curve.
         latency_ms: Mean end-to-end latency; None when nothing is known.
         tok_s: Output tokens per second, all copies; None when nothing is known.
         burdens: Each objective on latency: its measure over its bound, so that above 1 it is missed.
@@ -199,7 +198,6 @@ class Unsure(NamedTuple):
     """A stretch of loads over which the SLO may be missed, although it holds at its upper end.
 
     Attributes:
-        low: Where it begins.
         high: Where it ends, at a measured level.
         middle: The load halfway, as factors go; it lies strictly between the measured levels around the stretch.
     """
@@ -214,12 +212,8 @@ class View:
     """What a search sees.
 
     Attributes:
-        request: What was asked.
         valid: The levels that say something of the endpoint, ascending.
         void: Those that the client limited, ascending.
-        bottom: The lowest concurrency to look at.
-        top: The highest one.
-        forecast: What is expected of the others.
     """
 
     request: TrialRequest

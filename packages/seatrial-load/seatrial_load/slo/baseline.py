@@ -26,11 +26,7 @@ class _Measure:
     """One number of a level.
 
     Attributes:
-        name: What people call it.
-        value: The number.
         interval: Where the truth may lie; None when unknown.
-        unit: Of the number, as it is written.
-        more_is_better: Whether a greater number is the better one.
     """
 
     name: str
@@ -55,11 +51,6 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     met its SLO, since past that it promised nothing. A number is worse when it is worse by more than the request's
     `regression_tolerance` and its interval doesn't overlap with the one before; where an interval is missing, when it
     is worse by more than twice the tolerance.
-
-    Args:
-        now: This trial.
-        before: The last release's; None when there is none.
-        baseline_uri: Where that lies.
     """
     if before is None:
         return Comparison(status="incomparable", because="no result of an earlier release")

@@ -149,8 +149,6 @@ def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: f
     """Hold every objective against a level.
 
     Args:
-        level: The level.
-        objectives: The SLO.
         confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
             the measured value as it is.
     """
@@ -231,14 +229,7 @@ def _end(bounds: Interval, objective: Objective, *, worse: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """An interval that reaches over its bound.
-
-    Attributes:
-        level: Where.
-        objective: What it is held against.
-        measured: The value.
-        bounds: The interval.
-    """
+    """An interval that reaches over its bound."""
 
     level: LevelResult
     objective: Objective

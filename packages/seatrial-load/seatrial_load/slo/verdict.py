@@ -106,11 +106,7 @@ def verdict_at(
     answers say nothing (`saying_nothing`), whoever was the limit.
 
     Args:
-        gate_concurrency: Requests in flight per copy at which the SLO must hold.
         levels: What was measured, ascending.
-        objectives: The SLO.
-        confidence: Of the proof; see `checks_of`.
-        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)

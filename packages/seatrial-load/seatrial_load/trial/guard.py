@@ -59,10 +59,6 @@ class Guard:
         """Watch the alarms and the objectives of a request.
 
         Args:
-            request: The trial.
-            cloudwatch: Asked for the users' latency and the alarms' states.
-            clock: Monotonic seconds.
-            now: The time of day in UTC.
             every_s: Seconds between two looks, at least.
         """
         self._request = request

@@ -67,7 +67,6 @@ class Woken:
     Attributes:
         slept: Whether there was none at first.
         waited_s: How long it took, or was waited for.
-        because: What was seen, in a sentence.
         reason: Why nothing is measured: no copy serves, nobody knows, or the component failed; None when one serves.
     """
 
@@ -100,16 +99,11 @@ def wake(
     knocking until one gets through: they are what the scaling alarm counts.
 
     Args:
-        component: The inference component's name.
-        sagemaker: The control plane's client.
         knock: Sends one small request; returns why it failed, None when it was answered.
         may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm; one that has copies
             already is left alone.
-        timeout_s: Longest wait.
         waited_s: How much of it has passed before this call.
         should_stop: Says why nobody is to wait any longer; asked before each knock.
-        clock: Monotonic seconds.
-        sleep: Waits.
     """
     waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock() - waited_s)
     return waking.run(timeout_s, may_scale=may_scale)
