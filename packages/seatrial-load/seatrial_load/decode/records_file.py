@@ -1,4 +1,4 @@
-"""Every request of a trial as one line of JSON, for those who want to compute for themselves."""
+"""Every request of a trial as one line of JSON, for computations of one's own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
 
     Args:
         concurrency: Requests in flight per copy, of the level.
-        ramp: So many first requests aren't measured.
+        ramp: Number of first requests that aren't measured.
     """
     if isinstance(into, Path):
         with into.open("a", encoding="utf-8") as file:
@@ -67,9 +67,24 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
         return
     first, measured = split(records, ramp)
     began_s = min((record.sent_s for record in records), default=0.0)
+
+    def since(at_s: float) -> float:
+        return round((at_s - began_s) * MS_PER_S, DIGITS)
+
     for is_ramp, part in ((True, first), (False, measured)):
         for record in part:
-            raw = _raw(record, began_s, concurrency=concurrency, is_ramp=is_ramp)
+            raw = made_of(
+                RawRequest,
+                record,
+                concurrency=concurrency,
+                ramp=is_ramp,
+                sent_ms=since(record.sent_s),
+                due_ms=None if record.due_s is None else since(record.due_s),
+                first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
+                last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
+                ended_ms=since(record.ended_s),
+                token_times_ms=tuple(map(since, record.token_times_s)),
+            )
             into.write(f"{write_document(raw)}\n")
 
 
@@ -82,21 +97,3 @@ def read_records(path: Path) -> Iterator[RawRequest]:
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             yield read_document(RawRequest, line, where=f"{path}:{number}")
-
-
-def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bool) -> RawRequest:
-    def since(at_s: float) -> float:
-        return round((at_s - began_s) * MS_PER_S, DIGITS)
-
-    return made_of(
-        RawRequest,
-        record,
-        concurrency=concurrency,
-        ramp=is_ramp,
-        sent_ms=since(record.sent_s),
-        due_ms=None if record.due_s is None else since(record.due_s),
-        first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
-        last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
-        ended_ms=since(record.ended_s),
-        token_times_ms=tuple(map(since, record.token_times_s)),
-    )

@@ -1,6 +1,6 @@
-"""A trial that is not over yet: what another run of the same trial needs to go on with, and what a watcher is sent.
+"""The progress of a trial that is not over: the state that another run continues from, and the events for a watcher.
 
-Whoever watches must return at once, since nothing is received meanwhile.
+A watcher must return at once, since nothing is received meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TrialProgress:
         started_at: ISO 8601, UTC; also seeds the prompts.
         elapsed_s: Time of the trial so far, over all its runs; pauses between them don't count.
         sent: Requests sent so far: the next one has this number.
-        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
+        unmeasured: The outcome of the first request, the warm-up and the levels that were cut.
         stopped: Why no further level is measured; None while one may be.
     """
 
@@ -66,7 +66,7 @@ class TrialProgress:
         return max((level.to_s for level in self.levels if level.to_s is not None), default=None)
 
     def with_level_time(self, from_s: float, to_s: float) -> TrialProgress:
-        """Return the progress with the time of its last level, in seconds since the epoch: CloudWatch is asked by it."""
+        """Return the progress with the time of its last level, in seconds since the epoch, for CloudWatch."""
         *before, last = self.levels
         return replace(self, levels=(*before, replace(last, from_s=from_s, to_s=to_s)))
 
@@ -84,7 +84,7 @@ class TrialProgress:
         return read_document(cls, text, where="trial progress", retired=_RETIRED)
 
 
-_RETIRED = frozenset({"measured_from_s", "measured_to_s"})  # levels have told their times since
+_RETIRED = frozenset({"measured_from_s", "measured_to_s"})  # levels have their own times since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class LevelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelAdvanced:
-    """The level goes on: how many of its requests ended, as far as is known; told every five seconds."""
+    """The number of requests of the level that ended, as far as known; sent every five seconds."""
 
     ended: int
     elapsed_s: float
@@ -145,4 +145,4 @@ Watch: TypeAlias = Callable[[TrialEvent], None]
 
 
 def unwatched(_event: TrialEvent) -> None:
-    """Let an event pass."""
+    """Ignore an event."""

@@ -103,13 +103,17 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
     with. A wave whose window is shorter than half of it (one round of requests) tells nothing of concurrency, and its
     CPU share is that of the whole wave. Of fewer than 100 reads a p99 is no more than the one unlucky read.
     """
-    start_s, until_s = result.started_s, _last_taken_s(result)
+    start_s, until_s = (
+        result.started_s,
+        max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=result.started_s),
+    )
     is_long = until_s - start_s >= LEAST_WINDOW_SHARE * (result.ended_s - start_s) > 0
     cpu_share, run_delay_share = result.usage.shares(start_s, until_s if is_long else result.ended_s)
     busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.exchanges) if is_long else None
     window_s, seconds = until_s - start_s, result.ended_s - start_s
     idle_s = None if busy_s is None or wave.due_s is not None else max(0.0, wave.streams * window_s - busy_s)
     lags_s = sorted(lag_s for lag_s, was_full in _open_loop(result.exchanges, wave.streams) if not was_full)
+    full = [was_full for _, was_full in _open_loop(result.exchanges, wave.streams)]
     return ClientEvidence(
         workers=1,
         streams=wave.streams,
@@ -119,7 +123,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
         run_delay_share=run_delay_share,
         send_lag_p99_ms=percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None,
         idle_ms=None if idle_s is None else idle_s / len(result.exchanges) * MS_PER_S,
-        full_share=_full_share(result.exchanges, wave.streams),
+        full_share=sum(full) / len(full) if full else None,
         reads_per_s=result.lag.reads / seconds if seconds >= LEAST_SPAN_S else None,
     )
 
@@ -151,10 +155,6 @@ def _worst(shares: Iterable[ClientEvidence], number_of: Callable[[ClientEvidence
     return max((number for share in shares if (number := number_of(share)) is not None), default=None)
 
 
-def _last_taken_s(result: WaveResult) -> float:
-    return max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=result.started_s)
-
-
 def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
     """Return how long the request kept its stream busy within the window; connecting anew and pauses count.
 
@@ -162,11 +162,6 @@ def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
     """
     taken_s = exchange.sent_s if exchange.taken_s is None else exchange.taken_s
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
-
-
-def _full_share(exchanges: Sequence[Exchange], streams: int) -> float | None:
-    full = [was_full for _, was_full in _open_loop(exchanges, streams)]
-    return sum(full) / len(full) if full else None
 
 
 def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float, bool]]:

@@ -13,8 +13,6 @@ from seatrial_base.units import counted
 from seatrial_load.documents.container_metrics import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 
@@ -27,40 +25,42 @@ GROWTH: Final = 2.0
 
 def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:
     """Return what holds the throughput back, the gravest first; none where nothing tells it."""
-    return tuple(_causes(load))
-
-
-def _causes(load: ContainerLoad) -> Iterator[Cause]:
-    memory = tuple(_memory_causes(load))
-    yield from memory
-    waits = bool(load.waiting_max)
-    if not memory and waits:
-        yield _waiting_cause(load)
-    if (growth := _growth(load)) is not None:
-        yield growth
-    if not memory and not waits and load.gpu_share_mean is not None and load.gpu_share_mean >= GPU_BUSY_SHARE:
-        yield Cause(
-            kind="gpu_busy",
-            because=f"the accelerators compute {load.gpu_share_mean:.0%} of the time, and no request waits",
-            mend="Choose a faster instance type, a smaller quantization, or more copies.",
-        )
-
-
-def _memory_causes(load: ContainerLoad) -> Iterator[Cause]:
+    causes: list[Cause] = []
+    memory_causes: list[Cause] = []
     mend = "Give the KV cache more room: a lower max_model_len, an fp8 KV cache, more accelerator memory, more copies."
     if load.preemptions:
         lost = counted(round(load.preemptions), "preemption")
-        yield Cause(
-            kind="preempted",
-            because=f"{lost}: the KV cache was full, and requests were computed anew",
-            mend=f"{mend} Or set a lower max_num_seqs.",
+        memory_causes.append(
+            Cause(
+                kind="preempted",
+                because=f"{lost}: the KV cache was full, and requests were computed anew",
+                mend=f"{mend} Or set a lower max_num_seqs.",
+            )
         )
     elif load.kv_cache_share_max is not None and load.kv_cache_share_max >= KV_FULL_SHARE:
-        yield Cause(
-            kind="kv_cache_full",
-            because=f"the KV cache is {load.kv_cache_share_max:.0%} full{_waiting(load)}",
-            mend=mend,
+        memory_causes.append(
+            Cause(
+                kind="kv_cache_full",
+                because=f"the KV cache is {load.kv_cache_share_max:.0%} full{_waiting(load)}",
+                mend=mend,
+            )
         )
+    memory = tuple(memory_causes)
+    causes += memory
+    waits = bool(load.waiting_max)
+    if not memory and waits:
+        causes.append(_waiting_cause(load))
+    if (growth := _growth(load)) is not None:
+        causes.append(growth)
+    if not memory and not waits and load.gpu_share_mean is not None and load.gpu_share_mean >= GPU_BUSY_SHARE:
+        causes.append(
+            Cause(
+                kind="gpu_busy",
+                because=f"the accelerators compute {load.gpu_share_mean:.0%} of the time, and no request waits",
+                mend="Choose a faster instance type, a smaller quantization, or more copies.",
+            )
+        )
+    return tuple(causes)
 
 
 def _waiting_cause(load: ContainerLoad) -> Cause:

@@ -341,7 +341,10 @@ def _on_levels(points: Sequence[Reading]) -> Iterator[Bend]:
         below = [(point.load - points[knot].load, point.value) for point in points[: knot + 1]]
         above = [(point.load - points[knot].load, point.value) for point in points[knot + 1 :]]
         height = _height(below, above)
-        slopes = [_slope_from(height, side) for side in (below, above)]
+        slopes = [
+            (math.fsum(u * (y - height) for u, y in side) / math.fsum(u * u for u, _ in side))
+            for side in (below, above)
+        ]
         squares = math.fsum(
             (y - height - slope * u) ** 2 for slope, side in zip(slopes, (below, above), strict=True) for u, y in side
         )
@@ -356,10 +359,6 @@ def _height(*sides: Sequence[tuple[float, float]]) -> float:
         weight += len(side) - u * u / uu
         total += math.fsum(y for _, y in side) - u / uu * math.fsum(u * y for u, y in side)
     return total / weight
-
-
-def _slope_from(height: float, side: Sequence[tuple[float, float]]) -> float:
-    return math.fsum(u * (y - height) for u, y in side) / math.fsum(u * u for u, _ in side)
 
 
 def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee, ...]:

@@ -47,7 +47,12 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
         return _leading(pays, [*reasons, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
         return _leading(slo, ["trial.target is slo"])
-    if pays.knee is not None and _is_met_at(pays.target, slo.knee):
+    # Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end.
+    if pays.knee is not None and (
+        slo.knee.interval is not None
+        and slo.knee.interval.high is None
+        and (slo.knee.concurrency or 0.0) >= pays.target
+    ):
         return _leading(pays, [*reasons, f"the SLO is met at {whole_or_tenths(pays.target)}"])
     if pays.knee is None or slo.target <= pays.target:
         return _leading(slo, [pays.because])
@@ -55,11 +60,6 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
-
-
-def _is_met_at(load: float, slo: Knee) -> bool:
-    """Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end."""
-    return slo.interval is not None and slo.interval.high is None and (slo.concurrency or 0.0) >= load
 
 
 def _target(given: LeadingKnee) -> float:

@@ -122,7 +122,10 @@ def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -
     It lies within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
     Applied Regression Analysis, 3rd edition, 3.2.)
     """
-    noise = _noise(near)
+    # Half the 95 % interval of a reading's logarithm, the median of those that have one; None without any.
+    bounds = [one.interval for one in near if one.interval is not None]
+    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
+    noise = median(halves) if halves else None
     if noise is None:
         return None
     least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE
@@ -135,10 +138,3 @@ def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -
     return Interval(
         low=min(math.exp(max(low, math.log(least))), load), high=max(math.exp(min(high, math.log(most))), load)
     )
-
-
-def _noise(readings: Sequence[Reading]) -> float | None:
-    """Return half the 95 % interval of a reading's logarithm, the median of those that have one; None without any."""
-    bounds = [one.interval for one in readings if one.interval is not None]
-    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
-    return median(halves) if halves else None

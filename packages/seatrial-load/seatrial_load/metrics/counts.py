@@ -13,7 +13,7 @@ from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.metrics.request_metrics import is_burst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.result import DoubtKind, LevelResult
@@ -266,11 +266,11 @@ _TOLD_FROM: Final[Mapping[DoubtKind, float]] = {
 USUAL_SHARE: Final = 0.5
 _WORDS: Final[Mapping[DoubtKind, str]] = {
     "ended_early": (
-        "have fewer than 90 % of the tokens asked, though the end of the text was to be ignored: truncated, or of an "
-        "engine that can't ignore it"
+        "have fewer than 90 % of the requested tokens, though the end of the text was to be ignored: truncated, or of "
+        "an engine that can't ignore it"
     ),
-    "short": "have fewer than 90 % of the tokens asked; this schema can't ignore the end of the text",
-    "uncounted": "tell no count of tokens and have fewer parts than one for 8 tokens asked",
+    "short": "have fewer than 90 % of the requested tokens; this schema can't ignore the end of the text",
+    "uncounted": "report no count of tokens and have fewer parts than one for 8 requested tokens",
     "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",
     "blank": "have no visible character",
@@ -331,20 +331,20 @@ def added_oddities(shares: Sequence[Oddities]) -> Oddities:
 
 def doubts_of(oddities: Oddities) -> tuple[AnswerDoubt, ...]:
     """Return what is to be doubted, in the order of weight."""
-    return tuple(_doubts(oddities))
-
-
-def _doubts(oddities: Oddities) -> Iterator[AnswerDoubt]:
+    doubts: list[AnswerDoubt] = []
     answered = oddities.answered
     for kind, words in _WORDS.items():
         count = max(oddities.texts.values(), default=0) if kind == "same_text" else oddities.kinds.get(kind, 0)
         fewest = max(_TOLD_FROM.get(kind, USUAL_SHARE) * answered, FEWEST_SAME if kind == "same_text" else 1)
         if count >= fewest:
-            yield AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
+            doubts.append(
+                AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
+            )
     if oddities.models:
         count, names = sum(oddities.models.values()), ", ".join(oddities.models)
-        because = f"{count} of {answered} answers name another model than asked, or several: {names}"
-        yield AnswerDoubt(kind="other_model", answers=count, of=answered, because=because)
+        because = f"{count} of {answered} answers name another model than requested, or several: {names}"
+        doubts.append(AnswerDoubt(kind="other_model", answers=count, of=answered, because=because))
+    return tuple(doubts)
 
 
 def _most(counted: Counter[str]) -> dict[str, int]:

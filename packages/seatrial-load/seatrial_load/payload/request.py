@@ -137,7 +137,11 @@ def _generate(schema: Schema, text: str, options: Options, *, stream: bool) -> M
 
 def _openai(schema: Schema, prompt: Prompt, options: Options, *, stream: bool) -> Mapping[str, Json]:
     facts, chat = FACTS[schema], schema is Schema.OPENAI_CHAT
-    content: dict[str, Json] = {"messages": _messages(prompt)} if chat else {"prompt": _text(schema, prompt)}
+    content: dict[str, Json] = (
+        {"messages": ([dict(message("user", prompt))] if isinstance(prompt, str) else [dict(turn) for turn in prompt])}
+        if chat
+        else {"prompt": _text(schema, prompt)}
+    )
     wanted: dict[str, Json] = {"logprobs": True if chat else 1} if options.log_probabilities else {}
     usage: dict[str, Json] = {"stream_options": {"include_usage": True}} if stream else {}
     return {
@@ -177,9 +181,3 @@ def _text(schema: Schema, prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
     raise RequestError.of(REQUEST_RULE, f"{schema} needs a string, not messages", where=WHERE, field="prompt")
-
-
-def _messages(prompt: Prompt) -> list[Json]:
-    if isinstance(prompt, str):
-        return [dict(message("user", prompt))]
-    return [dict(turn) for turn in prompt]

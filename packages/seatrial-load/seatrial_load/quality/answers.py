@@ -187,19 +187,15 @@ def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens
 
 def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:
     """Return what is kept of an answer that came in full."""
+    # The tokens' log-probabilities; None unless every token has one.
+    values = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
     return EvaluationAnswer(
         id=name,
         text=completion.text,
         tokens=None if completion.tokens is None else tuple(token.text for token in completion.tokens),
-        log_probabilities=_log_probabilities(completion),
+        log_probabilities=tuple(known) if known and len(known) == len(values) else None,
     )
-
-
-def _log_probabilities(completion: Completion) -> tuple[float, ...] | None:
-    """Return the tokens' log-probabilities; None unless every token has one."""
-    values = [token.log_probability for token in completion.tokens or ()]
-    known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
-    return tuple(known) if known and len(known) == len(values) else None
 
 
 def measure_quality(

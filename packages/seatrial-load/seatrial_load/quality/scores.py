@@ -55,13 +55,13 @@ def scores_of(
         if answer.answered and prompt.reference is not None
     ]
     log = _mean_log_probability(answers, tail=tail)
-    return (_exact_match(right, tail), log, _perplexity(log))
-
-
-def _exact_match(right: Sequence[bool], tail: float) -> QualityScore:
     hits, count = sum(right), len(right)
     value = hits / count if count else None
-    return QualityScore(metric="exact_match", value=value, interval=share_interval(hits, count, tail=tail), count=count)
+    return (
+        QualityScore(metric="exact_match", value=value, interval=share_interval(hits, count, tail=tail), count=count),
+        log,
+        _perplexity(log),
+    )
 
 
 def token_sums(answers: Iterable[EvaluationAnswer]) -> list[tuple[float, int]]:

@@ -107,7 +107,12 @@ def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
     good = bracket.good or 0
     if good < pays.high and good <= pays.low:
         if bracket.bad is None and not pays.is_known:
-            return _up(view, pays)
+            # Go up while the SLO holds and throughput grows: no farther than where the SLO is expected to
+            # be missed.
+            step, slo = settling(view, pays), _toward_slo(view, view.crossing)
+            if view.crossing is None or not isinstance(step, NextLevel) or not isinstance(slo, NextLevel):
+                return step
+            return min(step, slo, key=attrgetter("concurrency"))
         if bracket.bad is None and good < min(pays.shown, view.top):
             because = f"{_slo_so_far(bracket)}; {stops_paying(pays)}"
             return NextLevel(concurrency=min(pays.shown, view.top), because=because)
@@ -157,14 +162,6 @@ def _between_unsure(unsure: Unsure) -> NextLevel:
     return NextLevel(concurrency=unsure.middle, because=because)
 
 
-def _up(view: View, pays: Pays) -> Step:
-    """Go up while the SLO holds and throughput grows: no farther than where the SLO is expected to be missed."""
-    step, slo = settling(view, pays), _toward_slo(view, view.crossing)
-    if view.crossing is None or not isinstance(step, NextLevel) or not isinstance(slo, NextLevel):
-        return step
-    return min(step, slo, key=attrgetter("concurrency"))
-
-
 def _slo_known(bracket: Bracket, crossing: float | None) -> str:
     known = _slo_so_far(bracket)
     if bracket.good is None:
@@ -198,19 +195,15 @@ def toward_most_goodput(view: View) -> Step:
     upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
     so_far = f"highest goodput so far: {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
     if not _goodput(best):
-        return _without_goodput(view, so_far)
+        lowest = view.valid[0]
+        if lowest.concurrency <= view.bottom:
+            return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
+        return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
     if upper is None and best.concurrency < view.top:
         return NextLevel(concurrency=_outside(view, best, up=True), because=f"{so_far}, the highest level")
     if lower is None and best.concurrency > view.bottom:
         return NextLevel(concurrency=_outside(view, best, up=False), because=f"{so_far}, the lowest level")
     return _inside(best, lower, upper, so_far)
-
-
-def _without_goodput(view: View, so_far: str) -> Step:
-    lowest = view.valid[0]
-    if lowest.concurrency <= view.bottom:
-        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
-    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
 
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
@@ -221,7 +214,11 @@ def _outside(view: View, best: LevelResult, *, up: bool) -> int:
 
 def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:
     here = best.concurrency
-    gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
+    gaps = [
+        (_gap(here, one), one.concurrency)
+        for one in (lower, upper)
+        if one is not None and (not _is_near(best, one) and _goodput(one) < (1 - FLAT) * _goodput(best))
+    ]
     if not gaps:
         return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}: {_why_known(best, lower, upper)}")
     gap, end = max(gaps)
@@ -240,10 +237,6 @@ def _why_known(best: LevelResult, lower: LevelResult | None, upper: LevelResult 
         return "less than 10 % apart"
     named = " and ".join(str(one.concurrency) for one in as_good)
     return f"equal within {FLAT * 100:.0f} % to {named}"
-
-
-def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:
-    return not _is_near(best, neighbour) and _goodput(neighbour) < (1 - FLAT) * _goodput(best)
 
 
 def _is_near(best: LevelResult, neighbour: LevelResult) -> bool:

@@ -100,16 +100,6 @@ def forecast(request: TrialRequest, levels: Sequence[LevelResult]) -> Forecast:
     latencies = [(float(level.concurrency), level.e2e_latency_ms.mean) for level in known if level.e2e_latency_ms]
     throughputs = [(float(level.concurrency), level.output_tok_s) for level in known if level.output_tok_s]
     burdens = [_burden(objective, prior, known) for objective in request.objectives]
-    return Forecast(
-        predicted=bool(prior),
-        latency_ms=_bent(shape, latencies, beyond=1.0),
-        tok_s=_bent(_throughput(prior), throughputs),
-        burdens=tuple(burden for burden in burdens if burden is not None),
-        rounds=_rounds(request, known),
-    )
-
-
-def _rounds(request: TrialRequest, known: Sequence[LevelResult]) -> float:
     load = request.load
     planned = load.ramp_per_concurrency + load.requests_per_concurrency
     seen = (
@@ -117,7 +107,15 @@ def _rounds(request: TrialRequest, known: Sequence[LevelResult]) -> float:
         for level in known
         if level.duration_s and level.e2e_latency_ms
     )
-    return max(seen, default=float(planned))
+    return Forecast(
+        predicted=bool(prior),
+        latency_ms=_bent(shape, latencies, beyond=1.0),
+        tok_s=_bent(
+            _power_law([(float(level.concurrency), level.output_tok_s) for level in prior], below=1.0), throughputs
+        ),
+        burdens=tuple(burden for burden in burdens if burden is not None),
+        rounds=max(seen, default=float(planned)),
+    )
 
 
 def _burden(objective: Objective, prior: Sequence[PredictedLevel], known: Sequence[LevelResult]) -> Curve | None:
@@ -142,10 +140,6 @@ def _first_token(prior: Sequence[PredictedLevel]) -> Curve | None:
 def _per_token(prior: Sequence[PredictedLevel]) -> Curve | None:
     """Return the time between two tokens of one stream, by Little's law: requests in flight over throughput."""
     return _power_law([(float(level.concurrency), level.concurrency / level.output_tok_s) for level in prior])
-
-
-def _throughput(prior: Sequence[PredictedLevel]) -> Curve | None:
-    return _power_law([(float(level.concurrency), level.output_tok_s) for level in prior], below=1.0)
 
 
 def _bent(shape: Curve | None, measured: Points, *, beyond: float = 0.0) -> Curve | None:

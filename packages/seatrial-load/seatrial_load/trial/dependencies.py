@@ -121,6 +121,16 @@ class Tools:
         now = self.wall_clock if clock_offset_s is None else shifted(self.wall_clock, clock_offset_s)
         return request_writer(request.target, request.workload, prompts, now=now, credentials=self.credentials)
 
+    def writer_of(self, request: TrialRequest, progress: TrialProgress) -> RequestWriter:
+        """Return what writes the requests of a trial's next level; raises as `writer` does."""
+        return self.writer(
+            request,
+            started_at=progress.started_at,
+            words_per_token=progress.words_per_token,
+            clock_offset_s=progress.clock_offset_s,
+            first=progress.sent,
+        )
+
     def schedule(self, request: TrialRequest, progress: TrialProgress) -> tuple[float, ...] | None:
         """Return the seconds from the next level's start at which its requests are due; None of a closed loop.
 

@@ -294,7 +294,11 @@ class _Opening:
 
     def _probe(self) -> Exchange:
         probed = self._probed()
-        _refuse_no_model(probed.exchange)
+        head = probed.exchange.inbox.head
+        if head is not None and NO_MODEL_HEADER in head.headers:
+            message = "this is the embedded AWS, which has no OpenAI API"
+            hint = "run: seatrial bench SPEC --environment local"
+            raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")
         record = self._record(probed.exchange)
         self._saw([record], "first_request")
         self._learn([record], self.sent - 1, tolerance=math.inf)
@@ -506,11 +510,3 @@ class _Opening:
 
     def _elapsed_s(self) -> float:
         return self.tools.clock() - self.began_s
-
-
-def _refuse_no_model(first: Exchange) -> None:
-    head = first.inbox.head
-    if head is not None and NO_MODEL_HEADER in head.headers:
-        message = "this is the embedded AWS, which has no OpenAI API"
-        hint = "run: seatrial bench SPEC --environment local"
-        raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")

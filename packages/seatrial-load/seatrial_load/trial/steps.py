@@ -230,13 +230,7 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    writer = tools.writer(
-        request,
-        started_at=progress.started_at,
-        words_per_token=progress.words_per_token,
-        clock_offset_s=progress.clock_offset_s,
-        first=progress.sent,
-    )
+    writer = tools.writer_of(request, progress)
     wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers

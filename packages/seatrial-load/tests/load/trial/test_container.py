@@ -153,7 +153,7 @@ def test_a_refusal_is_told_and_changes_no_verdict(ended: Ended) -> None:
 
     result = ended.told(refuse)
     assert result.container is not None
-    assert result.container.because == "CloudWatch did not answer: HTTP 403: vllm: 1000 1115 10"
+    assert result.container.because == "CloudWatch did not respond: HTTP 403: vllm: 1000 1115 10"
     assert result.verdict == ended.told(None).verdict
 
 
