@@ -17,7 +17,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from seatrial_base.bounds import LONGEST_DELAY_S
 from seatrial_base.errors import BenchError
@@ -78,7 +78,7 @@ def why_not_json(malformed: ValueError | RecursionError) -> str:
     return "not readable JSON: nested too deeply, or a number has too many digits"
 
 
-def is_chat(messages: object) -> bool:
+def is_chat(messages: object) -> TypeGuard[list[dict[str, object]]]:
     """Return whether a value is a list of messages, each with a role and a content."""
     if not isinstance(messages, list) or not messages:
         return False
@@ -110,7 +110,7 @@ TRACE_COLUMNS: Final = (
 
 
 class TraceRow(NamedTuple):
-    """One recorded request: its time in seconds (of any zero), its lengths, and the blocks of its prompt if recorded."""
+    """One recorded request: its time in seconds (of any zero), its lengths, and its prompt's blocks if recorded."""
 
     at_s: float
     tokens_in: int

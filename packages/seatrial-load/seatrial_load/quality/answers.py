@@ -1,6 +1,6 @@
-"""Asks an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
+"""Sends an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
 
-The answers are asked for whole: SageMaker gives a model 60 s for each.
+The answers aren't streamed: SageMaker gives a model 60 s for each.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ MOST_AT_ONCE: Final = 4
 TIMEOUT_S: Final = 60.0
 RETRIES: Final = 5
 SEED: Final = 1  # TGI takes no 0
-NO_LOG_PROBABILITY: Final = -9999.0  # what vLLM says of a token whose log-probability it doesn't know
+NO_LOG_PROBABILITY: Final = -9999.0  # vLLM's for a token whose log-probability is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityTools:
-    """What answers are collected with; each has the default of everyday use.
+    """The dependencies of a collection of answers; each has a default.
 
     Attributes:
-        credentials: What signs; None is the process's own.
+        credentials: Sign the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
     """
 
@@ -79,7 +79,7 @@ class _Questions:
     schema: PayloadSchema
     most_tokens: int
 
-    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are asked one by one)
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are sent one by one)
         prompt = self.prompts[index % len(self.prompts)]
         return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
 
@@ -103,10 +103,10 @@ def collect_answers(
     within_s: float,
     tools: QualityTools = EVERYDAY,
 ) -> tuple[EvaluationAnswer, ...]:
-    """Ask every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
+    """Send every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
 
     Args:
-        within_s: After so many seconds the rest is given up.
+        within_s: Seconds after which the rest is given up.
 
     Returns:
         One answer for each prompt, in their order.
@@ -116,8 +116,7 @@ def collect_answers(
     """
     questions = _Questions(prompts=prompts, schema=schema, most_tokens=most_tokens)
     workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=False)
-    run = _Run(target, workload, questions, tools, tools.clock() + within_s)
-    return run.answers(streams)
+    return _Run(target, workload, questions, tools, tools.clock() + within_s).answers(streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class _Run:
     deadline_s: float
 
     def answers(self, streams: int) -> tuple[EvaluationAnswer, ...]:
-        """Ask the first prompt alone, which tells whether the clock is right, then the others."""
+        """Send the first prompt alone, which shows whether the clock is right, then the others."""
         secret = self._writer(0.0).secret
         first = probe_clock(self._one, self.tools.wall_clock)
         rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.questions.prompts) - 1)
@@ -180,14 +179,13 @@ class _Run:
 
 
 def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
-    """Write the body that asks a prompt: greedy, with log-probabilities."""
+    """Write the body of a prompt: greedy, with log-probabilities."""
     options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
     return request_body(SCHEMAS[schema], prompt_content(prompt), options)
 
 
 def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:
-    """Return what is kept of an answer that came in full."""
-    # The tokens' log-probabilities; None unless every token has one.
+    """Return what is kept of an answer that came in full: log-probabilities only where every token has one."""
     values = [token.log_probability for token in completion.tokens or ()]
     known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
     return EvaluationAnswer(
@@ -208,7 +206,7 @@ def measure_quality(
     streams: int = MOST_AT_ONCE,
     tools: QualityTools,
 ) -> QualityResult:
-    """Ask the evaluation set and hold the answers against the bounds; what can't be asked is said, not raised.
+    """Send the evaluation set and compare the answers with the bounds; what can't be sent is reported, not raised.
 
     Args:
         confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
