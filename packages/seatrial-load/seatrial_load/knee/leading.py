@@ -1,8 +1,9 @@
-"""The knee that scaling takes: the load that pays, which is the lower of two; for a trial and for a plan alike."""
+"""The knee that scaling takes: the lower of two; for a trial and for a plan alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import whole_or_tenths
@@ -19,7 +20,7 @@ class LeadingKnee:
     """The knee that scaling takes.
 
     Attributes:
-        target: What it gives: requests in flight per copy that scaling shall track; 0 without a knee.
+        target: Requests in flight per copy that scaling shall track; 0 without a knee.
     """
 
     knee: Knee | None
@@ -31,9 +32,9 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
     """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops paying.
 
     A knee gives its share of target utilization. More load stops paying at the knee of `saturation`; it gives at least
-    the gate, as it is: so many requests are planned for each copy, and the SLO says whether they are too many. What is
-    lower leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope of
-    throughput, which is mostly noise.
+    the gate, as it is: that many requests are planned for each copy, and the SLO decides whether they are too many. The
+    lower one leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope
+    of throughput, which is mostly noise.
 
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
@@ -41,8 +42,9 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
         utilization: Target utilization, above 0 and at most 1.
     """
     slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
-    pays = max((one for one in (saturation, gate) if one.knee is not None), key=_target, default=saturation)
-    reasons = [one.because for one in (saturation,) if one.knee is not None and pays is not one]
+    known = [knee for knee in (saturation, gate) if knee.knee is not None]
+    pays = max(known, key=attrgetter("target"), default=saturation)
+    reasons = [saturation.because] if saturation.knee is not None and pays is not saturation else []
     if not has_slo:
         return _leading(pays, [*reasons, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
@@ -60,10 +62,6 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
-
-
-def _target(given: LeadingKnee) -> float:
-    return given.target
 
 
 def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:
