@@ -62,10 +62,6 @@ class Guard:
         """Watch the alarms and the objectives of a request.
 
         Args:
-            request: The trial.
-            cloudwatch: Asked for the users' latency and the alarms' states.
-            clock: Monotonic seconds.
-            now: The time of day in UTC.
             every_s: Seconds between two looks, at least.
         """
         self._request = request
@@ -181,7 +177,13 @@ class Guard:
         return {
             f"users_{number}": (
                 one,
-                metric_query(f"users_{number}", METRICS[one.metric], _stat(one), dimensions, period_s=PERIOD_S),
+                metric_query(
+                    f"users_{number}",
+                    METRICS[one.metric],
+                    "Average" if one.statistic == "mean" else one.statistic,
+                    dimensions,
+                    period_s=PERIOD_S,
+                ),
             )
             for number, one in enumerate(watched)
         }
@@ -203,10 +205,6 @@ def guard_of(request: TrialRequest, tools: Tools) -> Guard | None:
             clock=tools.clock,
             now=tools.wall_clock,
         )
-
-
-def _stat(objective: Objective) -> str:
-    return "Average" if objective.statistic == "mean" else objective.statistic
 
 
 def _missed(objective: Objective, measured_ms: float) -> Stop:
