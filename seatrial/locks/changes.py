@@ -81,12 +81,7 @@ class DecisionChange:
 
 
 def decision_changes(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[DecisionChange, ...]:
-    """Return the decisions that differ between two plans as they are written, and the cost.
-
-    Args:
-        old: The plan before; empty for none.
-        new: The plan after; empty for none.
-    """
+    """Return the decisions that differ between two plans as they are written, and the cost."""
     before, after = dict(_decisions(old)) if old else {}, dict(_decisions(new)) if new else {}
     return tuple(
         DecisionChange(name, before.get(name, _NONE), after.get(name, _NONE), _because(new.get(name)))
@@ -105,7 +100,6 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 
     Args:
         old: The plan that was locked, as it was written; another release may have had other fields.
-        new: The plan now.
     """
     # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
@@ -185,12 +179,7 @@ def _value(plan: Mapping[str, object], name: str) -> object:
 
 
 def count_generation(locked: Mapping[str, object] | None, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with its generation, and one line where it is another one than the locked plan's.
-
-    Args:
-        locked: The plan that was locked before, as it was written; `None` when there was none.
-        plan: The plan now.
-    """
+    """Return the plan with its generation, and one line where it is another one than the locked plan's."""
     if locked is None:
         return plan, ()
     generation, changed = generation_of(locked), list(_changes(locked, plan))

@@ -41,11 +41,6 @@ _WRITABLE = "the folder of the spec must be writable"
 def replace_file(path: Path, text: str, rule: str) -> None:
     """Write a file so that a reader sees the old one or the new one, whole; what fails leaves nothing behind.
 
-    Args:
-        path: The file.
-        text: What it shall hold.
-        rule: The rule that a failure breaks.
-
     Raises:
         SpecError: The rule, when the folder is not writable or full.
     """
@@ -86,7 +81,13 @@ class Seal(FrozenModel):
 
 def seal_of(document: Mapping[str, object]) -> Seal:
     """Return the digests of a plan as it is written in JSON."""
-    return Seal(plan=values_digest(document), fields={name: _digest(value) for name, value in document.items()})
+    return Seal(
+        plan=values_digest(document),
+        fields={
+            name: digest(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+            for name, value in document.items()
+        },
+    )
 
 
 def changed_fields(document: Mapping[str, object], seal: Seal) -> tuple[str, ...]:
@@ -100,10 +101,6 @@ def changed_fields(document: Mapping[str, object], seal: Seal) -> tuple[str, ...
     if not changed and now.plan != seal.plan:
         return ("digests",)
     return tuple(sorted(changed))
-
-
-def _digest(value: object) -> str:
-    return digest(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
 def write_lock(plan: Plan, spec_path: Path) -> Path:
@@ -205,7 +202,6 @@ def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """Return the plan that was locked for a spec in its environment, as it was planned or adopted.
 
     Args:
-        loaded: The spec in its environment.
         stale: Take the plan also when the spec or the environment changed since; their limits are not checked then.
 
     Raises:

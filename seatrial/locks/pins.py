@@ -67,10 +67,6 @@ def pin_image(plan: Plan, digest: str) -> Plan:
     """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
 
     Provenance ends with it: what was tried was named otherwise.
-
-    Args:
-        plan: The plan.
-        digest: As `sha256:…`, which the registry gives for the plan's tag.
     """
     image = plan.image.value
     uri = f"{image_repository_uri(image.uri)}@{digest}"
@@ -96,7 +92,6 @@ def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
 
     Args:
         locked: The plan that was locked before, as it was written; `None` when there was none.
-        plan: The plan now.
     """
     image = locked.get("image") if locked is not None else None
     value = image.get("value") if isinstance(image, dict) else None

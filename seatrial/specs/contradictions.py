@@ -1,4 +1,4 @@
-"""What contradicts itself in an endpoint's spec: relations of its fields, and what is computed of them."""
+"""Contradictions in an endpoint's spec: relations of its fields, and of what is computed from them."""
 
 from __future__ import annotations
 

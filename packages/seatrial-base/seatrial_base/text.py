@@ -22,7 +22,6 @@ def printable(text: str, *, layout: str = "\n") -> str:
     assigned.
 
     Args:
-        text: Any text.
         layout: The characters that stay though they aren't shown: line breaks, on a terminal tabs too.
     """
     if all(map(str.isprintable, text.split("\n") if "\n" in layout else (text,))):
@@ -31,12 +30,7 @@ def printable(text: str, *, layout: str = "\n") -> str:
 
 
 def unprintable(text: str, *, layout: str = "") -> str:
-    """Name the first character of a text that isn't shown as itself; empty when there is none.
-
-    Args:
-        text: Any text.
-        layout: The characters that may stand in it all the same.
-    """
+    """Name the first character of a text that isn't shown as itself; empty when there is none."""
     first = next((one for one in text if not (one.isprintable() or one in layout)), None)
     return "" if first is None else f"U+{ord(first):04X} ({unicodedata.name(first, _kind(first))})"
 
@@ -110,9 +104,6 @@ def replaced_text(text: str) -> str:
     CloudFormation resolves `{{resolve:SERVICE:KEY}}` with the rights of whoever deploys (user guide, dynamic
     references); the CDK resolves `${Token[…]}` and `#{Token[…]}` (aws-cdk-lib, `core/lib/private/encoding`). Other
     spellings, which neither resolves today, are named too.
-
-    Args:
-        text: A text that may reach a template.
     """
     if _DYNAMIC_REFERENCE.search(text):
         return "a dynamic reference of CloudFormation, {{resolve:…}}"

@@ -111,14 +111,7 @@ def _refused(message: str, hint: str) -> RenderError:
 def adapted(
     parsed: Parsed, origin: TargetContainer, table: SpellingTable, instance: Instance | None
 ) -> tuple[ServingConfig, list[Lost]]:
-    """Return the fields as the other container means them, and what that loses.
-
-    Args:
-        parsed: What was read.
-        origin: The container that it was written for.
-        table: How the other container spells things.
-        instance: What it runs on; `None` when nothing tells.
-    """
+    """Return the fields as the other container means them, and what that loses."""
     config, lost = _with_source(parsed, table)
     degree, of_degree = _degree(parsed, origin, table, instance)
     prompt = config.max_input_len or _longest_prompt(config, table)
@@ -194,14 +187,7 @@ def flag_text(text: str, origin: TargetContainer, table: SpellingTable) -> str |
 def process_variables(
     entries: Mapping[str, SourceEntry], origin: TargetContainer, table: SpellingTable, form: Form
 ) -> tuple[dict[str, str], list[Lost]]:
-    """Return the variables that are none of the container's options and stay as they are, and those that can't.
-
-    Args:
-        entries: The environment by name, without secrets.
-        origin: The container that it was written for.
-        table: How the other container spells things.
-        form: How the other container is told.
-    """
+    """Return the variables that are none of the container's options and stay as they are, and those that can't."""
     kept: dict[str, str] = {}
     lost: list[Lost] = []
     for name, entry in entries.items():
@@ -274,12 +260,7 @@ def convert_config(
     """Write a configuration for another container.
 
     Args:
-        source: What was read.
-        to: How the other container is configured.
         to_version: Its version; the newest that has this dialect by default.
-        engine: The container that it was written for; guessed by default.
-        version: That container's version.
-        form: How the other container shall be told.
         instance: What it runs on; tells how many GPUs `every GPU` is.
 
     Raises:
@@ -331,17 +312,19 @@ def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, in
     lost = [*read.gone, *foreign, *changed, *_where(missing, read.parsed)]
     lines = {key: entry.line for key, entry in read.entries.items()}
     placed = dict.fromkeys(replace(one, line=lines.get(one.key, 0)) for one in lost)
-    not_kept = {*missing, *(_field_of(one.key, read.parsed) for one in changed)}
+    not_kept = {
+        *missing,
+        *(
+            next((entry.field for entry in read.parsed.entries if entry.key == one.key and entry.field), one.key)
+            for one in changed
+        ),
+    }
     names = {*_names(read.parsed.config)}
     kept = (*(name for name in _names(config) if name in names and name not in not_kept), *read.beside)
     rendered = replace(rendered, env={**rendered.env, **read.beside})
     return Converted(
         rendered, read.origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key)))
     )
-
-
-def _field_of(key: str, parsed: Parsed) -> str:
-    return next((entry.field for entry in parsed.entries if entry.key == key and entry.field), key)
 
 
 def _without_keys(entries: Mapping[str, SourceEntry], gone: set[str]) -> dict[str, SourceEntry]:

@@ -1,4 +1,4 @@
-"""What guard rails are held against: all that a container loads, runs or reads, and the instances that may run."""
+"""References to artifacts: all that a container loads, runs or reads, as guard rails judge it."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
     A path in the container is left out: what lies there came with the model's own weights, or with the image.
 
     Args:
-        endpoint: The spec, its recipe expanded.
         region: The environment's region, whose bucket has what JumpStart's metadata names.
-        folder: The spec's folder.
     """
     yield from _model(endpoint.model, region, folder)
     yield from _recipe(endpoint)
@@ -124,8 +122,6 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     option that no container's sources know may load anything, so its text can't be judged.
 
     Args:
-        name: The option's name, without prefix.
-        value: Its value.
         hub_id: The model's repository, which the option's revision is of; `None` where it has none.
     """
     if not isinstance(value, str):
@@ -246,11 +242,7 @@ class InstanceFleet:
     updating: int
 
     def usd_per_hour(self, price: Callable[[str], float | None]) -> float | None:
-        """Return what all of them cost at the price of the dearest type; `None` where a price is unknown.
-
-        Args:
-            price: US dollars per hour of an instance type.
-        """
+        """Return what all of them cost at the price of the dearest type; `None` where a price is unknown."""
         dearest = _dearest(self.types, price)
         return None if dearest is None else dearest * self.updating
 
@@ -281,7 +273,6 @@ def job_instance(endpoint: EndpointSpec, planned: str) -> JobInstance | None:
     """Return what the optimization job of a spec may use; `None` when its recipe needs none.
 
     Args:
-        endpoint: The spec.
         planned: The plan's instance type, which a job that names none is for.
     """
     jobs = [(index, entry, entry.job) for index, entry in enumerate(endpoint.optimization)]
@@ -320,8 +311,6 @@ def fleets_of(
     rolls no endpoint of several variants (developer guide, deployment guardrails, exclusions).
 
     Args:
-        endpoint: The spec.
-        size: Its plan's.
         others: Specs that variants run, with their plans' sizes, by name.
     """
     named = list(_named(endpoint.hosting))

@@ -1,4 +1,4 @@
-"""What optimizations need and exclude: engines, versions, accelerators, one another, optimization jobs; each sourced.
+"""Needs and exclusions of optimizations: engines, versions, accelerators, one another, optimization jobs; each sourced.
 
 Optimizations are named as in `seatrial.specs.optimization`, engines as in `engine_choice.json`.
 """
@@ -19,14 +19,10 @@ class EngineSupport:
     """Versions of some engines that run some optimizations.
 
     Attributes:
-        engines: The engines.
-        optimizations: The optimizations.
         supported: Whether any version runs them.
         since: The first version; `None` for every one.
         until: The last version; `None` for every one.
         because: Why the others do not, a sentence; empty where every version runs them.
-        source: Where it was read.
-        date: When.
     """
 
     engines: tuple[str, ...]
@@ -44,14 +40,11 @@ class AcceleratorLimit:
     """What an optimization does not do, or does with less, on some accelerators.
 
     Attributes:
-        optimizations: The optimizations.
         engines: The engines that it is true of; empty for every one.
         until: The last version of the engine that it is true of; `None` for every one.
         accelerators: The accelerators, as the instances name them.
         verdict: `excludes`: it does not run; `limits`: it runs, and gives less.
         because: The reason, a sentence.
-        source: Where it was read.
-        date: When.
     """
 
     optimizations: tuple[str, ...]
@@ -95,13 +88,10 @@ class JobSupport:
     """What a SageMaker optimization job makes.
 
     Attributes:
-        optimizations: The optimizations.
         allowed: Whether a job makes them at all.
         needs: Optimization that must be in the same job; `None` for none.
         families: Families of instance types that SageMaker's SDK lists for them.
         because: Why not, a sentence; empty where nothing is refused.
-        source: Where it was read.
-        date: When.
     """
 
     optimizations: tuple[str, ...]
@@ -137,13 +127,10 @@ class GivenUp:
     """What an optimization gives up.
 
     Attributes:
-        optimization: The optimization.
         quality: What happens to the answers, a sentence.
         provenance: `published` where someone measured or proved it, `unknown` where only a comparison tells.
         startup: What happens to the start of a container; empty for nothing.
         features: What is lost beside; empty for nothing.
-        source: Where it was read.
-        date: When.
     """
 
     optimization: str
@@ -180,10 +167,7 @@ def holds(engines: tuple[str, ...], until: str | None, engine: str, version: tup
     """Tell whether a row is true of an engine; of a version that can't be read, only rows of every version are.
 
     Args:
-        engines: The row's engines; empty for every one.
         until: The row's last version; `None` for every one.
-        engine: The engine.
-        version: Its version; `None` where it can't be read.
     """
     if engines and engine not in engines:
         return False

@@ -1,4 +1,4 @@
-"""How a command that judges prints its findings and ends."""
+"""Output and exit code of a command that judges."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgemen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Format
     from seatrial_lint.lint.lint import Given, LintReport
     from seatrial_lint.lint.source import ConfigSource, Unreadable
@@ -71,7 +70,13 @@ def lint_command(
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
     if version is not None and engine is not None:
-        _check_version(engine, version)
+        from seatrial_base.catalog.engine_versions import given_version
+
+        try:
+            given_version(engine, version)
+        except ValueError as error:
+            hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
+            raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
     _check_instance(instance_type)
     # A short run that makes hardly a cycle: collecting was a tenth of its time.
     gc.disable()
@@ -102,16 +107,6 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
             yield Unreadable(stdin_name, "the standard input is closed", is_failure=True)
         else:
             yield from read_stdin(sys.stdin.buffer, stdin_name)
-
-
-def _check_version(engine: EngineName, version: str) -> None:
-    from seatrial_base.catalog.engine_versions import given_version
-
-    try:
-        given_version(engine, version)
-    except ValueError as error:
-        hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
-        raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
 
 
 def _check_instance(name: str | None) -> None:

@@ -39,7 +39,6 @@ class Reference:
     """A reference to a resource or a parameter.
 
     Attributes:
-        logical_id: Its logical ID.
         attribute: The attribute; empty for `Ref`.
     """
 
@@ -68,10 +67,6 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
     `AWS::NoValue` is left out; in a list it stays, so that indices hold. What can't be told stays as it is written.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
-
-    Args:
-        value: A value of a template.
-        scope: What the functions are evaluated with.
     """
     if isinstance(value, dict):
         if not is_function(value):
@@ -187,7 +182,11 @@ def _text_of(parts: Iterable[_Part], scope: TemplateScope) -> JsonValue:
     groups = [(is_reference, [part.text for part in some]) for is_reference, some in groupby(known, _is_reference)]
     if not any(is_reference for is_reference, _ in groups):
         return "".join(part.text for part in known)
-    return {SUB: "".join("".join(map(_written, texts)) if of else _escaped("".join(texts)) for of, texts in groups)}
+    return {
+        SUB: "".join(
+            "".join(map(_written, texts)) if of else "".join(texts).replace("${", "${!") for of, texts in groups
+        )
+    }
 
 
 def _known(part: _Part, scope: TemplateScope) -> _Part:
@@ -203,10 +202,6 @@ def _written(name: str) -> str:
     return f"${{{name}}}"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("${", "${!")
-
-
 def _value_parts(value: JsonValue) -> list[_Part] | None:
     """Return the parts of an evaluated scalar; `None` of what is no text."""
     match value:
@@ -220,12 +215,7 @@ def _value_parts(value: JsonValue) -> list[_Part] | None:
 
 
 def replace_references(value: JsonValue, replaced: Callable[[Reference], str]) -> str | None:
-    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told.
-
-    Args:
-        value: A value that `evaluate` returned.
-        replaced: Gives the text of a reference.
-    """
+    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told."""
     match value:
         case str():
             return value

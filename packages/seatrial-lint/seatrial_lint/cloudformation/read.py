@@ -60,8 +60,6 @@ def read_template(text: str, *, name: str, region: str = "", account: str | None
     """Read a template from a text.
 
     Args:
-        text: The template, as JSON or YAML.
-        name: What it is called in messages.
         region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
         account: Stands for AWS::AccountId, likewise.
 
@@ -77,12 +75,6 @@ def read_template(text: str, *, name: str, region: str = "", account: str | None
 
 def read_template_file(path: Path, *, name: str = "", region: str = "", account: str | None = None) -> Template:
     """Read a template from a file.
-
-    Args:
-        path: The file.
-        name: What it is called in messages; the path unless given.
-        region: As in `read_template`.
-        account: Likewise.
 
     Raises:
         SpecError: SEA101 when it can't be read, SEA451 when it is no template.

@@ -99,7 +99,6 @@ class TemplateResource:
     """One resource.
 
     Attributes:
-        logical_id: Its logical ID.
         resource_type: CloudFormation's name of its type.
         properties: Its properties, as `evaluate` writes them; a function when the whole of them is one.
         policies: What becomes of it when it is deleted or replaced, by the attribute that says so.
@@ -146,7 +145,6 @@ class Template:
         Without a text that is 0.
 
         Args:
-            logical_id: The resource.
             path: Names and indices from the resource on, with dots between them.
         """
         try:
@@ -165,7 +163,6 @@ def template_of(
     """Return a template of its document; what a transform makes of `Fn::…` among the resources is left out.
 
     Args:
-        name: The template's name, as in messages.
         region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
         account: Stands for AWS::AccountId, likewise.
         text: The text that the document was read from.

@@ -23,11 +23,7 @@ _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
 
 
 class TemplateResources:
-    """The resources of several templates.
-
-    Args:
-        templates: The templates by name.
-    """
+    """The resources of several templates."""
 
     def __init__(self, templates: Mapping[str, Template]) -> None:
         self._all = {
@@ -43,12 +39,7 @@ class TemplateResources:
         self.left_out: dict[str, None] = {}
 
     def takes(self, steps: int, *, of: str) -> bool:
-        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not.
-
-        Args:
-            steps: How many.
-            of: What is compared, by the template's name.
-        """
+        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
         if steps > self._steps_left:
             self.left_out[of] = None
             return False
@@ -69,9 +60,6 @@ class TemplateResources:
 
         Args:
             template: Where the value stands; a name means a resource of this template first.
-            value: The reference, or a name.
-            kind: The resource's type.
-            name: The property that holds its name.
         """
         return self.by_text(template, self.written(template, value), kind, name)
 

@@ -1,4 +1,4 @@
-"""What contradicts itself in a neutral configuration, or in one engine and version of it."""
+"""Contradictions in a neutral configuration, or in one engine and version of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class Conflict:
     """Fields that can't stand together.
 
     Attributes:
-        fields: The fields.
         message: Why.
         hint: How to mend it.
     """

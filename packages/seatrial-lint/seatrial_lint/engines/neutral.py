@@ -74,12 +74,9 @@ def render_config(
     """Render a configuration.
 
     Args:
-        config: What the engine shall do.
-        dialect: How the container is configured.
         version: The container's version, as `catalog.engine_versions.read_version` reads it.
         form: `properties`: a packaged `serving.properties`; `env`: environment variables; `both`: the file, and the
             same options in the environment except the model, which would be loaded a second time.
-        header: First line of a file, for people.
         templates: Folder of templates that override ours file by file; default: none.
 
     Raises:
@@ -89,7 +86,14 @@ def render_config(
     """
     table = find_spellings(dialect, version)
     spelled = spell(config, table)
-    problems = [*_form_problems(table, form), *_missing(table, spelled), *_conflicts(config, table, spelled)]
+    missing: list[Finding] = []
+    for one in spelled.missing:
+        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
+        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
+        hint = one.absence.hint if one.absence and one.absence.hint else known
+        message = f"{table.called} has no option for {one.text or 'it'}{because}"
+        missing.append(Finding("SEA308", Place(field=one.field), message, hint))
+    problems = [*_form_problems(table, form), *missing, *_conflicts(config, table, spelled)]
     problems += _extra_problems(config, table, spelled)
     if problems:
         raise RenderError(problems)
@@ -182,15 +186,6 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
         message = f"{table.called} can't set its engine through the environment"
         hint = f"render serving.properties (form properties), or use {first} or newer"
         yield Finding("SEA310", Place(field="form"), message, hint)
-
-
-def _missing(table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
-    for one in spelled.missing:
-        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
-        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
-        hint = one.absence.hint if one.absence and one.absence.hint else known
-        message = f"{table.called} has no option for {one.text or 'it'}{because}"
-        yield Finding("SEA308", Place(field=one.field), message, hint)
 
 
 def _conflicts(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
@@ -341,7 +336,16 @@ def _written_by_parent(name: str, table: SpellingTable) -> bool:
 def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
     value = flat[name]
     if row.kind == "json":
-        return _json(row, name, flat)
+        members = {
+            row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat
+        }
+        if members.get("method") == "draft_model":
+            # The engines' default.
+            del members["method"]
+        inside = {key: value for key, value in members.items() if not key.startswith("^")}
+        beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
+        document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
+        return json.dumps(document | beside, separators=(",", ":"))
     if isinstance(value, tuple):
         pairs = [f"{adapter.name}={adapter.path}" for adapter in value]
         return json.dumps(pairs, separators=(",", ":")) if row.kind == "pairs_json" else ",".join(pairs)
@@ -350,17 +354,6 @@ def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
         running = flat.get("max_num_seqs")
         return str(int(text) + (running if isinstance(running, int) else 0))
     return str(int(text) + row.offset) if row.offset else row.translation.get(text, text)
-
-
-def _json(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
-    members = {row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat}
-    if members.get("method") == "draft_model":
-        # The engines' default.
-        del members["method"]
-    inside = {key: value for key, value in members.items() if not key.startswith("^")}
-    beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
-    document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
-    return json.dumps(document | beside, separators=(",", ":"))
 
 
 def doubled(spelled: SpelledConfig) -> Iterator[tuple[str, str, str]]:

@@ -80,8 +80,6 @@ def parse(
     """Read a configuration.
 
     Args:
-        dialect: How the container is configured.
-        version: The container's version, as `catalog.engine_versions.read_version` reads it.
         properties: Text of `serving.properties`; it wins over the environment.
         env: Environment variables, as a mapping or as `NAME=value` lines.
 
@@ -91,7 +89,8 @@ def parse(
     table = find_spellings(dialect, version)
     reading = _ParseState()
     for source, line in (*_file_lines(table, properties), *_env_lines(env)):
-        _read(source, line, table, reading)
+        name, because = _understand(source, line, table, reading)
+        reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
     waiting = reading.values.get("max_queued_requests")
     if table.dialect.engine == "tgi" and isinstance(waiting, str):
         _without_running(waiting, reading)
@@ -124,11 +123,6 @@ def property_of_env(name: str) -> str | None:
     option = option.lower() if _CAPITALS.fullmatch(option) else option
     option = {"entrypoint": "entryPoint"}.get(option, option)
     return option if option == "engine" else f"option.{option}"
-
-
-def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> None:
-    name, because = _understand(source, line, table, reading)
-    reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
 
 
 def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
@@ -269,7 +263,10 @@ def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
     if any(isinstance(value, dict | list) or value is None for value in members.values()):
         # It says more than the neutral field can.
         return None
-    fields: dict[str, Neutral] = {f"{parent}.{names[key]}": _text(value) for key, value in members.items()}
+    fields: dict[str, Neutral] = {
+        f"{parent}.{names[key]}": (str(value).lower() if isinstance(value, bool) else str(value))
+        for key, value in members.items()
+    }
     return {parent: PRESENT, **fields}
 
 
@@ -288,10 +285,6 @@ def _json_object(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_object(text: str) -> bool:

@@ -71,13 +71,7 @@ def write_fixed(source: ConfigSource, text: str) -> None:
 
 
 def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given | None = None) -> str:
-    """Return a file's text with its findings mended; linting it again finds nothing more to mend, and nothing new.
-
-    Args:
-        source: The file, or one container of it.
-        findings: What was found in all files.
-        given: What the user said beside the files.
-    """
+    """Return a file's text with its findings mended; linting it again finds nothing more to mend, and nothing new."""
     given = given or Given()
     open_ones = [finding for finding in findings if finding.edit and finding.place.file == source.file]
     for _ in range(ROUNDS):

@@ -41,7 +41,6 @@ class Given:
 
     Attributes:
         engine: The container.
-        version: Its version.
         instance_type: What it runs on.
         ami_version: The instance's InferenceAmiVersion.
         startup_timeout_s: The startup health check's timeout.
@@ -216,13 +215,7 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
 def held_by_all(
     findings: list[Finding], engine: EngineName, findings_in: Callable[[str], list[Finding]]
 ) -> tuple[list[Finding], int]:
-    """Return the findings that every candidate version has, and how many errors and warnings are left out.
-
-    Args:
-        findings: Those of the assumed version.
-        engine: The container.
-        found_in: Gives the findings of another version.
-    """
+    """Return the findings that every candidate version has, and how many errors and warnings are left out."""
     open_ones = {_place(finding) for finding in findings if not RULES[finding.rule].holds_in_any_version}
     held = set(open_ones)
     for version in CANDIDATES[engine]:

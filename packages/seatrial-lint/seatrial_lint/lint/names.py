@@ -1,4 +1,4 @@
-"""What a written key means to its container: the option's own name, whichever form it is written in."""
+"""The option that a written key means to its container: its own name, whichever form it is written in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a check registers itself and makes a finding, and the edits that mend one."""
+"""Registration of checks, their findings, and the edits that fix them."""
 
 from __future__ import annotations
 

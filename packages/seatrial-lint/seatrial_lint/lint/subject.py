@@ -1,4 +1,4 @@
-"""What the rules look at: one configuration, the container that reads it, and what is known of its deployment."""
+"""The subject of rules: one configuration, the container that reads it, and the known facts of its deployment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Subject:
     """One configuration under the rules.
 
     Attributes:
-        source: What was read.
         target: The container that reads it; `None` when nothing tells.
         table: How its dialect spells things; `None` when its version has no such dialect.
         options: Every option in the order of the file.
@@ -124,24 +123,6 @@ def look_at(
     table = _table(target)
     options = options if options is not None else read_options(target.engine, source.entries)
     reader = handler or _handler(source, target, options)
-    return Subject(source, target, table, options, _fields(options, table), facts, reader)
-
-
-def _handler(source: ConfigSource, target: TargetContainer, options: tuple[NamedOption, ...]) -> Handler:
-    if target.engine != "lmi":
-        return "own"
-    written = {option.name: option.value for option in options if option.space != "env"}
-    return handler_of(written, has_model_py="model_py" in source.facts)
-
-
-def _table(target: TargetContainer) -> SpellingTable | None:
-    try:
-        return find_spellings(target.dialect, ".".join(map(str, target.version)))
-    except RenderError:
-        return None
-
-
-def _fields(options: tuple[NamedOption, ...], table: SpellingTable | None) -> dict[str, NeutralField]:
     fields: dict[str, NeutralField] = {}
     for option in options if table else ():
         rows = spelled_by(option, table)
@@ -156,7 +137,21 @@ def _fields(options: tuple[NamedOption, ...], table: SpellingTable | None) -> di
                     for name, value in values.items()
                 }
                 break
-    return fields
+    return Subject(source, target, table, options, fields, facts, reader)
+
+
+def _handler(source: ConfigSource, target: TargetContainer, options: tuple[NamedOption, ...]) -> Handler:
+    if target.engine != "lmi":
+        return "own"
+    written = {option.name: option.value for option in options if option.space != "env"}
+    return handler_of(written, has_model_py="model_py" in source.facts)
+
+
+def _table(target: TargetContainer) -> SpellingTable | None:
+    try:
+        return find_spellings(target.dialect, ".".join(map(str, target.version)))
+    except RenderError:
+        return None
 
 
 def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelling, ...]:

@@ -1,4 +1,4 @@
-"""Which container reads a configuration: from its image, or guessed from what is written in it; and its handler."""
+"""The container that reads a configuration, from its image or guessed from its keys; and its handler."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ class TargetContainer:
     """The container that a configuration is read for.
 
     Attributes:
-        engine: Its engine.
         version: Its version, as a tuple that compares.
         dialect: The way in which it is configured.
         flavour: What the image carries; empty when no image is named.
@@ -120,8 +119,6 @@ def guess(
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
 
     Args:
-        source: The configuration.
-        engine: The container that the user names.
         options: What the engine makes of the keys, when that was read before.
 
     Raises:
@@ -135,7 +132,9 @@ def guess(
     if chosen is None:
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
-    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or (
+        _flavour(f":{version}") if chosen == "lmi" and version and "-" in version else ""
+    )
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
     dialect = _dialect(chosen, source, named, flavour, written)
@@ -181,11 +180,6 @@ def _is_other(image: str) -> bool:
     """Say whether an image is known to be of another kind, whatever its variables are called."""
     name = image.rpartition("/")[2].lower().partition(":")[0]
     return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
-
-
-def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
-    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
-    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
 
 
 def _flavour(image: str) -> Flavour:

@@ -34,7 +34,6 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
 
     Args:
         templates: The templates by name, of one account and region.
-        region: Their region; without one, what depends on it is not checked.
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}

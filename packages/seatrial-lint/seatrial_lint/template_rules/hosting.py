@@ -91,12 +91,7 @@ class SageMakerTarget:
 
 
 class Hosting:
-    """What several templates host.
-
-    Args:
-        templates: The templates by name, of one account and region.
-        region: The region; `None` when it is not known.
-    """
+    """What several templates host."""
 
     def __init__(self, templates: Mapping[str, Template], region: str | None) -> None:
         self.resources = TemplateResources(templates)

@@ -1,4 +1,4 @@
-"""What the accelerators of the instance can't run, and what the model's shape forbids."""
+"""Limits of the instance's accelerators and of the model's shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a key is left out, and what starts slower or other than expected."""
+"""Effects of keys that are left out, and slower or unexpected starts."""
 
 from __future__ import annotations
 

@@ -37,8 +37,6 @@ class Range:
         above: The value that is not taken any more below `least`: the range is open there.
         but: Single values that are taken beside the range.
         values: The only values that are taken; empty for a range.
-        source: Where it was read.
-        date: When.
         since: First version; `None` for every.
         until: Last version, a prefix.
     """

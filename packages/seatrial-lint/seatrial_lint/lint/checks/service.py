@@ -1,4 +1,4 @@
-"""What SageMaker itself makes of a model: timeouts, AMI, accelerators, isolation, secrets, EULA, weights."""
+"""SageMaker's own limits on a model: timeouts, AMI, accelerators, isolation, secrets, EULA, weights."""
 
 from __future__ import annotations
 

@@ -46,7 +46,6 @@ class Trap:
         message: What the container does; `{version}`, `{key}` and `{value}` are filled in.
         fix: How to mend it.
         source: Where it was read, with commit, issue or pull request.
-        date: When.
         without: Names none of which is written.
         since: First version; `None` for every.
         until: Last version, a prefix.
@@ -137,20 +136,18 @@ def _is(value: str, wanted: str, written: dict[str, NamedOption]) -> bool:
     if wanted in ("*", "hub", "capital"):
         return wanted == "*" or (hub_id(value) if wanted == "hub" else text in ("true", "false") and value != text)
     if compared := _COMPARED.fullmatch(wanted):
-        return _compares(text, compared[1], compared[2], written)
+        how = compared[1]
+        with_what = compared[2]
+        other = _first(with_what, written)
+        than = with_what if _NUMBER.fullmatch(with_what) else other.value.strip() if other else ""
+        if not (_NUMBER.fullmatch(text) and _NUMBER.fullmatch(than)):
+            return False
+        return float(text) < float(than) if how == "<" else float(text) > float(than)
     if wanted.startswith("~"):
         return wanted[1:].lower() in text
     if wanted.startswith("!"):
         return bool(text) and text not in wanted[1:].lower().split("|")
     return text in wanted.lower().split("|")
-
-
-def _compares(text: str, how: str, with_what: str, written: dict[str, NamedOption]) -> bool:
-    other = _first(with_what, written)
-    than = with_what if _NUMBER.fullmatch(with_what) else other.value.strip() if other else ""
-    if not (_NUMBER.fullmatch(text) and _NUMBER.fullmatch(than)):
-        return False
-    return float(text) < float(than) if how == "<" else float(text) > float(than)
 
 
 @rule("SEA318")

@@ -97,7 +97,7 @@ def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -
     target = subject.target
     return (
         option.name in ("rolling_batch", "output_formatter")
-        or _is_left_out(target, option)
+        or (target is not None and target.engine == "vllm" and option.value.lower() == "false")
         or _is_short(target, option)
         or _is_flag(target, rows, option)
         or _is_others(subject, option)
@@ -122,11 +122,15 @@ def spelled(subject: Subject) -> Iterator[Finding]:
             continue
         if _is_misspelled(target, rows, option):
             message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
-            yield finding(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
-
-
-def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
-    return target is not None and target.engine == "vllm" and option.value.lower() == "false"
+            words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
+            nearest = nearest_of(option.value, words)
+            yield finding(
+                subject,
+                "SEA318",
+                option.entry,
+                message,
+                f"did you mean {nearest}?" if nearest else "use another value, or leave the key out",
+            )
 
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
@@ -203,12 +207,6 @@ def _allowed(rows: list[Spelling]) -> str:
     words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
     plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
     return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
-
-
-def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
-    words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
-    nearest = nearest_of(option.value, words)
-    return f"did you mean {nearest}?" if nearest else "use another value, or leave the key out"
 
 
 @rule("SEA314", "SEA318")
@@ -301,7 +299,9 @@ def _is_frayed(subject: Subject, option: NamedOption) -> bool:
         return False
     value = option.value
     blank = value != value.rstrip() and bool(value.strip())
-    return _is_quoted(value) or (blank and (option.name in _PARSED_BY_JAVA or not _is_number(value)))
+    return _is_quoted(value) or (
+        blank and (option.name in _PARSED_BY_JAVA or not (re.fullmatch(r"\s*-?[0-9.]+\s*", value) is not None))
+    )
 
 
 def _is_quoted(value: str) -> bool:
@@ -313,10 +313,6 @@ def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
     if option.space == "server":
         return option.name == "engine"
     return option.name not in ("env", "stop") and is_known_option(target, option.name)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\s*-?[0-9.]+\s*", text) is not None
 
 
 @rule("SEA378")

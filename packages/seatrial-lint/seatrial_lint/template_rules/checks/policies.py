@@ -130,7 +130,18 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
                 if facts and not carry(facts, rights.keys[name], condition.key)
             ]
             if len(without) == count:
-                yield _uncarried(statement, condition, without)
+                always = condition.holds_without_key
+                effect = {
+                    (True, False): "the statement never allows anything",
+                    (True, True): "the statement always allows",
+                    (False, False): "the statement never denies anything",
+                    (False, True): "the statement always denies",
+                }[statement.is_allow, always]
+                message = f"{condition.key} is no condition key of {listed_names(without)}: {effect}"
+                is_lost = statement.is_allow and not always
+                severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
+                hint = "use a key that the action carries, or leave the condition out"
+                yield _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
             elif without and _is_judged_one_by_one(statement) and not condition.holds_without_key:
                 yield _never_allowed(statement, condition, without)
 
@@ -138,21 +149,6 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
 def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
     """Tell whether each action has a request of its own; a role is assumed and its session tagged by one."""
     return statement.is_allow and statement.policy.kind != "trust"
-
-
-def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
-    always = condition.holds_without_key
-    effect = {
-        (True, False): "the statement never allows anything",
-        (True, True): "the statement always allows",
-        (False, False): "the statement never denies anything",
-        (False, True): "the statement always denies",
-    }[statement.is_allow, always]
-    message = f"{condition.key} is no condition key of {listed_names(actions)}: {effect}"
-    is_lost = statement.is_allow and not always
-    severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
-    hint = "use a key that the action carries, or leave the condition out"
-    return _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
 def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:

@@ -106,11 +106,10 @@ def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | Non
 def _may_describe(statement: PolicyStatement) -> bool:
     """Return whether a statement allows describing some alarm; what only the deployment knows may."""
     named = [action.text for action in statement.actions] if statement.is_allow else []
-    return any(text is None or text == "*" or DESCRIBE_ALARMS in _names(text) for text in named)
-
-
-def _names(text: str) -> set[str]:
-    return {facts.name for facts in matching_actions(text)}
+    return any(
+        text is None or text == "*" or DESCRIBE_ALARMS in {facts.name for facts in matching_actions(text)}
+        for text in named
+    )
 
 
 def _covered(hosting: Hosting, described: list[_Describable], resource: TemplateResource, alarm: TemplateValue) -> bool:
