@@ -23,7 +23,7 @@ from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
-from seatrial_lint.cli.judging import FindingsFormat
+from seatrial_lint.cli.run import FindingsFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

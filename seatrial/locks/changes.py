@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial_base.catalog.compilation import CompilationKey, invalidated
 from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.optimizations import CompilationKey, invalidated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.documents.plan import Plan
-    from seatrial_base.catalog.compilation import Compiler
+    from seatrial_base.catalog.optimizations import Compiler
 
 
 # What says who made the plan, why, and what is predicted: no decision.

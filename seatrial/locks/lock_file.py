@@ -19,9 +19,8 @@ from seatrial_base.errors import SpecError
 from seatrial_base.files import changing, read_text, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, digest
-from seatrial_base.nesting import json_document
 from seatrial_base.secrets import holds_credential
-from seatrial_base.text import replaced_text
+from seatrial_base.text import json_document, replaced_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

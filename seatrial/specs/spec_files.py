@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial.specs.yaml_source import merge_environment, read_source
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links, kind_of, read_text
-from seatrial_base.nesting import json_document
 from seatrial_base.secrets import redacted
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

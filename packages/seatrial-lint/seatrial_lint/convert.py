@@ -13,15 +13,14 @@ from seatrial_lint.engines.config import flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import PROPERTIES_FILE, render_config
 from seatrial_lint.engines.parse import parse
 from seatrial_lint.engines.properties import escape_key, escape_property, write_env
-from seatrial_lint.lint.checks.limits import DEFAULT_PROMPT, LAST_WITH_FIXED_DEFAULTS
 from seatrial_lint.lint.checks.traps import FIRST_WITH_FLAGS
+from seatrial_lint.lint.checks.values import DEFAULT_PROMPT, LAST_WITH_FIXED_DEFAULTS
 from seatrial_lint.lint.known import carries, judge
 from seatrial_lint.lint.lint import Given, lint_sources
-from seatrial_lint.lint.names import read_options
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.subject import MOUNT, hub_id
-from seatrial_lint.lint.target import guess, handler_of, newest_build
+from seatrial_lint.lint.rules import MOUNT, hub_id
+from seatrial_lint.lint.target import guess, handler_of, newest_build, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

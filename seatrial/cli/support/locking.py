@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial_lint.cli.judging import WRONG, lines_text, show_judgement
+from seatrial_lint.cli.run import WRONG, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

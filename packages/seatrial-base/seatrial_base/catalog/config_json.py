@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial_base.catalog.precision import quantization_of
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.rows import CatalogTable, nearest_names
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import typer
 
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
-from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def _check_instance(name: str | None) -> None:
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial_lint.lint.fix import mended_diff, mended_text, write_fixed
+    from seatrial_lint.lint.lint import mended_diff, mended_text, write_fixed
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []

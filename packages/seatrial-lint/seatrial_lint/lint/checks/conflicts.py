@@ -6,19 +6,17 @@ import json
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
+from seatrial_lint.engines.neutral import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.redaction import shown
-from seatrial_lint.lint.rules import finding, key_like, key_of, rename, rule
-from seatrial_lint.lint.subject import hub_id
+from seatrial_lint.lint.rules import finding, hub_id, key_like, key_of, rename, rule
 from seatrial_lint.lint.target import is_above_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.names import NamedOption
-    from seatrial_lint.lint.subject import Subject
-    from seatrial_lint.lint.target import TargetContainer
+    from seatrial_lint.lint.rules import Subject
+    from seatrial_lint.lint.target import NamedOption, TargetContainer
 
 # vLLM's names of what LMI always sets under its own (vllm_rb_properties.handle_lmi_vllm_config_conflicts).
 _OWN_NAMES = {

@@ -10,14 +10,14 @@ from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.known import is_known_option, judge, nearest_in
-from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.rules import finding, key_like, remove, rename, rule
+from seatrial_lint.lint.target import NamedOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.subject import Subject
+    from seatrial_lint.lint.rules import Subject
     from seatrial_lint.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")

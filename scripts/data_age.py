@@ -1,6 +1,6 @@
 """The age of the catalog's facts, and the command that renews each table.
 
-    python -m seatrial_base.catalog.data_age [TODAY]     exit 1 where a table is older than 90 days
+    python scripts/data_age.py [TODAY]     exit 1 where a table is older than 90 days
 
 The day is an input: no test of the gate looks at the calendar. `make data-age` does.
 """
