@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.specs.guardrails.references import InstanceFleet, ModelInstances, fleets_of, job_instance
+from seatrial.specs.guardrails.fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
 from seatrial.specs.prices import list_price
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images

@@ -12,8 +12,8 @@ from seatrial_base.errors import PlanError
 from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
+    from seatrial.specs.endpoint import ModelShape
     from seatrial.specs.load import LoadedSpec
-    from seatrial.specs.model_shape import ModelShape
     from seatrial_base.findings import Finding
 
 _WAYS = (

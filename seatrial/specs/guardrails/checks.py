@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
+from seatrial.specs.guardrails.fleets import fleets_of, least_size
 from seatrial.specs.guardrails.limits import GuardRails
-from seatrial.specs.guardrails.references import fleets_of, least_size, loaded_things, option_things
+from seatrial.specs.guardrails.references import loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
+    from seatrial.specs.guardrails.fleets import InstanceFleet
+    from seatrial.specs.guardrails.references import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
 
 _RULE = "SEA111"
