@@ -127,8 +127,8 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     what = _what(name)
     is_configuration = what == "a configuration that may name a model"
     members: object = value
-    # Any option may be given JSON: an engine that reads it would load what a member names.
-    if is_configuration or value.lstrip()[:1] in ("{", "["):
+    # Any option may be given JSON: an engine that reads it would load what a text of it names.
+    if is_configuration or value.lstrip()[:1] in ("{", "[", '"'):
         try:
             members = json.loads(value)
         except (ValueError, RecursionError):

@@ -12,6 +12,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.intrinsic import (
+    Reference,
     TemplateScope,
     evaluate,
     is_function,
@@ -37,7 +38,6 @@ _REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
 MOST_BYTES = 64 * 2**20
 """CloudFormation takes at most 1 MiB; more is read, so that a template that is too long is checked all the same."""
 MANIFEST = "manifest.json"
-_STACK = "aws:cloudformation:stack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +54,12 @@ class TemplateValue:
 
     def at(self, *names: str) -> TemplateValue:
         """Return the value below; below an intrinsic function everything is that function."""
-        value = self
+        path, raw = ".".join((self.path, *names)), self.raw
         for name in names:
-            value = value._below(name)
-        return value
-
-    def _below(self, name: str) -> TemplateValue:
-        path = f"{self.path}.{name}"
-        if is_function(self.raw):
-            return TemplateValue(path, self.raw)
-        below = self.raw.get(name) if isinstance(self.raw, dict) else None
-        return TemplateValue(path, None if is_no_value(below) else below)
+            if not is_function(raw):
+                below = raw.get(name) if isinstance(raw, dict) else None
+                raw = None if is_no_value(below) else below
+        return TemplateValue(path, raw)
 
     @property
     def is_absent(self) -> bool:
@@ -190,21 +185,25 @@ def template_of(
     Raises:
         SpecError: SEA451 when it has no resources, or one of them has no type.
     """
-    resources = document.get("Resources")
-    if not isinstance(resources, dict):
+    written = document.get("Resources")
+    if not isinstance(written, dict):
         raise not_a_template("no Resources", name)
-    written = {key: one for key, one in resources.items() if not key.startswith("Fn::")}
-    if problems := [finding for key, one in written.items() for finding in _without_type(key, one, name)]:
+    resources: dict[str, Mapping[str, JsonValue]] = {}
+    problems: list[Finding] = []
+    for key, each in written.items():
+        if key.startswith("Fn::"):
+            continue
+        if isinstance(each, dict) and isinstance(each.get("Type"), str):
+            resources[key] = each
+        else:
+            problems += not_a_template(f"the resource {key} has no Type", name).problems
+    if problems:
         raise SpecError(problems)
     pseudo = {"AWS::Region": region, "AWS::AccountId": account or "", "AWS::Partition": _partition(region)}
     scope = TemplateScope({key: value for key, value in pseudo.items() if value}, document.get("Mappings"))
     outputs = document.get("Outputs")
     return Template(
-        {
-            logical_id: _resource(name, logical_id, resource, scope)
-            for logical_id, resource in written.items()
-            if isinstance(resource, dict)
-        },
+        {logical_id: _resource(name, logical_id, resource, scope) for logical_id, resource in resources.items()},
         {key: evaluate(value, scope) for key, value in outputs.items()} if isinstance(outputs, dict) else {},
         text,
     )
@@ -222,12 +221,6 @@ def _partition(region: str) -> str:
         if region.startswith(beginning):
             return partition
     return "" if not region or region.startswith(("us-iso", "eu-iso", "eusc-")) else "aws"
-
-
-def _without_type(logical_id: str, resource: JsonValue, template: str) -> tuple[Finding, ...]:
-    if isinstance(resource, dict) and isinstance(resource.get("Type"), str):
-        return ()
-    return not_a_template(f"the resource {logical_id} has no Type", template).problems
 
 
 def _resource(
@@ -272,10 +265,10 @@ class _Lines:
     def of(self, logical_id: str, path: str) -> int:
         """Return the line of a value of a resource: that of its name in an object; 0 without the resource."""
         resources = self._named(self._root).get("Resources")
-        named = self._named(resources.node if resources else self._root).get(logical_id)
-        if named is None:
+        resource = self._named(resources.node if resources else self._root).get(logical_id)
+        if resource is None:
             return 0
-        node, line, rest = named.node, named.node.line, path
+        node, line, rest = resource.node, resource.node.line, path
         while rest:
             name, _, after = rest.partition(".")
             items = node.value if isinstance(node.value, tuple) and not node.is_object else ()
@@ -283,20 +276,15 @@ class _Lines:
                 node, rest = item, after
                 line = node.line
                 continue
-            member = self._longest(node, rest)
+            # The member whose name is the longest beginning of the path: names may hold dots.
+            named, end = self._named(node), len(rest)
+            while end >= 0 and rest[:end] not in named:
+                end = rest.rfind(".", 0, end)
+            member = named.get(rest[:end]) if end >= 0 else None
             if member is None:
                 break
             line, node, rest = member.line, member.node, rest[len(member.name) + 1 :]
         return line
-
-    def _longest(self, node: Node, path: str) -> Member | None:
-        """Return the member whose name is the longest beginning of a path: names may hold dots."""
-        named, end = self._named(node), len(path)
-        while end >= 0:
-            if (member := named.get(path[:end])) is not None:
-                return member
-            end = path.rfind(".", 0, end)
-        return None
 
     def _named(self, node: Node) -> dict[str, Member]:
         if id(node) not in self._members:
@@ -425,15 +413,15 @@ class TemplateResources:
         return self._edges[key]
 
     def _text(self, template: str, value: JsonValue) -> str | None:
+        def mark(reference: Reference) -> str:
+            # The templates are of one account and region, so a pseudo parameter is of none of them.
+            of = "" if reference.logical_id.startswith(_PSEUDO) else template
+            return f"{_MARK}{of}{_MARK}{reference.logical_id}{_MARK}"
+
         match value:
             case {"Fn::ImportValue": exported}:
                 return self._exports.get(self._text(template, exported) or "")
-        return replace_references(value, lambda reference: self._mark(template, reference.logical_id))
-
-    def _mark(self, template: str, name: str) -> str:
-        # The templates are of one account and region.
-        of = "" if name.startswith(_PSEUDO) else template
-        return f"{_MARK}{of}{_MARK}{name}{_MARK}"
+        return replace_references(value, mark)
 
     def _exported(self, templates: Mapping[str, Template]) -> Iterator[tuple[str, str]]:
         for name, template in templates.items():
@@ -538,23 +526,20 @@ def _files(paths: Iterable[Path], problems: list[Finding]) -> Iterator[_Template
         if not path.is_dir():
             yield _TemplateFile(path, "")
             continue
-        files = list(_folder_files(path, problems))
+        manifests = sorted(path.rglob(MANIFEST)) if (path / MANIFEST).is_file() else []
+        files = [] if manifests else [_TemplateFile(file, "") for file in sorted(path.rglob("*.template.json"))]
+        for manifest, artifact in ((each, artifact) for each in manifests for artifact in _artifacts(each, problems)):
+            match artifact:
+                case {
+                    "type": "aws:cloudformation:stack",
+                    "environment": str(environment),
+                    "properties": {"templateFile": str(name)},
+                }:
+                    files.append(_TemplateFile(manifest.parent / name, environment))
         if not files and not problems:
             hint = "give a CloudFormation template (JSON or YAML), or the folder that `cdk synth` writes"
             problems.append(Finding("SEA101", Place.at(path.as_posix()), "the folder has no template", hint))
         yield from files
-
-
-def _folder_files(folder: Path, problems: list[Finding]) -> Iterator[_TemplateFile]:
-    manifests = sorted(folder.rglob(MANIFEST)) if (folder / MANIFEST).is_file() else []
-    if not manifests:
-        yield from (_TemplateFile(file, "") for file in sorted(folder.rglob("*.template.json")))
-    for manifest in manifests:
-        for artifact in _artifacts(manifest, problems):
-            match artifact:
-                case {"type": str(kind), "environment": str(environment), "properties": {"templateFile": str(name)}}:
-                    if kind == _STACK:
-                        yield _TemplateFile(manifest.parent / name, environment)
 
 
 def _why(error: ValueError | RecursionError) -> str:
