@@ -13,10 +13,9 @@ from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.findings import Finding
-    from seatrial_lint.lint.rules import NeutralField, Subject
+    from seatrial_base.findings import Finding, Severity
+    from seatrial_lint.lint.rules import Subject
 
 # Engines that give each GPU the same number of heads: Transformers-NeuronX pads them, Accelerate places whole layers,
 # and DeepSpeed shards unevenly.
@@ -64,36 +63,19 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         message = f"{instance.accelerator} has no bfloat16: the engine does not start"
         is_lmi = subject.target is not None and subject.target.engine == "lmi"
         yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
-    quantization = subject.fields.get("quantization")
-    if quantization:
-        yield from _quantization(subject, quantization, instance)
+    quantization, has_fp8 = subject.fields.get("quantization"), computes_in(instance, "fp8")
+    no_fp8 = f"{instance.accelerator} has no FP8"
+    if quantization and quantization.value == "fp8" and not has_fp8:
+        message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
+        yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
+    elif quantization and not has_kernels(instance, quantization.value):
+        message = f"there are no {quantization.value} kernels for {instance.accelerator}"
+        fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
+        yield finding(subject, "SEA327", quantization.option.entry, message, fix)
     cache = subject.fields.get("kv_cache_dtype")
-    if cache and cache.value.startswith("fp8") and not _has_fp8(instance):
-        yield finding(subject, "SEA328", cache.option.entry, _no_fp8(instance, "cache"), "leave it out")
-
-
-def _quantization(subject: Subject, field: NeutralField, instance: Instance) -> Iterator[Finding]:
-    if field.value == "fp8" and not _has_fp8(instance):
-        yield finding(subject, "SEA328", field.option.entry, _no_fp8(instance, "weights"), "choose awq or gptq weights")
-    elif not has_kernels(instance, field.value):
-        message = f"there are no {field.value} kernels for {instance.accelerator}"
-        yield finding(
-            subject, "SEA327", field.option.entry, message, "choose an instance with a newer GPU: ml.g5, ml.g6"
-        )
-
-
-def _is_on(text: str) -> bool:
-    return text.strip().lower() in ("1", "true", "yes", "on")
-
-
-def _no_fp8(instance: Instance, what: str) -> str:
-    if what == "cache":
-        return f"{instance.accelerator} has no FP8: some attention kernels reject an FP8 cache"
-    return f"{instance.accelerator} has no FP8: weights are stored in FP8 but computed in 16 bits, which is slower"
-
-
-def _has_fp8(instance: Instance) -> bool:
-    return computes_in(instance, "fp8")
+    if cache and cache.value.startswith("fp8") and not has_fp8:
+        message = f"{no_fp8}: some attention kernels reject an FP8 cache"
+        yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
 
 
 @rule("SEA340")
@@ -105,16 +87,12 @@ def context(subject: Subject) -> Iterator[Finding]:
     if field is None or model is None or field.number is None or stretched or not vllm:
         return
     if field.number > model.max_context:
-        yield _beyond_context(subject, field, model)
-
-
-def _beyond_context(subject: Subject, field: NeutralField, model: Architecture) -> Finding:
-    message = f"{field.number} tokens exceed the context of {model.id}, {model.max_context}"
-    fix = f"write at most {model.max_context}"
-    if not _is_on(subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN")):
-        return finding(subject, "SEA340", field.option.entry, f"{message}: vLLM does not start", fix)
-    message += ": vLLM starts, and fails or answers nonsense beyond it"
-    return finding(subject, "SEA340", field.option.entry, message, fix, severity="warning")
+        message = f"{field.number} tokens exceed the context of {model.id}, {model.max_context}"
+        starts = subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN").strip().lower() in ("1", "true", "yes", "on")
+        message += ": vLLM starts, and fails or answers nonsense beyond it" if starts else ": vLLM does not start"
+        severity: Severity | None = "warning" if starts else None
+        fix = f"write at most {model.max_context}"
+        yield finding(subject, "SEA340", field.option.entry, message, fix, severity=severity)
 
 
 @rule("SEA323", handler="any")
@@ -142,19 +120,16 @@ def instance_ami(subject: Subject) -> Iterator[Finding]:
     if (gap := driver_gap(image, chosen)) is not None:
         fix = f"write InferenceAmiVersion {gap[1]}"
         yield finding(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
-    elif (cuda := _CUDA.search(image.rpartition(":")[2])) and chosen and _is_newer(chosen, int(cuda[1])):
+        return
+    # An AMI whose driver is of a newer CUDA (aws/deep-learning-containers pull 6187).
+    cuda, has = _CUDA.search(image.rpartition(":")[2]), ami_cuda(chosen) if chosen else None
+    if cuda and has and has[0] > int(cuda[1]):
         message = (
             f"CUDA {cuda[1]}.{cuda[2]} of the image is older than the driver of {chosen}: "
             "such endpoints were seen to stay in Creating without a log"
         )
         fix = f"write InferenceAmiVersion {ami_version('cu124')}, or use an image with CUDA 13"
         yield finding(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
-
-
-def _is_newer(chosen: str, major: int) -> bool:
-    """Say whether an AMI's driver is of a newer CUDA (aws/deep-learning-containers pull 6187)."""
-    has = ami_cuda(chosen)
-    return has is not None and has[0] > major
 
 
 def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:

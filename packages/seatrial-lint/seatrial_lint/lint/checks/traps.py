@@ -72,7 +72,7 @@ class Trap:
     without: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
-    severity: str | None = None
+    severity: Severity | None = None
     named: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,31 +110,19 @@ def every(subject: Subject) -> Iterator[Finding]:
         holds = target.dialect in row.dialects and within(target.version, row.since, row.until)
         if holds and (at := _place(row, written)):
             words = {"version": target.called, "key": at.entry.key, "value": at.value}
-            message, fix = (_filled(text, words) for text in (row.message, row.fix))
-            yield finding(subject, row.rule, at.entry, message, fix, severity=_severity(row.severity))
-
-
-def _severity(text: str | None) -> Severity | None:
-    return "error" if text == "error" else "warning" if text == "warning" else "note" if text == "note" else None
-
-
-def _filled(text: str, words: dict[str, str]) -> str:
-    for name, word in words.items():
-        text = text.replace(f"{{{name}}}", word)
-    return text
+            message, fix = row.message, row.fix
+            for name, word in words.items():
+                message, fix = message.replace(f"{{{name}}}", word), fix.replace(f"{{{name}}}", word)
+            yield finding(subject, row.rule, at.entry, message, fix, severity=row.severity)
 
 
 def _place(row: Trap, written: dict[str, NamedOption]) -> NamedOption | None:
     """Return the option of the first condition when all hold."""
     if any(name in written for name in row.without):
         return None
-    places = [_held(names, wanted, written) for names, wanted in row.when.items()]
-    return places[0] if all(places) else None
-
-
-def _held(names: str, wanted: str, written: dict[str, NamedOption]) -> NamedOption | None:
-    option = _first(names, written)
-    return option if option and _is(option.value, wanted, written) else None
+    places = [(_first(names, written), wanted) for names, wanted in row.when.items()]
+    holds = all(option and _is(option.value, wanted, written) for option, wanted in places)
+    return places[0][0] if holds else None
 
 
 def _first(names: str, written: dict[str, NamedOption]) -> NamedOption | None:
@@ -167,17 +155,14 @@ def flags(subject: Subject) -> Iterator[Finding]:
     first = FIRST_WITH_FLAGS.get(target.engine) if target else None
     if target is None or first is None or target.version >= first or "neuron" in target.dialect:
         return
+    since = f"images read it as a flag since {version_text(target.engine, first)}"
     for option in subject.options:
         written = option.value.strip().lower()
         if option.space != "option" or written not in ("true", "false") or takes_value(option.name):
             continue
-        message = f"{target.called} passes {written} on as a value and does not start; {_since(first, target.engine)}"
+        message = f"{target.called} passes {written} on as a value and does not start; {since}"
         fix = "leave the value empty" if written == "true" else "leave it out"
         yield finding(subject, "SEA318", option.entry, message, fix)
-
-
-def _since(first: Version, engine: EngineName) -> str:
-    return f"images read it as a flag since {version_text(engine, first)}"
 
 
 @rule("SEA316")

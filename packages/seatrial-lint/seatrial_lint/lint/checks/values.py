@@ -104,8 +104,9 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
 
 
 def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether another rule tells what is wrong with a value."""
+    """Say whether another rule reports what is wrong with a value."""
     target = subject.target
+    is_lmi = target is not None and target.engine == "lmi"
     return (
         option.name in ("rolling_batch", "output_formatter")
         or (target is not None and target.engine == "vllm" and option.value.lower() == "false")
@@ -113,14 +114,8 @@ def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -
         or _is_flag(target, rows, option)
         or _is_others(subject, option)
         or _is_frayed(subject, option)
-        or (target is not None and _is_dtype(target, option))
+        or (option.name.lower() == "dtype" and option.value.strip().lower() in (_SHORT if is_lmi else _LONG))
     )
-
-
-def _is_misspelled(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
-    if any(_reads(row, option) for row in rows):
-        return False
-    return _wrong_kind(rows, option) or _wrong_word(target, rows, option)
 
 
 @rule("SEA318")
@@ -131,17 +126,24 @@ def spelled(subject: Subject) -> Iterator[Finding]:
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
         if not rows or target is None or _has_own_rule(subject, rows, option):
             continue
-        if _is_misspelled(target, rows, option):
-            message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
-            words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
-            nearest = nearest_of(option.value, words)
-            yield finding(
-                subject,
-                "SEA318",
-                option.entry,
-                message,
-                f"did you mean {nearest}?" if nearest else "use another value, or leave the key out",
-            )
+        kinds = {row.kind for row in rows}
+        is_pair = any(row.kind.startswith("pair") for row in rows)
+        is_wrong_kind = not is_object(option.value) if "json" in kinds else not (is_pair or "text" in kinds)
+        if any(_reads(row, option) for row in rows) or not (is_wrong_kind or _wrong_word(target, rows, option)):
+            continue
+        plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
+        takes = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
+        valid = ", ".join(dict.fromkeys((*plain, *takes))) or "another one"
+        message = f"{option.value!r} is not valid in {target.called}; valid: {valid}"
+        words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
+        nearest = nearest_of(option.value, words)
+        yield finding(
+            subject,
+            "SEA318",
+            option.entry,
+            message,
+            f"did you mean {nearest}?" if nearest else "use another value, or leave the key out",
+        )
 
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
@@ -182,21 +184,8 @@ def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
     return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
 
-def _is_dtype(target: TargetContainer, option: NamedOption) -> bool:
-    if option.name.lower() != "dtype":
-        return False
-    return option.value.strip().lower() in (_SHORT if target.engine == "lmi" else _LONG)
-
-
 def _reads(row: Spelling, option: NamedOption) -> bool:
     return read_value(row, option.value) is not None or option.value in row.unset
-
-
-def _wrong_kind(rows: list[Spelling], option: NamedOption) -> bool:
-    kinds = {row.kind for row in rows}
-    if "json" in kinds:
-        return not is_object(option.value)
-    return not kinds & {"text", "json"} and not any(row.kind.startswith("pair") for row in rows)
 
 
 def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
@@ -212,12 +201,6 @@ def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOpti
 def _words(field: str) -> frozenset[str]:
     rows = [row for row in all_spellings() if row.field == field]
     return frozenset(word for row in rows for word in (*row.values.values(), *row.values, *row.reads))
-
-
-def _allowed(rows: list[Spelling]) -> str:
-    words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
-    plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
-    return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
 
 
 @rule("SEA314", "SEA318")
@@ -268,14 +251,6 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         yield finding(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
 
 
-def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:
-    """Say whether the rules on the values of rolling_batch and engine tell of it."""
-    if chosen.name == "rolling_batch":
-        taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
-        return chosen.value not in taken
-    return chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
-
-
 @rule("SEA318")
 def dialect_exists(subject: Subject) -> Iterator[Finding]:
     """A batcher that this version does not have."""
@@ -283,8 +258,14 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
     if target is None or subject.table is not None:
         return
     chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
-    if chosen is None or _is_refused_choice(target, chosen):
+    if chosen is None:
         # Where nothing written chooses it, it is an older version than is known.
+        return
+    # The rules on the values of rolling_batch and engine report what they refuse.
+    taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
+    if (chosen.name == "rolling_batch" and chosen.value not in taken) or (
+        chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
+    ):
         return
     message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
@@ -397,29 +378,22 @@ def out_of_range(subject: Subject) -> Iterator[Finding]:
     """A number that the engine refuses."""
     target = subject.target
     for option in subject.options if target else ():
-        row = _broken_range(target, option) if target and option.space != "server" else None
-        if target and row:
+        if target is None or option.space == "server":
+            continue
+        try:
+            number = float(option.value.strip())
+        except ValueError:
+            continue
+        rows = (
+            row
+            for row in RANGES.having(option.name)
+            if target.dialect in row.dialects and within(target.version, row.since, row.until) and not row.takes(number)
+        )
+        # Longer digits are no setting.
+        row = next(rows, None) if abs(number) < 1e15 else None  # noqa: PLR2004 (as above)
+        if row:
             message = f"{option.value.strip()} is out of range: {target.called} does not start with it"
             yield finding(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
-
-
-def _broken_range(target: TargetContainer, option: NamedOption) -> Range | None:
-    """Return the first range of a target that an option's number is outside of."""
-    number = _number(option)
-    held = (
-        row
-        for row in RANGES.having(option.name)
-        if target.dialect in row.dialects and within(target.version, row.since, row.until)
-    )
-    return None if number is None else next((row for row in held if not row.takes(number)), None)
-
-
-def _number(option: NamedOption) -> float | None:
-    try:
-        number = float(option.value.strip())
-    except ValueError:
-        return None
-    return number if abs(number) < 1e15 else None  # noqa: PLR2004 (longer digits are no setting)
 
 
 @rule("SEA322")
@@ -430,7 +404,14 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
         return
     prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
     prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
-    yield from _beyond_defaults(subject, prompt, total, prefill)
+    written = {"prompt": prompt, "total": total, "prefill": prefill}
+    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
+    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
+        given = written[row.written]
+        if given and not written[row.absent] and row.exceeds(given[1], row.default):
+            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
+            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
     orders = [
         (prompt, "not below", total, operator.ge, "at most", -1),
         (total, "above", batch, operator.gt, "at most", 0),
@@ -469,31 +450,6 @@ _FIXED_DEFAULTS = (
     _DefaultLimit("prompt", "prefill", "MAX_BATCH_PREFILL_TOKENS", DEFAULT_PREFILL, operator.gt),
     _DefaultLimit("prefill", "prompt", "MAX_INPUT_LENGTH", DEFAULT_PROMPT, operator.lt),
 )
-
-
-def _beyond_defaults(
-    subject: Subject, prompt: _Limit | None, total: _Limit | None, prefill: _Limit | None
-) -> Iterator[Finding]:
-    """Yield limits that exceed the default of one that is not written."""
-    version = subject.target.version if subject.target else (0,)
-    limits = {"prompt": prompt, "total": total, "prefill": prefill}
-    for row in _defaults_of(version):
-        limit = limits[row.written]
-        if limit and not limits[row.absent] and row.exceeds(limit[1], row.default):
-            yield _beyond(subject, limit, row.name, row.default)
-
-
-def _defaults_of(version: Version) -> tuple[_DefaultLimit, ...]:
-    if within(version, "2.0", LAST_WITH_LARGEST):
-        return _LARGEST_DEFAULTS
-    return _FIXED_DEFAULTS if within(version, "0", LAST_WITH_FIXED_DEFAULTS) else ()
-
-
-def _beyond(subject: Subject, this: _Limit, other: str, default: int) -> Finding:
-    entry = this[0].option.entry
-    called = subject.target.called if subject.target else "TGI"
-    message = f"{entry.key}={this[1]} does not fit {other}, which is {default} when left out: {called} does not start"
-    return finding(subject, "SEA322", entry, message, f"write {other} beside it")
 
 
 def _limit(subject: Subject, field: str) -> _Limit | None:
