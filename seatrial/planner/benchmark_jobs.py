@@ -17,7 +17,7 @@ from seatrial.documents.calibration import MeasuredPoint
 from seatrial.planner.calibration import usable
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

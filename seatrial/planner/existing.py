@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from seatrial.documents.plan import Adopted, Decision, Image, Plan
 from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import read_edited_plan
+from seatrial.locks.locked_plan import read_edited_plan
 from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.resolve import resolve

@@ -9,7 +9,7 @@ from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.recipe import PRECISIONS, compiles, is_quantized_at_start, quantizes
 from seatrial_base.catalog import neuron, optimizations
-from seatrial_base.catalog.compilation import build_seconds
+from seatrial_base.catalog.optimizations import build_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -62,7 +62,6 @@ _SHARED_MODULES = (
     "errors.py",
     "field_facts.py",
     "findings.py",
-    "nesting.py",
     "repeat.py",
     "secrets.py",
     "tags.py",
