@@ -1,4 +1,4 @@
-"""Where a stack is, and the stacks that the endpoints of an environment share."""
+"""The place of a stack, and the stacks that the endpoints of an environment share."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable
 
     Args:
         scope: A construct of the stage or app.
-        kind: What it must be.
-        make: Makes it, in the stage or app.
 
     Raises:
         TypeError: When something else has the name.

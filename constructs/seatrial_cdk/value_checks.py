@@ -39,7 +39,6 @@ class NumberBounds:
     """The least and the greatest value of a number.
 
     Attributes:
-        low: The least.
         high: The greatest; `None` without an end.
     """
 
@@ -91,7 +90,6 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
     """Report values that SageMaker refuses as errors of the CDK (SEA439); tokens are not known yet.
 
     Args:
-        scope: What has them.
         props: Dataclasses of arguments, by the argument's name; `None` has no values.
 
     Raises:
@@ -113,9 +111,7 @@ def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds
     """Report one number that is out of its bounds as an error of the CDK (SEA439).
 
     Args:
-        name: Name of the argument.
         value: The number, or a token of one.
-        bounds: What it may be.
     """
     if not bounds.hold(value) and not Token.is_unresolved(value):
         Annotations.of(scope).add_error(f"{RULE}: {name} is {value:g}; it is {bounds}")

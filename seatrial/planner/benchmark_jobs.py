@@ -63,10 +63,6 @@ def benchmark_points(
     Formulas: throughput and concurrency by the plan's copies; ms per token = p90 of the request's latency / mean output
     tokens, where all answers have nearly the same length.
 
-    Args:
-        files: The results, each of one concurrency.
-        loaded: The spec in its environment, whose lengths were measured.
-        plan: The locked plan, which was deployed.
 
     Raises:
         SpecError: SEA407 when a file is no such result, SEA408 when it can't calibrate; all problems of all files.

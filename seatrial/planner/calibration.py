@@ -117,9 +117,7 @@ def calibrate_endpoint(
     """Fit the calibration of the deployment that was measured.
 
     Args:
-        plan: The locked plan, which was deployed.
         points: What was measured of one copy; at least one.
-        source: Where the points were read.
     """
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
     factors = fit_calibration(copy, points, protocol)
@@ -241,7 +239,6 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
 
     Args:
         text: CSV with a head; other columns are passed over.
-        where: The file, for messages.
 
     Raises:
         SpecError: SEA407 with every cell that is wrong.
@@ -322,10 +319,6 @@ def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
 def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str) -> None:
     """Check that a trial measured this endpoint, with requests of these lengths.
 
-    Args:
-        trial: Endpoint, environment, prompt length and generated length of the trial.
-        where: The trial's result, for messages.
-
     Raises:
         SpecError: SEA408 with everything in which they differ.
     """
@@ -403,10 +396,6 @@ def outlook_of_entry(
 def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
     """Read an environment's entry of a calibration file; `None` when there is none.
 
-    Args:
-        document: The entry.
-        where: The file, for messages.
-
     Raises:
         SpecError: SEA406, with every field that is wrong.
     """
@@ -434,7 +423,6 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
     Args:
         copy: The deployment that was measured; its own calibration is not looked at.
         points: At least one.
-        protocol: How the load was applied.
     """
     plain = replace(copy, calibration=Calibration())
     # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.

@@ -243,7 +243,6 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     """Return the recipes of a model, the plain one among them: those that run by the spec's objective, then the others.
 
     Args:
-        loaded: The spec in its environment; its own recipe is among the rows.
         every: Also three optimizations together; without, two at most.
 
     Raises:
@@ -426,11 +425,6 @@ def explain(
     loaded: LoadedSpec, instance_type: str, *, accept_slo_miss: bool = False, allow_unknown_price: bool = False
 ) -> tuple[DegreeVerdict, ...]:
     """Say of an instance type, degree by degree, why it was chosen or rejected.
-
-    Args:
-        instance_type: SageMaker's name.
-        accept_slo_miss: As for the plan.
-        allow_unknown_price: As for the plan.
 
     Raises:
         PlanError: SEA110 when the catalog lacks the instance type, and whatever keeps the spec from being read.

@@ -288,9 +288,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
     """Refuse what an engine for AWS Neuron can't serve, every problem at once; an engine for GPUs is not looked at.
 
     Args:
-        architecture: The model.
         allowed: The allowed instance types, in NeuronCores.
-        option: The engine, as in `engine_choice.json`.
 
     Raises:
         PlanError: SEA225 for a model or a chip that the engine has no code for, SEA226 for a degree that the chips or

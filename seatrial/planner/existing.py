@@ -101,7 +101,6 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     """Return the spec as if it fixed what is given, in an environment that allows every instance type.
 
     Args:
-        given: The plan that holds the values.
         fields: Which of its fields are given; degree, longest request and batched tokens always are.
 
     Raises:
@@ -194,7 +193,6 @@ class Adoption:
     """A plan whose hand edits were taken over.
 
     Attributes:
-        plan: The plan.
         overruled: The fields that were set by hand since the lock was written, with what the planner decides.
         recomputed: One line for each decision that follows from them, as `instance_count: 1 -> 2`, and for provenance
             that the plan had before.
@@ -402,10 +400,6 @@ def promoted_plan(tried: TriedCopy, loaded: LoadedSpec, provenance: Promoted) ->
 
     Everything that decides how one copy serves is the tried one. How many copies there are, and what follows from that,
     is what this environment's workload, scaling and budget ask for.
-
-    Args:
-        loaded: The spec in the environment to come.
-        provenance: The trial.
 
     Raises:
         SpecError: SEA475 when `max_copies` are too few; SEA476 when the environment can't have such a copy.

@@ -1,4 +1,4 @@
-"""What an engine, its version, an accelerator or an optimization job can't do of a recipe and its weights."""
+"""Limits of recipes and their weights, by engine, version, accelerator and optimization job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class RecipeEngine:
 
     Attributes:
         option: Its name in `engine_choice.json`.
-        title: Its name for people.
         version: Its version; `None` for an image of the user whose version can't be read.
     """
 
@@ -40,9 +39,7 @@ class RecipeRefusal:
     """One thing that a recipe can't have.
 
     Attributes:
-        rule: The rule's ID.
         index: The optimization's place in the recipe.
-        message: What is refused, and why.
     """
 
     rule: str

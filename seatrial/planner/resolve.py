@@ -58,12 +58,8 @@ class Resolved:
     """What a spec and its environment ask for, resolved before anything is searched.
 
     Attributes:
-        demand: What every candidate is compared with.
-        choice: The engine.
-        allowed: Instance types that may be used.
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one iteration.
-        warnings: What was said on the way.
     """
 
     demand: Demand
@@ -200,8 +196,6 @@ def search_for(
     """Read a spec and search; a miss that is accepted is among the warnings.
 
     Args:
-        accept_slo_miss: As for the plan.
-        allow_unknown_price: As for the plan.
         winner_only: Rank the best deployment alone.
 
     Raises:

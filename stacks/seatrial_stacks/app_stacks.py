@@ -92,8 +92,6 @@ def add_stacks(
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
 
     Args:
-        scope: The app, or a stage of a pipeline.
-        deployments: What is deployed.
         awaiting: Environments in which endpoints await a promotion; each has its trial service.
 
     Returns:
@@ -169,7 +167,6 @@ class PipelineStack(Stack):
     """The pipeline. The trial of an endpoint is part of its stack, so a failed trial fails the stage.
 
     Args:
-        spec: The pipeline's spec.
         environments: The environments that get a stage, each after its source.
         add_stacks: Adds the stacks of an environment to its stage, as to the app.
     """

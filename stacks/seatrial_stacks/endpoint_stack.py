@@ -21,9 +21,6 @@ class EndpointStack(Stack):
     CloudFormation does not replace an inference component that gets another name or endpoint: it has no property that
     needs it. So a later generation has logical IDs of its own: everything of it is created beside the former one,
     tried, and named by the alias; then CloudFormation deletes the former one, its trial first, which lets it drain.
-
-    Args:
-        deployment: What to deploy.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:

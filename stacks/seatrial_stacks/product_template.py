@@ -70,8 +70,6 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """Return the template of a product's current version for an environment, as JSON; equal products, equal bytes.
 
     Args:
-        loaded: The product.
-        environment: The environment's name.
         context: The feature flags of the app.
 
     Raises:
@@ -350,10 +348,6 @@ def _items(node: Json) -> list[Json]:
 
 def parameters(loaded: LoadedProduct, environment: str) -> Section:
     """Return the parameters of a product's template.
-
-    Args:
-        loaded: The product.
-        environment: The environment's name.
 
     Raises:
         SpecError: SEA496 when teams would choose among more than 50 copies.

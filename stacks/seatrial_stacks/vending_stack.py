@@ -1,4 +1,4 @@
-"""What a platform team offers to product teams in one environment."""
+"""The stack of the products that one environment offers to its teams."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class VendingStack(Stack):
     """The portfolio of one environment's products, their launch role, and the bucket for SageMaker Projects.
 
     Args:
-        environment: Where the products are offered.
         offers: What was published of each product.
         templates: Every published template, those of removed products included: teams may still run them.
         trials: The trial service that tries what is launched; it is deployed before.
@@ -106,10 +105,7 @@ def add_vending(
     """Add the stack of each environment that offers products, and return whether there is any.
 
     Args:
-        scope: The app, or a stage of a pipeline.
         services: The trial services by environment; those that are missing are added.
-        products: The products.
-        environments: Folder of environments.
         environment: Only this one; `None` for every one but the embedded AWS.
 
     Raises:

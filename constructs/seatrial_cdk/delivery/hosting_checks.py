@@ -45,11 +45,7 @@ class HostingChecks:
 
     @classmethod
     def add_to(cls, scope: IConstruct) -> None:
-        """Add the checks to an app or a stage.
-
-        Args:
-            scope: The app, or a stage.
-        """
+        """Add the checks to an app or a stage."""
         Validations.of(scope).add_plugins(cls())
 
     @property
@@ -68,11 +64,7 @@ class HostingChecks:
         return [rule.id for rule in template_rules()]
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
-        """Check the templates; the CDK calls it after synthesis.
-
-        Args:
-            context: What was synthesized.
-        """
+        """Check the templates; the CDK calls it after synthesis."""
         by_place: dict[tuple[str | None, str | None], dict[str, Template]] = {}
         for stack in context.stack_templates:
             path, region, account = stack.template_path, stack.region, stack.account_id

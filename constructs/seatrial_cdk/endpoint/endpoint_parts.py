@@ -1,4 +1,4 @@
-"""What belongs to an endpoint as its deployment has it: trial, scaling, alarms, alias, schedule, further models."""
+"""The parts of a deployed endpoint: trial, scaling, alarms, alias, schedule, further models."""
 
 from __future__ import annotations
 
@@ -34,11 +34,7 @@ class GuestParts:
     """A further model of an endpoint with what belongs to it.
 
     Attributes:
-        component: Its component.
-        alarms: Its alarms.
         scaling: The scaling of its copies; `None` when their number is fixed.
-        alias: The SSM parameter that names it.
-        adapters: Its adapters.
     """
 
     component: AddedComponent
@@ -53,14 +49,11 @@ class EndpointParts:
     """What belongs to an endpoint.
 
     Attributes:
-        alarms: Its alarms.
         candidate: The trial before an update; `None` without trials.
         trial: The trial of what is deployed; `None` without trials.
         scaling: The scaling of its copies or instances; `None` when their number is fixed.
-        alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
         guests: The further models on its instances.
-        adapters: The adapters of its model.
         router: The function that splits requests for callers without the client; `None` without one.
     """
 
@@ -87,9 +80,6 @@ def define_parts(
     """Define what belongs to the endpoint of a deployment.
 
     Args:
-        scope: What it belongs to.
-        endpoint: The endpoint.
-        deployment: What to deploy.
         suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
         topic: ARN of the topic of the alarms; default: that of the environment.
         alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
@@ -206,9 +196,6 @@ def define_outputs(
 
     Args:
         scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
-        endpoint: The endpoint.
-        deployment: What is deployed.
-        trial: Its trial.
         stack_wide: The stack has this endpoint alone.
     """
     environment = deployment.environment

@@ -72,8 +72,6 @@ def repository_of(
     An image that is a token names no repository: that is an error of the construct, told at synthesis with all others.
 
     Args:
-        scope: The construct that pulls it.
-        image: URI of the image, or a token of it.
         repository: The repository, where the URI does not tell.
 
     Raises:
@@ -122,8 +120,6 @@ class RoleOptions:
         """Return what an environment's file asks of roles.
 
         Args:
-            scope: What the roles belong to.
-            security: Of the environment.
             construct_id: Of the policy that bounds them.
         """
         if security.permissions_boundary is None:
@@ -198,9 +194,7 @@ def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_nam
     alarms you specify"). Which one it is of an endpoint with components is not told, so both may.
 
     Args:
-        scope: In whose account and region the alarms are.
         roles: The roles of instances and containers; one that is imported stays as it is.
-        alarm_names: Names of the alarms, or tokens of them.
     """
     if not alarm_names:
         return
@@ -289,12 +283,7 @@ def _read(place: StackPlace, bucket: str, keys: str) -> Iterator[Statement]:
 
 
 def read_object(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
-    """Allow reading one object of S3.
-
-    Args:
-        place: Where the stack is.
-        s3_uri: The object.
-    """
+    """Allow reading one object of S3."""
     bucket, _, key = s3_uri.removeprefix("s3://").partition("/")
     return _read(place, bucket, key)
 

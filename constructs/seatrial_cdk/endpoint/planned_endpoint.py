@@ -81,11 +81,7 @@ def optimized_weights(scope: Construct, deployment: Deployment) -> OptimizedWeig
 
 
 def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
-    """Return the copies of a plan.
-
-    Args:
-        hosting: How they are hosted.
-    """
+    """Return the copies of a plan."""
     return ComponentCopies(
         accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
@@ -118,8 +114,6 @@ def planned_instances(
     """Return the instances of a plan.
 
     Args:
-        hosting: How they are hosted.
-        scaling: Whether the copies go to zero, and how instances are removed.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
         packing: Where the copies of all models run; `None` for one model.
     """

@@ -110,15 +110,7 @@ class ServingContainer:
         model_package_arn: str | None = None,
         hub_content_arn: str | None = None,
     ) -> ServingContainer:
-        """Return the container of a rendered serving configuration.
-
-        Args:
-            serving: What was rendered.
-            readable_s3_uri: S3 prefix that the container may read; default: what the service mounts.
-            accept_eula: The user has accepted the licence of the mounted weights.
-            model_package_arn: The model package that has image and weights.
-            hub_content_arn: Content of a JumpStart private hub through which the weights are read.
-        """
+        """Return the container of a rendered serving configuration."""
         return cls(
             image=serving.image,
             environment=serving.container_env,
@@ -162,7 +154,6 @@ def container_definition(
     """Define the container of a model.
 
     Args:
-        container: What it reads.
         artifact: Its packaged files; `None` when it has none.
 
     Raises:

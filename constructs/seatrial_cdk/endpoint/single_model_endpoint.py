@@ -260,7 +260,6 @@ class SingleModelEndpoint(SpecEndpoint):
         An asynchronous endpoint allows putting requests and reading answers too; it has no OpenAI path.
 
         Args:
-            grantee: Who may.
             openai: With a bearer token too, as OpenAI clients do.
         """
         names = [self.base_name.lower()] if self.alias_name is None else generations_of(self.base_name)

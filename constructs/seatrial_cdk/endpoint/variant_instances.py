@@ -157,9 +157,7 @@ def production_variant(
     """Define a variant of an endpoint configuration.
 
     Args:
-        instances: What it runs on.
         model_name: Name of its model, or a token of it; default: none, for inference components, which name their own.
-        weight: Share of the traffic, relative to the other variants.
     """
     config = sagemaker.CfnEndpointConfig
     types, routing = (instances.instance_type, *instances.pools), instances.routing

@@ -176,9 +176,6 @@ class OptimizationsStack(Stack):
     """The optimization service of one environment, and its jobs, each once for its content.
 
     The stacks of the endpoints that use the artifacts depend on it.
-
-    Args:
-        environment: Where its endpoints are.
     """
 
     def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
@@ -232,7 +229,6 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
 
     Args:
         scope: A construct of the stage or app.
-        environment: The environment.
     """
     name = jobs_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
@@ -243,7 +239,6 @@ def add_jobs(stack: Stack, deployment: Deployment) -> None:
 
     Args:
         stack: The stack of the endpoint; it is deployed after them.
-        deployment: What it deploys.
     """
     for each in (deployment, *deployment.guests, *deployment.variants):
         if each.optimization_job is not None:
@@ -313,11 +308,7 @@ class OptimizedWeights(Construct):
         self.recommended_image = self.resource.get_att_string("RecommendedImage")
 
     def mounted(self, container: ServingContainer) -> ServingContainer:
-        """Return a container with these artifacts as its weights.
-
-        Args:
-            container: What else it reads.
-        """
+        """Return a container with these artifacts as its weights."""
         prefix = f"s3://{self.resource.get_att_string('Bucket')}/{FOLDER}/{self.request.digest}/"
         return replace(
             container,

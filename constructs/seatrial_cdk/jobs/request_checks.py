@@ -55,9 +55,6 @@ def check_environment(scope: Construct, environment: str) -> None:
 def check_request(scope: Construct, request: OptimizationJobRequest) -> None:
     """Refuse a request that SageMaker would refuse, or whose digest is not that of its content.
 
-    Args:
-        request: What a job makes.
-
     Raises:
         SpecError: SEA439 with all that is wrong.
     """
@@ -66,12 +63,6 @@ def check_request(scope: Construct, request: OptimizationJobRequest) -> None:
 
 def check_place(scope: Construct, environment: str, request: OptimizationJobRequest, network: ContainerNetwork) -> None:
     """Refuse a job of another environment than the service's, and half a network.
-
-    Args:
-        scope: The job.
-        environment: That of the service.
-        request: What the job makes.
-        network: Its VPC.
 
     Raises:
         SpecError: SEA439 with all that is wrong.
@@ -92,8 +83,6 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
     """Refuse tags that SageMaker refuses, or that leave no room in the parameter that keeps the request.
 
     Args:
-        scope: The job.
-        request: What the job makes, as JSON.
         tags: Its tags, without `seatrial:environment`.
 
     Raises:

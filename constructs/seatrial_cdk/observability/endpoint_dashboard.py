@@ -75,7 +75,6 @@ class DashboardTrials:
 
     Attributes:
         endpoint: The endpoint's name in its spec, which the metrics of its trials have.
-        environment: The environment's name.
         results_bucket: Name of the bucket of results, for the link; default: no link.
     """
 
@@ -297,7 +296,6 @@ def define_endpoint_dashboard(
     """Define the dashboard of a deployment where its environment asks for one.
 
     Args:
-        deployment: What is deployed.
         trial: The trial of what is deployed; `None` without trials.
         container_alarms: The alarms on what its containers tell; `None` without detailed metrics.
     """

@@ -168,7 +168,6 @@ class TrialSettings:
 
         Args:
             deployment: What is deployed; its trial is not off.
-            alarms: Stop a load beside users.
         """
         trial, plan, hosting = deployment.endpoint.trial, deployment.plan, deployment.endpoint.hosting
         environment, instance = deployment.environment, find_instance(plan.instance_type.value)
@@ -204,10 +203,7 @@ class TrialSettings:
         and touches no copy.
 
         Args:
-            scope: What it belongs to.
-            endpoint: Whose configurations are tried.
             resource_type: Its CloudFormation type.
-            phase: Before the update of what serves, or after it.
             longest_s: How long CloudFormation waits for it, in seconds.
 
         Raises:
@@ -264,9 +260,6 @@ class CandidateTrial(Construct):
         Verdict: `pass`, `fail`, `inconclusive`, `error` or `not tried`.
         ResultUri: S3 URI of the result document.
 
-    Args:
-        endpoint: Whose configurations are tried.
-        settings: How.
 
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.
@@ -306,9 +299,6 @@ class SmokeBenchmark(Construct):
 
     Response attributes (strings, `unknown` without a value): [deployment outputs](outputs.md#attributes).
 
-    Args:
-        endpoint: What is tried.
-        settings: How.
 
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.

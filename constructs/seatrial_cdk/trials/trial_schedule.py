@@ -30,7 +30,6 @@ class TrialScheduleGroup(Construct):
     but all would start at once, and an event bus has 300 rules (EventBridge quotas).
 
     Args:
-        environment: The environment's name.
         role_options: Path and permissions boundary of the role; `TrialSchedule` is told the same path.
     """
 
@@ -66,7 +65,6 @@ class TrialSchedule(Construct):
 
     Args:
         endpoint: What is tried.
-        environment: The environment's name.
         expression: When, as `cron(...)` in UTC or `rate(...)`.
         window_minutes: The trial starts at some time in so many minutes after that, which spreads the trials of an
             environment; 0 starts all of them at once.

@@ -153,7 +153,6 @@ def function_arn(stack: Stack, environment: str) -> str:
 
     Args:
         stack: The endpoint's stack, in the account and region of the environment.
-        environment: The environment's name.
     """
     return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 

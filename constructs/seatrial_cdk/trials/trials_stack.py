@@ -1,4 +1,4 @@
-"""What an environment's endpoints share: the trial service, and the topic of their alarms."""
+"""The stack that an environment's endpoints share: the trial service, and the topic of their alarms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class TrialsStack(Stack):
     The stacks of its endpoints depend on it.
 
     Args:
-        environment: Where its endpoints are.
         any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
         network: The VPC of the service's function; default: that of the environment.
         key: Key of results and topic; default: that of the environment, else a new one.
@@ -93,7 +92,6 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
 
     Args:
         scope: A construct of the stage or app.
-        environment: The environment.
     """
     name = service_name(environment.name)
     return shared_stack(

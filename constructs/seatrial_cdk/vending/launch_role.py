@@ -88,7 +88,6 @@ class LaunchRole(Construct):
     It can't read weights or results, nor change the trial service: it may only call its function.
 
     Args:
-        environment: The environment's name.
         network: The VPC of the containers, which the boundary allows joining.
         weights: S3 ARNs of the objects that products' models may read.
         kms_key_arns: Keys of weights, of the disks of instances and of secrets.

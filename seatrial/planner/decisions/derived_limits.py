@@ -1,4 +1,4 @@
-"""What follows from the chosen deployment: the limits with their warnings, and the prediction of one copy."""
+"""The limits of the chosen deployment with their warnings, and the prediction of one copy."""
 
 from __future__ import annotations
 
@@ -53,13 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The deployment that is planned, and what it was chosen for.
-
-    Attributes:
-        loaded: The spec in its environment.
-        resolved: The requirements.
-        best: The deployment.
-    """
+    """The deployment that is planned, and what it was chosen for."""
 
     loaded: LoadedSpec
     resolved: Resolved
@@ -76,9 +70,7 @@ class DerivedLimits:
     """The limits with what they were derived from.
 
     Attributes:
-        limits: The limits.
         levels: One copy with these limits, and what it is simulated to do.
-        band: How far the predictions may be off.
     """
 
     limits: ServingLimits
@@ -252,7 +244,6 @@ def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -
     """Return how an update is tried.
 
     Args:
-        best: The chosen deployment.
         start_s: Longest time for the download and the start of a copy.
     """
     trial = demand.endpoint.trial
@@ -287,7 +278,6 @@ def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
     """Warn when CloudFormation's hour may end before the candidate has started and been tried.
 
     Args:
-        trial: The requested trial.
         start_s: Longest time for the download and the start of a copy.
     """
     if trial.update != "candidate" or trial.mode == "off":

@@ -1,4 +1,4 @@
-"""How the chosen deployment is laid out: degree, copies, instances, and each copy's share of the host."""
+"""The layout of the chosen deployment: degree, copies, instances, and each copy's share of the host."""
 
 from __future__ import annotations
 

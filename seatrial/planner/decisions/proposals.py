@@ -77,8 +77,6 @@ def narrower(
     Nothing where the weights are quantized already, by the spec or in the named repository.
 
     Args:
-        allowed: The instance types that may be used.
-        best: The plan's deployment.
         engine_version: The engine's version: older ones lack a quantization.
     """
     if demand.quantization is not None:

@@ -1,4 +1,4 @@
-"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons.
+"""The band of a prediction: from left-out measurements, or an assumption with its reasons.
 
 TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
 from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
@@ -59,13 +59,7 @@ def band_of(
     """Return the band of predictions for an engine and a model on an instance type.
 
     Args:
-        engine: The engine with its constants.
-        version: The engine's version, for the words.
-        architecture: The model.
-        instance: The instance type.
         degree: Accelerators that a copy is sharded over.
-        quantization: Quantization of the weights.
-        speculation: Speculative decoding.
         input_tokens: Prompt length of the workload.
         calibrated: The band that points measured on this very deployment gave; it wins over all else.
     """
@@ -112,9 +106,7 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     counts, and the band is an extrapolation.
 
     Args:
-        place: The deployment's accelerator, precision, kind of model, engine, degree and model.
         cells: The shares, the finest cells first.
-        measured: The places that have measured rows.
     """
     kept, seen = tuple(cells), tuple(measured)
     new = bands.unseen(seen, place)

@@ -1,4 +1,4 @@
-"""What one iteration of the engine costs: the time of a decode step and of a prefill, part by part.
+"""The cost of one iteration of the engine: the time of a decode step and of a prefill, part by part.
 
 A decode step of B sequences over ctx cached tokens on N accelerators:
 

@@ -65,7 +65,6 @@ def open_level(
     """Simulate one rate at one copy.
 
     Args:
-        arrivals: When requests arrive.
         rate_per_s: Requests per second, above 0.
         requests: How many are measured, after those that fill the batch.
         round_trip_s: Time of a request outside the engine.

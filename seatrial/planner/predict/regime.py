@@ -74,7 +74,6 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
-        limit: Its name.
         concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
     """
@@ -104,7 +103,6 @@ def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
     Args:
         copy: A copy whose KV room holds at least one sequence.
         gate: Concurrency per copy at which the objectives must hold.
-        levels: Concurrencies of the trial.
     """
     at_gate = level_regime(copy, gate)
     limit, full = growth_limit(copy)
@@ -199,7 +197,6 @@ def predicted_target(
         capacity: Highest concurrency of one copy that is predicted to meet every objective.
         batch_limit: Sequences that the copy batches at once.
         gate: Requests in flight for which a copy is planned.
-        target_knee: Which knee sets the target.
         utilization: Target utilization, above 0 and at most 1.
     """
     saturated_at = saturation(throughputs)

@@ -167,7 +167,6 @@ def simulate_closed(
     Args:
         copy: The copy; requests have its lengths, in order.
         concurrency: Clients, no more than there are requests.
-        requests: All that they send.
         stagger_s: Time between the first requests of two clients.
         round_trip_s: Time of a request outside the engine, half of it before.
     """

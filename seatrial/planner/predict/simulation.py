@@ -69,7 +69,6 @@ class _EngineState:
     """The engine at one moment.
 
     Attributes:
-        copy: The copy, whose numbers that never change follow.
         arrivals: When each request reached the engine, or will: sorted, admitted ones included.
         steps: Decode steps taken so far.
         slides: Requests begin to lose tokens from the cache while they decode: a window longer than the prompt.
@@ -128,12 +127,7 @@ class _EngineState:
 
 
 def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
-    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end.
-
-    Args:
-        concurrency: Clients.
-        protocol: How they send.
-    """
+    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end."""
     half = protocol.round_trip_s / 2
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
     cached, longest = copy.architecture.attended_tokens, copy.input_tokens + copy.output_tokens
@@ -306,9 +300,6 @@ def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: B
 
     Args:
         copy: The copy; its degree is the number of accelerators that hold the layers.
-        concurrency: Clients.
-        protocol: How they send.
-        batches: How batches are made.
     """
     half, most = protocol.round_trip_s / 2, batches.most(copy)
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
@@ -389,8 +380,6 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     """Simulate one level.
 
     Args:
-        concurrency: Clients of the closed loop.
-        protocol: How they send.
         timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
     """
     requests = _requests(copy, concurrency, protocol)

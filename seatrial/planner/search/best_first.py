@@ -98,12 +98,7 @@ def chance_step(chance: float | None) -> float:
 
 
 def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Demand) -> str:
-    """Return why the first feasible candidate won among those that keep what was asked, with the numbers that decided.
-
-    Args:
-        ranked: What was simulated and satisfies everything, best first.
-        considered: Deployments that come into question by the closed form.
-    """
+    """Return why the first feasible candidate won of those that keep the requirements, with the deciding numbers."""
     best, gate = ranked[0], ranked[0].at_gate
     of = f"of {counted(considered, 'candidate')} predicted to {demand.kept}"
     kept = [
@@ -250,11 +245,7 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Judges deployments by the requirements, and finds the best.
-
-    Attributes:
-        demand: The requirements.
-    """
+    """Judges deployments by the requirements, and finds the best."""
 
     demand: Demand
 
@@ -284,7 +275,6 @@ class Search:
         """Return the best deployments over some instance types with all their degrees; what fails says why.
 
         Args:
-            instances: The instance types.
             winner_only: Rank the best alone: nothing that it beats is simulated.
         """
         known = self.estimates(instances)

@@ -1,4 +1,4 @@
-"""What one copy sustains, from its simulated levels, and how many copies the traffic needs."""
+"""The capacity of one copy, from its simulated levels, and the copies that the traffic needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Levels:
     """The levels of one copy.
 
     Attributes:
-        copy: The copy.
         protocol: How the trial sends.
         timeout_s: Time after which a request ends.
         arrivals: When requests arrive, where the workload is a rate.
@@ -90,7 +89,6 @@ class LoadSpread:
     """The workload spread over copies.
 
     Attributes:
-        copy_count: Copies.
         concurrency_per_copy: Requests in flight on the busiest of them.
         output_tok_s: Output tokens per second of all copies.
         rate_per_copy: Requests per second of one of them; `None` where the workload is a number of requests in flight.
@@ -129,8 +127,6 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
     that misses bounds the capacity from above, whatever holds beyond it. 0 when even a single request misses.
 
     Args:
-        levels: The copy.
-        objectives: What must hold.
         guess: Where the search begins.
     """
 
@@ -198,9 +194,6 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     requests in flight make up for the end of a level, when clients have no more to send.
 
     Args:
-        copy: One copy.
-        workload: The traffic.
-        copy_count: Copies.
         tok_s: Output tokens per second of one copy at a concurrency.
     """
     if workload.concurrency is not None:

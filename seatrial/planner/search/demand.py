@@ -1,4 +1,4 @@
-"""What every candidate deployment is compared with, read once from the spec.
+"""The requirements of every candidate deployment, read once from the spec.
 
 Options in `serving.overrides.extra` spread experts or attention over a copy's accelerators:
 
@@ -53,9 +53,7 @@ class LatencyBound:
 
     Attributes:
         path: The field that set it.
-        metric: The latency.
         statistic: Of the requests at one concurrency: `p50`, `p90`, `p95`, `p99` or `highest`.
-        bound_ms: The bound.
     """
 
     path: tuple[str, ...]
@@ -90,10 +88,6 @@ class Demand:
     """The requirements of every candidate.
 
     Attributes:
-        endpoint: The spec.
-        rails: The environment's guard rails.
-        architecture: The model's shape.
-        engine: What is known about the engine.
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one engine iteration.
         objectives: What the simulated latencies must keep; the request timeout is always among them, last.
@@ -232,13 +226,7 @@ class Groups:
 
 
 def groups_at(extra: Mapping[str, OptionValue], architecture: Architecture, degree: int) -> Groups:
-    """Return the groups that the options of a spec make of a copy's accelerators.
-
-    Args:
-        extra: The options, by name.
-        architecture: The model.
-        degree: Accelerators of the copy.
-    """
+    """Return the groups that the options of a spec make of a copy's accelerators."""
     experts = 1 if architecture.experts is None else _experts(extra, degree)
     attention = _attention(extra, degree)
     for option, groups in ((_EXPERT_GROUPS, experts), (_GROUPS, attention)):

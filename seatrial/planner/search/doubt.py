@@ -38,7 +38,6 @@ class Doubt:
     """A cheaper size that misses an objective by less than the band.
 
     Attributes:
-        size: The size.
         field: The objective, as in the spec.
         predicted: What is predicted of it, in its unit.
         bound: Its bound, in the same unit.
@@ -60,10 +59,6 @@ def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], B
     """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
 
     Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
-
-    Args:
-        result: What was found; the first of it is the plan.
-        band_of: How far the predictions of a candidate may be off.
     """
     price = _deciding_price(demand, result)
     if price is None:
@@ -87,11 +82,6 @@ def safer(
     """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
-
-    Args:
-        result: What was found; the first of it is the plan.
-        band_of: How far the predictions of a candidate may be off.
-        chance: That the plan meets the SLO.
     """
     price, wanted = _deciding_price(demand, result), 1 - (1 - chance) / 2
     if price is None or chance >= LIKELY:

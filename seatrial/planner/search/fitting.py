@@ -207,7 +207,6 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:
-        demand: What a copy must do.
         layout: The deployment on the first pool: degree, type and vCPUs of a copy.
     """
     degree = layout.tensor_parallel_degree.value

@@ -1,4 +1,4 @@
-"""What is said when no deployment satisfies everything: the best that can be reached, and what would have to give."""
+"""The error when no deployment satisfies everything: the best that can be reached, and what would have to give."""
 
 from __future__ import annotations
 

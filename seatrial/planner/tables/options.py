@@ -54,10 +54,7 @@ class Parallelism:
     """How one copy is spread over its accelerators.
 
     Attributes:
-        degree: Accelerators of the copy.
         copies: Copies that a row of one copy means: a dense model that runs data parallel is several copies.
-        expert_parallel_degree: As `Copy` has it.
-        attention_data_parallel_degree: As `Copy` has it.
         notes: What was taken for another thing than what the row names.
     """
 
@@ -88,8 +85,6 @@ def arrange(
     """Return the form that a row means, or the nearest that there is, with a note.
 
     Args:
-        architecture: The model.
-        degree: The row's tensor parallel degree.
         moe_ep: Groups that share the experts out; `EVERY` for all accelerators.
         attention_dp: Groups that attend to sequences of their own; `EVERY` for all accelerators.
         accelerators: Those that the row counts; 0 where it doesn't.
@@ -127,8 +122,6 @@ class ReadOptimization:
 
     Attributes:
         method: How tokens are drafted; `None` without speculative decoding.
-        prefix_cache: Prompts share the cache of their common prefix.
-        kv_fp8: The KV cache has 8 bits.
         weights: Quantization of the weights; `None` where the row's precision says it.
         draft: The draft model's hub id; `None` for the catalog's assumption.
         unread: Parts that are not known, and a second way to draft or to quantize; the row is predicted without.

@@ -116,7 +116,6 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
 
     Args:
         form: The simulation, or the closed form, whose latency is the mean of the steady state.
-        load: How requests are sent.
     """
     band = _band(spec)
     if not _shards(spec):
@@ -304,8 +303,6 @@ def steady_fleet(one: Callable[[int], SteadyLevel], *, concurrency: int, instanc
 
     Args:
         one: What one instance does with this many requests in flight; at least one.
-        concurrency: Requests in flight on all.
-        instances: How many.
     """
     if instances == 1:
         return one(concurrency)

@@ -91,7 +91,6 @@ class NamedEngine:
     """An engine and its version.
 
     Attributes:
-        facts: What the catalog knows about it.
         version: The version as it was written, `NEWEST` where nothing was.
     """
 
@@ -197,8 +196,6 @@ def read_precision(text: str, architecture: Architecture, checkpoint: str | None
     `fp4` is MXFP4 where the checkpoint is, else NVFP4.
 
     Args:
-        text: The cell.
-        architecture: The model.
         checkpoint: Quantization of the checkpoint, which an empty cell takes.
     """
     written = _compact(text)
@@ -220,11 +217,6 @@ def is_for_experts_alone(quantization: str | None) -> bool:
 
 def read_kv_precision(text: str, family: Family, quantization: str | None) -> KvPrecision | None:
     """Read the precision of the KV cache; an empty cell or `auto` is the engine's default.
-
-    Args:
-        text: The cell.
-        family: The engine.
-        quantization: Quantization of the weights.
 
     Returns:
         `None` when the text is no precision.

@@ -102,7 +102,6 @@ def steady(copy: Copy, concurrency: int, batches: Batches | None = None) -> Stea
     """Predict the steady state of one copy, with percentiles.
 
     Args:
-        concurrency: Requests in flight on it, at least one.
         batches: How dynamic batches are made; `None` for continuous batching.
     """
     # The largest concurrency that is simulated: a power of two.
@@ -231,8 +230,6 @@ def fleet(
 
     Args:
         one: What one instance does with this many requests in flight; at least one.
-        concurrency: Requests in flight on all.
-        instances: How many.
         requests_per_client: Requests of the level, over the concurrency.
         routing: `random`, or `least_outstanding` requests, which spreads them evenly.
     """

@@ -44,12 +44,7 @@ ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ParameterNotF
 
 
 class Aws:
-    """The calls that `jobs.JobCalls` describes.
-
-    Args:
-        bucket: The bucket of the artifacts.
-        state_machine_arn: The workflow.
-    """
+    """The calls that `jobs.JobCalls` describes."""
 
     def __init__(self, bucket: str, state_machine_arn: str) -> None:
         self._bucket, self._machine = bucket, state_machine_arn
@@ -59,11 +54,7 @@ class Aws:
         self._s3 = boto3.client("s3")
 
     def describe_job(self, name: str) -> Document:
-        """Return a job.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return a job."""
         try:
             return {**self._sagemaker.describe_optimization_job(OptimizationJobName=name)}
         except ClientError as error:
@@ -100,11 +91,7 @@ class Aws:
         self._ssm.put_parameter(Name=name, Value=text, Type="String", Overwrite=True, Tier="Intelligent-Tiering")
 
     def read_parameter(self, name: str) -> str:
-        """Return a parameter.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return a parameter."""
         try:
             return f"{self._ssm.get_parameter(Name=name)['Parameter']['Value']}"
         except ClientError as error:

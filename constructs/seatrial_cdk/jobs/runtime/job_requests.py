@@ -1,4 +1,4 @@
-"""What CloudFormation asks: that a job is there or starts, and that its artifacts are there."""
+"""Requests of CloudFormation: a job that exists or starts, and artifacts that exist."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ class JobAnswer:
     """An answer to CloudFormation.
 
     Attributes:
-        data: The attributes.
         failed_because: Why it failed; `None` when it did not.
     """
 
@@ -103,10 +102,7 @@ def start(job: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace)
     """Start the next attempt of a job, unless the last one runs or its artifacts are there.
 
     Args:
-        job: The job.
         request_id: Of what asks; the same one never starts two.
-        cloud: The calls of AWS.
-        place: Where jobs write.
 
     Returns:
         What is told of the attempt that runs, is completed, or is about to be created.

@@ -1,4 +1,4 @@
-"""What is announced of a trial: the event that it has ended, and what people are told of a scheduled one."""
+"""Announcements of a trial: the event that it has ended, and notices of a scheduled one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ class Bus(Protocol):
     """Where events go."""
 
     def put(self, detail: Detail) -> None:
-        """Put one event of our source and type.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Put one event of our source and type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +40,7 @@ class AwsBus:
     client: EventBridgeClient
 
     def put(self, detail: Detail) -> None:
-        """Put one event.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Put one event."""
         text = json.dumps(detail)
         with calling("putting the event of the trial's end"):
             answer = self.client.put_events(Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": text}])
@@ -108,11 +100,7 @@ class Findings(Protocol):
     """Where people are told of findings."""
 
     def publish(self, subject: str, message: str) -> None:
-        """Tell of one finding.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Tell of one finding."""
 
 
 class NoTopic:
@@ -130,11 +118,7 @@ class TopicFindings:
     topic_arn: str
 
     def publish(self, subject: str, message: str) -> None:
-        """Publish a finding.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Publish a finding."""
         line = " ".join(subject.encode("ascii", "replace").decode().split())[:LONGEST_SUBJECT]
         with calling(f"publishing to {self.topic_arn}"):
             self.client.publish(TopicArn=self.topic_arn, Subject=line, Message=message)

@@ -1,4 +1,4 @@
-"""What CloudFormation asks of the two custom resources of an endpoint, and what it is answered at once.
+"""Requests of CloudFormation for the two custom resources of an endpoint, and the responses that need no workflow.
 
 `Candidate` comes before endpoint and component are updated (`candidate`), `Trial` after. A request that needs a trial
 starts the workflow, whose last step answers it (`answer`); every other one is answered by the call that takes it.
@@ -142,11 +142,7 @@ def start(
 
 
 def restarted(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> bool:
-    """Start the workflow of a request that an earlier delivery ordered; tell whether one did, as far as is known.
-
-    Raises:
-        UnavailableError: It may not have been started.
-    """
+    """Start the workflow of a request that an earlier delivery ordered; tell whether one did, as far as is known."""
     request_id, ordered = event["RequestId"], None
     with suppress(UnavailableError):
         owner = read_owner(context.store, properties.endpoint_name)

@@ -99,11 +99,7 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
 
 
 def receive_lost(context: TrialContext) -> None:
-    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes.
-
-    Raises:
-        UnavailableError: They can't be told.
-    """
+    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes."""
     for event in lost_requests(context.store, context.now_s()):
         log(f"sweep: {event['RequestType']} {event['RequestId']} has no answer: it is taken again")
         try:

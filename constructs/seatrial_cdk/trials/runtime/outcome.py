@@ -1,4 +1,4 @@
-"""What a trial's end leaves behind: its document, its short report, what is deployed since, metrics and an event."""
+"""The end of a trial: its document, its short report, what is deployed since, metrics and an event."""
 
 from __future__ import annotations
 

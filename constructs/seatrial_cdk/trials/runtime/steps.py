@@ -399,11 +399,7 @@ def absorb(trial: Trial, at: Position) -> Position:
 def _lost(
     trial: Trial, at: Position, progress: TrialProgress, shares: Sequence[ShareOrder], lost: ShareLostError
 ) -> Position:
-    """Load a level again whose workers came too late or died; or end the measurement where the time is over.
-
-    Raises:
-        ShareLostError: Neither helps.
-    """
+    """Load a level again whose workers came too late or died; or end the measurement where the time is over."""
     following, level = trial.round(at["Round"]).next, f"concurrency {shares[0].concurrency} per copy"
     barrier_s, reloads = at.get("BarrierSeconds", BARRIER_S), at.get("Reloads", 0)
     again = position("choose", following.number, f"{lost}")
@@ -569,11 +565,7 @@ def _carried(trial: Trial) -> str:
 
 
 def answer(trial: Trial) -> Position:
-    """Answer CloudFormation.
-
-    Raises:
-        UnavailableError: CloudFormation did not take the answer.
-    """
+    """Answer CloudFormation."""
     context = trial.context
     if trial.order.is_scheduled:
         if not trial.ownership.forgotten:  # nobody waits for an answer: that it is over is noted alone
