@@ -260,7 +260,6 @@ class CandidateTrial(Construct):
         Verdict: `pass`, `fail`, `inconclusive`, `error` or `not tried`.
         ResultUri: S3 URI of the result document.
 
-
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.
     """
@@ -298,7 +297,6 @@ class SmokeBenchmark(Construct):
     Request properties: those of `seatrial_cdk.trials.runtime.properties`.
 
     Response attributes (strings, `unknown` without a value): [deployment outputs](outputs.md#attributes).
-
 
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.

@@ -179,7 +179,11 @@ def fit_memory(
         draft_bytes=draft.weights_bytes if draft else 0,
     )
     activations = activation_bytes(architecture, batched_tokens, group)
-    reserve = _reserve_bytes(engine, memory, weights + activations)
+    # The engine leaves a share free of the whole memory, or of what weights and activations leave.
+    least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
+    reserve = max(least, round(memory * free))
+    if engine.kv_share_of_rest:
+        reserve = least + round(max(0, memory - weights - activations - least) * free)
     per_token = kv_bytes_per_token(architecture, group, kv_bits)
     drafted = kv_bytes_per_token(draft.shape, group) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
@@ -199,14 +203,6 @@ def fit_memory(
         kv_bytes_per_token=per_token,
         kv_limited_batch=max(batch, 0) * attention_data_parallel_degree,
     )
-
-
-def _reserve_bytes(engine: Engine, memory: int, taken: int) -> int:
-    """Return what the engine leaves free: a share of the whole memory, or of what weights and activations leave."""
-    least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
-    if engine.kv_share_of_rest:
-        return least + round(max(0, memory - taken - least) * free)
-    return max(least, round(memory * free))
 
 
 def missing_bytes(fit: MemoryFit, cached_tokens: float) -> float:

@@ -82,15 +82,12 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
     if limit == Limit.BATCH_LIMIT:
         return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; further requests wait."
     if limit == Limit.ADMISSION:
-        return f"{_admission(copy)}, so {counted(round(admitted), 'sequence')} run; further requests wait."
+        prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
+        rate = f"The engine admits {prompts} every {counted(steps, 'decode step')}"
+        if copy.engine.scheduler == "chunked":
+            rate = f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
+        return f"{rate}, so {counted(round(admitted), 'sequence')} run; further requests wait."
     return f"Beyond {_in_flight(concurrency)}, {_GROWING[limit]}."
-
-
-def _admission(copy: Copy) -> str:
-    if copy.engine.scheduler == "chunked":
-        return f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
-    prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
-    return f"The engine admits {prompts} every {counted(steps, 'decode step')}"
 
 
 def _in_flight(concurrency: int) -> str:

@@ -11,7 +11,7 @@ from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widen
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.simulation import Level, SimulatedLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
@@ -47,7 +47,7 @@ class Candidate:
         return self.levels.copy
 
     @property
-    def alone(self) -> SimulatedLevel:
+    def alone(self) -> Level:
         """What a single request meets."""
         return self.levels.at(1)
 

@@ -227,8 +227,10 @@ class Groups:
 
 def groups_at(extra: Mapping[str, OptionValue], architecture: Architecture, degree: int) -> Groups:
     """Return the groups that the options of a spec make of a copy's accelerators."""
-    experts = 1 if architecture.experts is None else _experts(extra, degree)
-    attention = _attention(extra, degree)
+    experts = degree if _has(extra, _EXPERTS_EVERYWHERE) else _number(extra, _EXPERT_GROUPS)
+    experts = 1 if architecture.experts is None else experts
+    attention = _number(extra, _GROUPS) if _has(extra, _GROUPED_ATTENTION) else 1
+    attention = degree if _has(extra, _ATTENTION_EVERYWHERE) else attention
     for option, groups in ((_EXPERT_GROUPS, experts), (_GROUPS, attention)):
         if degree % groups:
             return Groups(refused=f"{_named(extra, option)[0]} {groups} does not divide degree {degree}.")
@@ -255,16 +257,6 @@ def unplanned_copies(extra: Mapping[str, OptionValue]) -> tuple[str, ...]:
     name = named[0]
     more = f"{name} {extra[name]} starts so many copies of the model on accelerators of their own"
     return (f"{more}, which the plan does not count: leave it out, and let the plan place copies.",)
-
-
-def _experts(extra: Mapping[str, OptionValue], degree: int) -> int:
-    return degree if _has(extra, _EXPERTS_EVERYWHERE) else _number(extra, _EXPERT_GROUPS)
-
-
-def _attention(extra: Mapping[str, OptionValue], degree: int) -> int:
-    if _has(extra, _ATTENTION_EVERYWHERE):
-        return degree
-    return _number(extra, _GROUPS) if _has(extra, _GROUPED_ATTENTION) else 1
 
 
 def _named(extra: Mapping[str, OptionValue], names: Iterable[str]) -> list[str]:

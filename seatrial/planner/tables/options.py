@@ -157,7 +157,7 @@ def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool =
         head, _, more = part.partition(",")
         written, _, made_from = head.partition("=")
         name = re.sub(r"[\s_-]", "", written.lower())
-        unread += [more.strip()] if more.strip() else []
+        unread += filter(None, [more.strip()])
         method = _METHODS.get(name)
         if name in _NONE:
             continue
@@ -172,10 +172,10 @@ def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool =
         else:
             names.add(name)
     return ReadOptimization(
-        method=methods[0] if methods else None,
+        method=next(iter(methods), None),
         prefix_cache=bool(names & _PREFIX_CACHE),
         kv_fp8=bool(names & _KV_FP8),
-        weights=weights[0] if weights else None,
+        weights=next(iter(weights), None),
         draft=draft,
         unread=tuple(dict.fromkeys(unread)),
     )
