@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
+from seatrial_cdk.endpoint.execution_role import role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ def service_role(
         construct_id,
         description=description,
         assumed_by=iam.ServicePrincipal(assumed_by),
-        path=options.path,
-        permissions_boundary=options.permissions_boundary,
+        **role_arguments(options),
         inline_policies={**policies},
     )
 

@@ -141,7 +141,7 @@ def _expected(key: str, kind: str, value: object) -> str | None:
     """Return what a value has to be; `None` when it is that."""
     if (choices := CHOICES.get(key)) is not None:
         chosen = value if isinstance(value, (tuple, list)) else (value,)
-        known = bool(chosen) and all(each in choices for each in chosen)
+        known = bool(chosen) and all(map(choices.__contains__, chosen))
         return None if known else " or ".join(choices)
     if kind == "tuple[str, ...]":
         listed = isinstance(value, (tuple, list)) and all(isinstance(each, str) for each in value)

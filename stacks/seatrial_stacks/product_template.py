@@ -94,27 +94,25 @@ def _synthesized(
     loaded: LoadedProduct, deployments: Mapping[str, Deployment], context: Mapping[str, object]
 ) -> dict[str, Section]:
     """Return the template of each size's endpoint; it has no asset, which a bootstrapped account alone could read."""
+    product = loaded.product
     app = App(analytics_reporting=False, context=context, default_stack_synthesizer=BootstraplessSynthesizer())
     for deployment in deployments.values():
-        EndpointStack(app, deployment.stack_name, deployment=_tagged(loaded, deployment))
+        environment = deployment.environment
+        tags = {
+            **environment.tags,
+            PRODUCT_TAG: product.name,
+            PRODUCT_VERSION_TAG: product.version,
+            ENVIRONMENT_TAG: environment.name,
+            TEAM_TAG: _TEAM,
+            **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
+        }
+        tagged = replace(deployment, environment=environment.model_copy(update={"tags": tags}))
+        EndpointStack(app, deployment.stack_name, deployment=tagged)
     assembly = app.synth()
     return {
         size: cast("Section", assembly.get_stack_by_name(deployment.stack_name).template)
         for size, deployment in deployments.items()
     }
-
-
-def _tagged(loaded: LoadedProduct, deployment: Deployment) -> Deployment:
-    product, environment = loaded.product, deployment.environment
-    tags = {
-        **environment.tags,
-        PRODUCT_TAG: product.name,
-        PRODUCT_VERSION_TAG: product.version,
-        ENVIRONMENT_TAG: environment.name,
-        TEAM_TAG: _TEAM,
-        **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
-    }
-    return replace(deployment, environment=environment.model_copy(update={"tags": tags}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,18 +217,13 @@ class _Writer:
         if not match["kind"].startswith(ON_CALL):
             return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
-        default = _items(actions)[0] if actions else None
-        topic = self._alarm_topic(default)
-        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
-
-    def _alarm_topic(self, default: Json) -> Json:
-        chosen, topic = self.loaded.product.parameters, default
-        nothing: Json = {"Ref": "AWS::NoValue"}
+        chosen, nothing = self.loaded.product.parameters, cast("Json", {"Ref": "AWS::NoValue"})
+        topic: Json = _items(actions)[0] if actions else None
         if chosen.alarm_email:
             topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
             topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
-        return topic
+        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
 
     def _alias(self, aliases: Mapping[str, Section]) -> Section:
         """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
@@ -238,7 +231,10 @@ class _Writer:
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
         properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        descriptions = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
+        descriptions: dict[str, Json] = {}
+        for size, alias in aliases.items():
+            awaited: list[Json] = [{"Ref": name} for name in _items(alias.get("DependsOn", []))]
+            descriptions[size] = {"Fn::Join": [" ", [properties[size]["Description"], "after", *awaited]]}
         first = aliases[self.sizes[0]]
         return {
             "Type": first["Type"],
@@ -248,11 +244,6 @@ class _Writer:
                 "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
             },
         }
-
-    @staticmethod
-    def _waiting(description: Json, alias: Section) -> Json:
-        awaited: list[Json] = [{"Ref": name} for name in _items(alias.get("DependsOn", []))]
-        return {"Fn::Join": [" ", [description, "after", *awaited]]}
 
     def _outputs(self, outputs: Mapping[str, Json]) -> Section:
         sections = {size: _mapping(each) for size, each in outputs.items()}
@@ -353,7 +344,27 @@ def parameters(loaded: LoadedProduct, environment: str) -> Section:
         SpecError: SEA496 when teams would choose among more than 50 copies.
     """
     product = loaded.product
-    made = _naming(loaded, environment)
+    if product.parameters.teams:
+        team = _text("Your team: the tag team, and a part of the endpoint's name.", allowed=product.parameters.teams)
+    else:
+        team = _text(
+            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
+            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
+            longest=LONGEST_TEAM,
+        )
+    made: Section = {
+        TEAM: team,
+        NAME: _text(
+            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
+            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
+            longest=longest_name(loaded, environment),
+        ),
+        SIZE: _text(
+            "Another size is another endpoint, which takes over once its trial has passed.",
+            allowed=tuple(product.sizes),
+            default=next(iter(product.sizes)),
+        ),
+    }
     if product.parameters.cost_centers:
         made[COST_CENTER] = _text("Value of the tag cost-center.", allowed=product.parameters.cost_centers)
     if product.parameters.copies:
@@ -439,30 +450,6 @@ def longest_name(loaded: LoadedProduct, environment: str) -> int:
     hyphens = 3
     around = len(environment) + LONGEST_TEAM + size + hyphens + LONGEST_GENERATION + len(COMPONENT_SUFFIX)
     return min(LONGEST_ENDPOINT, LONGEST_COMPONENT - around)
-
-
-def _naming(loaded: LoadedProduct, environment: str) -> Section:
-    product = loaded.product
-    teams = product.parameters.teams
-    return {
-        TEAM: _text("Your team: the tag team, and a part of the endpoint's name.", allowed=teams)
-        if teams
-        else _text(
-            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
-            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
-            longest=LONGEST_TEAM,
-        ),
-        NAME: _text(
-            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
-            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
-            longest=longest_name(loaded, environment),
-        ),
-        SIZE: _text(
-            "Another size is another endpoint, which takes over once its trial has passed.",
-            allowed=tuple(product.sizes),
-            default=next(iter(product.sizes)),
-        ),
-    }
 
 
 def _copies(loaded: LoadedProduct, environment: str) -> Section:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
@@ -135,6 +135,11 @@ class RoleOptions:
 NO_OPTIONS = RoleOptions()
 
 
+def role_arguments(options: RoleOptions) -> dict[str, Any]:
+    """Return the arguments of `iam.Role` that options stand for."""
+    return {"path": options.path, "permissions_boundary": options.permissions_boundary}
+
+
 class ExecutionRole(Construct):
     """A role of one model, or of an endpoint's instances, usable by SageMaker in this account only.
 
@@ -179,9 +184,8 @@ class ExecutionRole(Construct):
             assumed_by=iam.ServicePrincipal(
                 "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": place.account}}
             ),
-            path=options.path,
-            permissions_boundary=options.permissions_boundary,
             inline_policies={"Serve": self.rights},
+            **role_arguments(options),
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
 
@@ -231,7 +235,9 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
 
 
 def _reads(place: StackPlace, sources: ModelSources) -> Iterator[Statement]:
-    yield from _pull(_repository_arn(sources.repository, place.partition))
+    if (arn := _repository_arn(sources.repository, place.partition)) is not None:
+        yield unnamed_statement("ecr:GetAuthorizationToken")
+        yield allow(["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], [arn])
     if sources.artifact:
         yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
@@ -247,16 +253,6 @@ def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partit
     if isinstance(repository, ImageRepository):
         return repository.arn(partition)
     return None if repository is None else repository.repository_arn
-
-
-def _pull(repository_arn: str | None) -> Iterator[Statement]:
-    if repository_arn is None:
-        return
-    yield unnamed_statement("ecr:GetAuthorizationToken")
-    yield allow(
-        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        [repository_arn],
-    )
 
 
 def _observe(place: StackPlace, name: str) -> Iterator[Statement]:

@@ -145,9 +145,7 @@ class SpecEndpoint(DefinedEndpoint):
             role_options=RoleOptions.of(scope, environment.security, f"{construct_id}Boundary"),
         )
         if metrics is not None:
-            endpoint.publish_metrics(
-                detailed=metrics.detailed, enhanced=metrics.enhanced, frequency_s=metrics.frequency_s
-            )
+            endpoint.publish_metrics(**dict(metrics))
         return endpoint
 
     @classmethod

@@ -15,6 +15,7 @@ from constructs import Construct
 from seatrial.engines.rendered import refuse_credentials
 from seatrial.packaging import tar_gz_bytes
 from seatrial_base.errors import RenderError
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,12 +112,11 @@ class ServingContainer:
         hub_content_arn: str | None = None,
     ) -> ServingContainer:
         """Return the container of a rendered serving configuration."""
-        return cls(
-            image=serving.image,
+        return made_of(
+            cls,
+            serving,
             environment=serving.container_env,
             secrets=serving.secret_env,
-            files=serving.files,
-            weights_s3_uri=serving.weights_s3_uri,
             readable_s3_uri=readable_s3_uri,
             accept_eula=accept_eula,
             network_isolation=serving.isolated,

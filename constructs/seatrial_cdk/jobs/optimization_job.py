@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, CustomResource, Duration, Environment, Stack, Tags
+from aws_cdk import CfnOutput, CustomResource, Duration, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -15,11 +15,11 @@ from seatrial.deployment.optimization_job import jobs_name
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network
+from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network, role_arguments
 from seatrial_cdk.jobs.optimization_service import OptimizationService
 from seatrial_cdk.jobs.request_checks import check_environment, check_place, check_request, check_tags
 from seatrial_cdk.jobs.runtime.jobs import FOLDER
-from seatrial_cdk.place import StackPlace, shared_stack
+from seatrial_cdk.place import StackPlace, shared_stack, stack_environment
 from seatrial_cdk.policy import allow, policy_document, resources_of, unnamed_statement
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class OptimizationJob(Construct):
                 "sagemaker.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceAccount": StackPlace.of(self).account}},
             ),
-            path=service.role_options.path,
-            permissions_boundary=service.role_options.permissions_boundary,
+            **role_arguments(service.role_options),
             inline_policies={"Optimize": policy_document(statements)},
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
@@ -185,7 +184,7 @@ class OptimizationsStack(Stack):
             name,
             stack_name=name,
             description=f"Optimization jobs of the endpoints of {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         options = RoleOptions.of(self, environment.security)
         if options.permissions_boundary is not None:  # the CDK's own functions have roles too

@@ -247,7 +247,16 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
         section="5xx-errors",
     )
     if endpoint.inference_component_name is not None:
-        yield _no_capacity(endpoint, start_minutes)
+        yield _Condition(
+            construct_id="NoCapacity",
+            metric_name="NoCapacityInvocationFailures",
+            statistic="Sum",
+            threshold=1,
+            description=f"{name} refuses requests because no copy is in service",
+            section="no-capacity",
+            minutes_bad=start_minutes,
+            minutes_watched=start_minutes,
+        )
     yield _latency(
         longest_latency_ms(slo, output_tokens),
         f"p95 latency of {name}",
@@ -273,20 +282,6 @@ def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_nam
         threshold=NEVER if bound_ms is None else bound_ms * US_PER_MS,
         description=description,
         section=section,
-    )
-
-
-def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
-    """Return the condition on refused requests; variants with a model have no such metric."""
-    return _Condition(
-        construct_id="NoCapacity",
-        metric_name="NoCapacityInvocationFailures",
-        statistic="Sum",
-        threshold=1,
-        description=f"{endpoint.endpoint_name} refuses requests because no copy is in service",
-        section="no-capacity",
-        minutes_bad=start_minutes,
-        minutes_watched=start_minutes,
     )
 
 

@@ -209,7 +209,16 @@ class EnvironmentBudget(Construct):
                 cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
             ),
             notifications_with_subscribers=[
-                _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        comparison_operator="GREATER_THAN",
+                        notification_type=kind,
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=subscribers,
+                )
+                for kind, percent in NOTIFICATIONS
             ],
         )
         if topic is not None:
@@ -225,20 +234,6 @@ def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.C
     if not subscribers:
         raise ValueError("a budget that notifies nobody; give emails, topic_arn or topic")
     return subscribers
-
-
-def _notification(
-    kind: str, percent: int, subscribers: list[budgets.CfnBudget.SubscriberProperty]
-) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
-    return budgets.CfnBudget.NotificationWithSubscribersProperty(
-        notification=budgets.CfnBudget.NotificationProperty(
-            comparison_operator="GREATER_THAN",
-            notification_type=kind,
-            threshold=percent,
-            threshold_type="PERCENTAGE",
-        ),
-        subscribers=subscribers,
-    )
 
 
 def _allow_budgets(topic: AlarmTopic) -> None:

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from seatrial.specs.scaling import expression_error
 from seatrial_base.bounds import INSTANCE_START_S
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.observability.endpoint_alarms import NAMESPACE
 from seatrial_cdk.place import TOKEN_MARKER
@@ -432,22 +433,16 @@ def _define_start_from_zero(
 
 def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
     """Return the limits of a spec's scaling."""
-    return ScalingLimits(
+    schedules = tuple(
+        made_of(ScheduledCapacity, each, min_capacity=each.min_copies, max_capacity=each.max_copies)
+        for each in scaling.schedules
+    )
+    return made_of(
+        ScalingLimits,
+        scaling,
         min_capacity=scaling.min_copies,
         max_capacity=scaling.max_copies,
-        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
-        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
-        schedules=tuple(
-            ScheduledCapacity(
-                name=each.name,
-                schedule=each.schedule,
-                timezone=each.timezone,
-                min_capacity=each.min_copies,
-                max_capacity=each.max_copies,
-            )
-            for each in scaling.schedules
-        ),
-        scale_in_protection=scaling.scale_in_protection,
+        schedules=schedules,
     )
 
 

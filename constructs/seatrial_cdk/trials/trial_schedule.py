@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, role_arguments
 from seatrial_cdk.trials.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class TrialScheduleGroup(Construct):
             self,
             "Role",
             role_name=_role_name(stack, environment),
-            path=role_options.path,
-            permissions_boundary=role_options.permissions_boundary,
+            **role_arguments(role_options),
             description=f"Schedules of trials of {environment}",
             assumed_by=iam.ServicePrincipal(
                 "scheduler.amazonaws.com",
@@ -92,6 +91,7 @@ class TrialSchedule(Construct):
         }
         name = f"{(role_path or '/')[1:]}{_role_name(stack, environment)}"
         role = stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+        window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
         self.schedule = scheduler.CfnSchedule(
             self,
             "Resource",
@@ -99,7 +99,9 @@ class TrialSchedule(Construct):
             group_name=service_name(environment),
             description=f"Trials of {endpoint.endpoint_name} as it is live",
             schedule_expression=expression,
-            flexible_time_window=_window(window_minutes),
+            flexible_time_window=window(mode="FLEXIBLE", maximum_window_in_minutes=window_minutes)
+            if window_minutes
+            else window(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function_arn(stack, environment),
                 role_arn=role,
@@ -108,12 +110,6 @@ class TrialSchedule(Construct):
             ),
         )
         self.schedule.node.add_dependency(endpoint.component)
-
-
-def _window(minutes: int) -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
-    if minutes == 0:
-        return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
-    return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="FLEXIBLE", maximum_window_in_minutes=minutes)
 
 
 def _role_name(stack: Stack, environment: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import CfnOutput, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
@@ -12,7 +12,7 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.environment_dashboard import define_budget
-from seatrial_cdk.place import shared_stack
+from seatrial_cdk.place import shared_stack, stack_environment
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trials.trial_service import TrialService, service_name
 
@@ -48,7 +48,7 @@ class TrialsStack(Stack):
             name,
             stack_name=name,
             description=f"Trials of the endpoints of {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         options = RoleOptions.of(self, environment.security)
         if options.permissions_boundary is not None:  # the CDK's own functions have roles too
@@ -63,7 +63,9 @@ class TrialsStack(Stack):
             key=key,
             role_options=options,
             removal=environment.removal,
-            findings_topic_arn=self._findings_topic_arn(environment),
+            findings_topic_arn=None
+            if environment.trial_schedule is None
+            else environment.alarms.topic_arn or topic_arn(self, environment.name),
             retention=environment.retention,
             any_stack=any_stack or environment.vending,
         )
@@ -79,12 +81,6 @@ class TrialsStack(Stack):
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
         for tag, value in environment.tags.items():
             Tags.of(self).add(tag, value)
-
-    def _findings_topic_arn(self, environment: EnvironmentSpec) -> str | None:
-        """Return the topic that is told of what scheduled trials found; `None` without a schedule."""
-        if environment.trial_schedule is None:
-            return None
-        return environment.alarms.topic_arn or topic_arn(self, environment.name)
 
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
