@@ -154,21 +154,16 @@ def dispatch(
 ) -> Next | dict[str, str] | None:
     """Do the task of an event: a request of CloudFormation, a step, or a start by hand."""
     if "Step" in event:
-        return _step(cast("StepEvent", event), cloud, place)
+        step = cast("StepEvent", event)
+        if step["Step"] == "refused":
+            return refused(step["Order"], _why(step["Failure"]), cloud, place)
+        return (create if step["Step"] == "create" else poll)(step["Order"], cloud, place)
     if "Start" in event:
         request = cast("StartEvent", event)
         state = start_again(request["Start"], request["RequestId"], cloud, place)
         return {"Job": state.job, "State": state.state}
     _answer(event, cloud, place, respond)
     return None
-
-
-def _step(event: StepEvent, cloud: JobCalls, place: JobPlace) -> Next:
-    if event["Step"] == "create":
-        return create(event["Order"], cloud, place)
-    if event["Step"] == "poll":
-        return poll(event["Order"], cloud, place)
-    return refused(event["Order"], _why(event["Failure"]), cloud, place)
 
 
 def _why(failure: Mapping[str, str]) -> str:

@@ -227,7 +227,11 @@ def poll(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
     publish_state(cloud, place, order["Digest"], state)
     if state.state in ENDED:
         return {"Next": "end", "Seconds": 0, "Order": order}
-    return {"Next": "wait", "Seconds": _wait_s(state), "Order": order}
+    wait_s = SHORTEST_WAIT_S
+    if state.created:
+        age_s = (datetime.now(UTC) - datetime.fromisoformat(state.created)).total_seconds()
+        wait_s = round(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, SHARE * age_s)))
+    return {"Next": "wait", "Seconds": wait_s, "Order": order}
 
 
 def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next:
@@ -240,10 +244,3 @@ def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next
     except NotFoundError:
         publish_state(cloud, place, digest, state)
     return {"Next": "end", "Seconds": 0, "Order": order}
-
-
-def _wait_s(state: JobState) -> int:
-    if not state.created:
-        return SHORTEST_WAIT_S
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(state.created)).total_seconds()
-    return round(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, SHARE * age_s)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_sns import SNSClient
 
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_load.documents.result import TrialResult
 
 
@@ -68,17 +69,17 @@ def scheduled_detail(detail: Detail, comparison: str | None) -> Detail:
     return {**detail, "trigger": "schedule", "comparison": comparison}
 
 
-def error_detail(message: str, *, request: str, endpoint_name: str, plan_digest: str, result_uri: str) -> Detail:
+def error_detail(message: str, properties: TrialProperties, *, result_uri: str) -> Detail:
     """Return the event of a trial that could not be made; names are missing where the request can't be read."""
     try:
-        names = json.loads(request)
+        names = json.loads(properties.request)
     except ValueError:
         names = {}
     return {
         "endpoint": names.get("endpoint"),
         "environment": names.get("environment"),
-        "endpointName": endpoint_name,
-        "planDigest": plan_digest,
+        "endpointName": properties.endpoint_name,
+        "planDigest": properties.plan_digest,
         "verdict": "error",
         "because": printable(message),
         "kneeConcurrencyPerCopy": None,

@@ -117,7 +117,9 @@ def _started(
     properties: TrialProperties, event: CustomResourceEvent, context: TrialContext, live: ComponentState
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
-    manner = "carry" if is_unchanged(event) else _manner(properties, context)
+    manner: Manner = "candidate" if properties.update == "candidate" and not is_unchanged(event) else "carry"
+    if manner == "candidate" and context.store.read(passed_key(properties)) is not None:
+        manner = "carry"
     if manner == "candidate":
         _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
@@ -146,12 +148,6 @@ def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
     """Tell whether CloudFormation will update the component."""
     specification = read_specification(read_properties(event["ResourceProperties"]).specification)
     return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
-
-
-def _manner(properties: TrialProperties, context: TrialContext) -> Manner:
-    if properties.update != "candidate" or context.store.read(passed_key(properties)) is not None:
-        return "carry"
-    return "candidate"
 
 
 def _carry_planned(

@@ -325,7 +325,8 @@ def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: 
     except UnavailableError as unavailable:
         log(f"logs of candidates stay as they are: {unavailable}")
     while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
-        if not until_gone and all(_is_being_created(context, name) for name in left):
+        states = [context.components.describe(name) for name in left] if not until_gone else []
+        if not until_gone and all(state is None or state.is_being_created for state in states):
             return
         if context.now_s() > context.ends_s - ANSWER_S:
             raise UnavailableError(f"{', '.join(left)}: not deleted yet; the sweep deletes them")
@@ -351,11 +352,6 @@ def _is_removed(context: TrialContext, name: str) -> bool:
     except TagsUnseenError as unseen:
         log(f"{unseen}")
         return False
-
-
-def _is_being_created(context: TrialContext, name: str) -> bool:
-    state = context.components.describe(name)
-    return state is None or state.is_being_created
 
 
 def await_release(properties: TrialProperties, context: TrialContext) -> None:

@@ -221,15 +221,14 @@ class S3TrialStore:
             for folder in STATE_FOLDERS:
                 keys = self.keys(f"{folder}/{endpoint_name}/")
                 for first in range(0, len(keys), MOST_REMOVED):
-                    self._remove([{"Key": key} for key in keys[first : first + MOST_REMOVED]])
-
-    def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
-        """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
-        answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
-        if left := answer.get("Errors"):
-            first = left[0]
-            why = f"{len(left)} objects are left, the first {first.get('Key')}: {first.get('Code')}"
-            raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
+                    objects: list[ObjectIdentifierTypeDef] = [
+                        {"Key": key} for key in keys[first : first + MOST_REMOVED]
+                    ]
+                    removal = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
+                    # S3 responds with 200 even where it removed none of them.
+                    if left := removal.get("Errors"):
+                        why = f"{len(left)} objects are left, the first {left[0].get('Key')}: {left[0].get('Code')}"
+                        raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
 
 
 def _undecryptable(refused: ClientError) -> bool:
