@@ -73,8 +73,6 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """Return the template of a product's current version for an environment, as JSON; equal products, equal bytes.
 
     Args:
-        loaded: The product.
-        environment: The environment's name.
         context: The feature flags of the app.
 
     Raises:
@@ -100,27 +98,25 @@ def _synthesized(
     loaded: LoadedProduct, deployments: Mapping[str, Deployment], context: Mapping[str, object]
 ) -> dict[str, Section]:
     """Return the template of each size's endpoint; it has no asset, which a bootstrapped account alone could read."""
+    product = loaded.product
     app = App(analytics_reporting=False, context=context, default_stack_synthesizer=BootstraplessSynthesizer())
     for deployment in deployments.values():
-        EndpointStack(app, deployment.stack_name, deployment=_tagged(loaded, deployment))
+        environment = deployment.environment
+        tags = {
+            **environment.tags,
+            PRODUCT_TAG: product.name,
+            PRODUCT_VERSION_TAG: product.version,
+            ENVIRONMENT_TAG: environment.name,
+            TEAM_TAG: _TEAM,
+            **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
+        }
+        tagged = replace(deployment, environment=environment.model_copy(update={"tags": tags}))
+        EndpointStack(app, deployment.stack_name, deployment=tagged)
     assembly = app.synth()
     return {
         size: cast("Section", assembly.get_stack_by_name(deployment.stack_name).template)
         for size, deployment in deployments.items()
     }
-
-
-def _tagged(loaded: LoadedProduct, deployment: Deployment) -> Deployment:
-    product, environment = loaded.product, deployment.environment
-    tags = {
-        **environment.tags,
-        PRODUCT_TAG: product.name,
-        PRODUCT_VERSION_TAG: product.version,
-        ENVIRONMENT_TAG: environment.name,
-        TEAM_TAG: _TEAM,
-        **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
-    }
-    return replace(deployment, environment=environment.model_copy(update={"tags": tags}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +223,13 @@ class _Writer:
         actions = properties.get("AlarmActions")
         if actions and "OKActions" not in properties:
             return name  # it calls a scaling policy
-        topic = self._alarm_topic(_items(actions)[0] if actions else None)
-        return name if topic is None else {**name, "AlarmActions": [topic], "OKActions": [topic]}
-
-    def _alarm_topic(self, default: Json) -> Json:
-        chosen, topic = self.loaded.product.parameters, default
-        nothing: Json = {"Ref": "AWS::NoValue"}
+        chosen, nothing = self.loaded.product.parameters, cast("Json", {"Ref": "AWS::NoValue"})
+        topic: Json = _items(actions)[0] if actions else None
         if chosen.alarm_email:
             topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
             topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
-        return topic
+        return name if topic is None else {**name, "AlarmActions": [topic], "OKActions": [topic]}
 
     def _parameter(self, by_size: Mapping[str, Section]) -> Section:
         """Return the one parameter of every size; the alias waits for the trial and the scaling of the size deployed.
@@ -247,19 +239,16 @@ class _Writer:
         first = next(iter(by_size.values()))
         properties = {size: _mapping(resource["Properties"]) for size, resource in by_size.items()}
         merged = dict(_mapping(first["Properties"]))
-        values: dict[str, Json] = {
-            size: properties[size]["Value"] if size in properties else "none" for size in self.sizes
-        }
-        merged["Value"] = self._by_size(values)
+        merged["Value"] = self._by_size(
+            {size: properties[size]["Value"] if size in properties else "none" for size in self.sizes}
+        )
         if "Description" in merged:
-            described = {size: self._waiting(properties[size]["Description"], by_size[size]) for size in self.sizes}
-            merged["Description"] = self._by_size(described)
+            descriptions: dict[str, Json] = {}
+            for size in self.sizes:
+                awaited: list[Json] = [{"Ref": name} for name in _items(by_size[size].get("DependsOn", []))]
+                descriptions[size] = {"Fn::Join": [" ", [properties[size]["Description"], "after", *awaited]]}
+            merged["Description"] = self._by_size(descriptions)
         return {"Type": first["Type"], "Properties": merged}
-
-    @staticmethod
-    def _waiting(description: Json, alias: Section) -> Json:
-        awaited: list[Json] = [{"Ref": name} for name in _items(alias.get("DependsOn", []))]
-        return {"Fn::Join": [" ", [description, "after", *awaited]]}
 
     def _outputs(self, outputs: Mapping[str, Json]) -> Section:
         sections = {size: _mapping(each) for size, each in outputs.items()}
@@ -356,15 +345,31 @@ def _items(node: Json) -> list[Json]:
 def parameters(loaded: LoadedProduct, environment: str) -> Section:
     """Return the parameters of a product's template.
 
-    Args:
-        loaded: The product.
-        environment: The environment's name.
-
     Raises:
         SpecError: SEA496 when teams would choose among more than 50 copies.
     """
     product = loaded.product
-    made = _naming(loaded, environment)
+    if product.parameters.teams:
+        team = _text("Your team: the tag team, and a part of the endpoint's name.", allowed=product.parameters.teams)
+    else:
+        team = _text(
+            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
+            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
+            longest=LONGEST_TEAM,
+        )
+    made: Section = {
+        TEAM: team,
+        NAME: _text(
+            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
+            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
+            longest=longest_name(loaded, environment),
+        ),
+        SIZE: _text(
+            "Another size is another endpoint, which takes over once its trial has passed.",
+            allowed=tuple(product.sizes),
+            default=next(iter(product.sizes)),
+        ),
+    }
     if product.parameters.cost_centers:
         made[COST_CENTER] = _text("Value of the tag cost-center.", allowed=product.parameters.cost_centers)
     if product.parameters.copies:
@@ -450,30 +455,6 @@ def longest_name(loaded: LoadedProduct, environment: str) -> int:
     hyphens = 3
     around = len(environment) + LONGEST_TEAM + size + hyphens + LONGEST_GENERATION + len(COMPONENT_SUFFIX)
     return min(LONGEST_ENDPOINT, LONGEST_COMPONENT - around)
-
-
-def _naming(loaded: LoadedProduct, environment: str) -> Section:
-    product = loaded.product
-    teams = product.parameters.teams
-    return {
-        TEAM: _text("Your team: the tag team, and a part of the endpoint's name.", allowed=teams)
-        if teams
-        else _text(
-            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
-            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
-            longest=LONGEST_TEAM,
-        ),
-        NAME: _text(
-            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
-            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
-            longest=longest_name(loaded, environment),
-        ),
-        SIZE: _text(
-            "Another size is another endpoint, which takes over once its trial has passed.",
-            allowed=tuple(product.sizes),
-            default=next(iter(product.sizes)),
-        ),
-    }
 
 
 def _copies(loaded: LoadedProduct, environment: str) -> Section:

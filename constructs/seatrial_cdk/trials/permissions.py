@@ -1,4 +1,4 @@
-"""What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
+"""Permissions of the function of an environment's trials: for the endpoints of this environment, and nothing else.
 
 An endpoint and a component belong to an environment by the beginning of their names and by their tag
 (`seatrial_base.tags`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization

@@ -106,7 +106,6 @@ class LaunchRole(Construct):
     It can't read weights or results, nor change the trial service: it may only call its function.
 
     Args:
-        environment: The environment's name.
         network: The VPC of the containers, which the boundary allows joining.
         role_options: Path and boundary of every role of the account. The launch role has them, and so have the roles
             that it creates: then the products' own boundary is not made.
