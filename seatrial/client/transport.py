@@ -139,7 +139,6 @@ class Target:
     """An endpoint, or a part of it.
 
     Attributes:
-        endpoint_name: SageMaker's name of the endpoint.
         schema: The schema to speak; the container behind the endpoint decides which ones it understands.
         inference_component: The component (or adapter component) that shall answer; needed where the endpoint has
             components.

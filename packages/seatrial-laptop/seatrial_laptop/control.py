@@ -59,11 +59,7 @@ def change_control(state_dir: Path, changes: Mapping[str, object]) -> Settings:
 
 
 def reset_control(state_dir: Path) -> Settings:
-    """Return every setting to its default and return all of them.
-
-    Raises:
-        LocalError: SEA602, none runs; SEA607, its state can't be read.
-    """
+    """Return every setting to its default and return all of them."""
     return _ask(running(state_dir), "DELETE")
 
 

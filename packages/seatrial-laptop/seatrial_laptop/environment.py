@@ -132,13 +132,7 @@ def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = Fal
 
 
 def function_environment(process: RunningProcess, *, scratch: Path, verbose: bool = False) -> dict[str, str]:
-    """Return the environment of Lambda functions and of the process that runs them: no variable or folder of the user.
-
-    Args:
-        process: The embedded AWS itself, whose key the functions sign with.
-        scratch: The folder that holds their home and their temporary files.
-        verbose: Log every request.
-    """
+    """Return the environment of Lambda functions and of the process that runs them: nothing of the user's."""
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
     inherited = server_environment(process.port, account=process.account, verbose=verbose)
     # Functions get nothing of the user's: the variables of the engines lead to the user's cache.

@@ -62,13 +62,7 @@ LOOK_S: Final = 1.0
 
 
 def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> None:
-    """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed.
-
-    Args:
-        clock: Whose date.
-        faults: Tells which modules Python functions find first.
-        folder: For the file that tells functions the date.
-    """
+    """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed."""
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
     wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
@@ -89,7 +83,6 @@ class AsynchronousCalls:
     """Calls of functions for which nobody waits.
 
     Attributes:
-        clock: What is waited by between two calls.
         call: Calls a function with an event and returns how it went, as MiniStack tells it.
     """
 

@@ -31,11 +31,7 @@ NO_RULES: Final = ("NoSuchLifecycleConfiguration", "NoSuchBucket")
 
 
 class ObjectExpiry:
-    """Deletes what has expired, in threads of its own.
-
-    Args:
-        clock: Whose date, and by which a day passes.
-    """
+    """Deletes what has expired, in threads of its own."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

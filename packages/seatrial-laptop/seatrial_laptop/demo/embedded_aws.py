@@ -54,12 +54,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedAws:
-    """The embedded AWS.
-
-    Attributes:
-        local: Where it runs.
-        region: Its region.
-    """
+    """The embedded AWS."""
 
     local: LocalAws
     region: str

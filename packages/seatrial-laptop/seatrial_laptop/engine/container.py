@@ -56,9 +56,6 @@ class Container:
     """One engine process as the outside sees it; it answers 503 on /ping until `llama` is there.
 
     Args:
-        settings: What the container was configured to.
-        weights: What it serves.
-        port: Where it listens.
         token: What an invocation must bring; empty for nothing.
     """
 

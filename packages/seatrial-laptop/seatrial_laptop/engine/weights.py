@@ -69,10 +69,7 @@ def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0, 
     """Return the cached GGUF file, after making it when it's absent; two processes may race, both get a whole file.
 
     Args:
-        cache_dir: Where it is kept.
-        shape: The model's sizes.
         seed: Equal seeds give equal weights, of every type.
-        kind: How its matrices are stored.
     """
     shape = shape or Shape()
     sizes = f"{shape.hidden}x{shape.layers}x{shape.heads}x{shape.kv_heads}x{shape.intermediate}x{shape.vocabulary}"
@@ -190,9 +187,7 @@ class ServedWeights:
     """A GGUF file and what is told about it.
 
     Attributes:
-        path: The file.
         text: What it is, in place of what.
-        bytes: Size of the file.
         gguf_type: How its matrices are stored; empty for a mounted file, which may have any type.
     """
 

@@ -135,21 +135,13 @@ def _named_replacement_by_schema(theirs: Callable[..., str | None]) -> Callable[
 
 
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:
-    """Refuse properties that the schema does not allow.
-
-    Raises:
-        ApiError: ValidationError, in CloudFormation's words.
-    """
+    """Refuse properties that the schema does not allow."""
     if problem := property_problem(logical_id, resource_type, properties):
         raise ApiError("ValidationError", problem)
 
 
 def _check_rights(operation: ResourceOperation) -> None:
-    """Refuse an operation that the role that deploys may not do.
-
-    Raises:
-        ApiError: AccessDenied, in CloudFormation's words.
-    """
+    """Refuse an operation that the role that deploys may not do."""
     by = deployer.get()
     if by is None:
         return

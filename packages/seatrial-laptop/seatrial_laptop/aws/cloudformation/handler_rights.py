@@ -83,10 +83,6 @@ class ResourceOperation:
     """One call of a resource handler.
 
     Attributes:
-        resource_type: The type.
-        handler: The handler.
-        stack: The stack's name.
-        logical_id: The resource in its template.
         physical_id: The resource in its service; empty before its creation.
         old: The properties before; none in a creation.
         new: The properties after; none in a deletion.

@@ -40,13 +40,7 @@ Schema = Any
 
 
 def property_problem(logical_id: str, resource_type: str, properties: Document) -> str | None:
-    """Return why the properties of a resource are refused before its handler runs; `None` when they are not.
-
-    Args:
-        logical_id: The resource, which the message names.
-        resource_type: Its type; one without a schema is not checked.
-        properties: Its properties, resolved.
-    """
+    """Return why the properties of a resource are refused before its handler runs; `None` when they are not."""
     schema = find_resource_schema(resource_type)
     if schema is None or not schema.permissions:
         return None

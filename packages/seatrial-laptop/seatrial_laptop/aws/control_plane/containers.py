@@ -29,8 +29,6 @@ class ContainerSpec:
     """What runs as one copy.
 
     Attributes:
-        image: The URI of the container image.
-        environment: The container's environment.
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
         properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
         health_timeout_s: How long the container may take until /ping answers 200, in real seconds.

@@ -280,12 +280,7 @@ class _Deployment:
         )
 
     def _renew(self) -> None:
-        """Start new instances, and the copies of all components on them.
-
-        Raises:
-            CopyFailed: An alarm is raised, there is no capacity, or a copy didn't come into service; the old ones
-                serve.
-        """
+        """Start new instances, and the copies of all components on them."""
         AlarmWatch(self.cloud, self.deployment, 0).check()
         for variant in self.hosts:
             name = text_member(variant, "VariantName")

@@ -67,11 +67,7 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
 
 
 def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
-    """Tell everything of a job.
-
-    Raises:
-        ApiError: ResourceNotFound.
-    """
+    """Tell everything of a job."""
     view = _view(cloud.jobs.need(text_member(request, "OptimizationJobName")))
     members = output_members(SERVICE, "DescribeOptimizationJob")
     return {key: value for key, value in view.items() if key in members}

@@ -134,10 +134,6 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
 def answer_range(history: ContainerHistory, parameters: Mapping[str, Sequence[str]]) -> Document:
     """Answer a query over a stretch of time, as Prometheus does.
 
-    Args:
-        history: What was told.
-        asked: The form's fields.
-
     Raises:
         BadQueryError: A field is missing or no number, or the query selects in another way.
     """

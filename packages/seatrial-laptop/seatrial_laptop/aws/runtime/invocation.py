@@ -275,7 +275,6 @@ class ContainerAnswer:
     Attributes:
         status: Its status; 0 without a whole answer.
         body: The answer, or why there is none.
-        content_type: Of the answer.
         engine: What the local engine calls itself.
         first_chunk_at_s: When the first chunk of a stream came; None without one.
     """

@@ -78,8 +78,6 @@ class Artifact:
     """A version of a product.
 
     Attributes:
-        name: The version's name.
-        description: For people.
         url: Where its template was read.
         template: The template's text.
         guidance: DEFAULT or DEPRECATED.
@@ -156,12 +154,10 @@ class CatalogRecord:
 
     Attributes:
         kind: PROVISION_PRODUCT, UPDATE_PROVISIONED_PRODUCT or TERMINATE_PROVISIONED_PRODUCT.
-        stack_id: The stack that it works on.
         artifact_id: The version that it leads to.
         token: The caller's token, by which a repeated request is known.
         parameters: What it gives; the stack's when it has succeeded, as a failed update is rolled back.
         status: IN_PROGRESS until the stack has ended.
-        error: Why it failed.
     """
 
     kind: str
@@ -183,8 +179,6 @@ class Provisioned:
     """A provisioned product: a stack of its own.
 
     Attributes:
-        principal: Who provisioned it.
-        parameters: The parameters of its stack.
         status: AVAILABLE, UNDER_CHANGE, TAINTED after a failed update, ERROR after a failed launch.
     """
 
@@ -238,11 +232,7 @@ class Catalog:
         ]
 
     def product_for(self, principal: str, product_id: str) -> Product:
-        """Return a product that a principal may launch.
-
-        Raises:
-            ApiError: ResourceNotFoundException.
-        """
+        """Return a product that a principal may launch."""
         product = self.products.get(product_id)
         if product is None or not self.portfolios_of(principal, product_id):
             raise not_found(f"Product {product_id}")
@@ -261,11 +251,7 @@ class Catalog:
         )
 
     def provisioned_for(self, principal: str, request: Document) -> Provisioned:
-        """Return what a principal has provisioned, by ID or name; that of another is not its to see.
-
-        Raises:
-            ApiError: ResourceNotFoundException.
-        """
+        """Return what a principal has provisioned, by ID or name; that of another is not its to see."""
         wanted = {
             str(request[key])
             for key in ("Id", "Name", "ProvisionedProductId", "ProvisionedProductName")
