@@ -1,4 +1,4 @@
-"""What a deployed stack runs: its outputs, its trial and its result in the bucket of results, its optimization jobs.
+"""Outputs of a deployed stack, its trial and its result in the bucket of results, its optimization jobs.
 
 The documents are those of the trial service (`seatrial_cdk.trials.runtime.store`), which a test holds together
 with what is read here.

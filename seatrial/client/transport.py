@@ -1,4 +1,4 @@
-"""What boto3 raises for one request, as a failure; what is wrong with the caller, like credentials, stays as it is."""
+"""Requests by boto3; what it raises for one becomes a failure, faults of the caller, like credentials, stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the copies of several models fit on instances of one type, and how many instances they need.
+"""Packing of the copies of several models on instances of one type.
 
 First-fit decreasing, a bin packing heuristic, by accelerators, then vCPUs, then host memory. The order is total, so the
 result does not depend on the order in which models are given.

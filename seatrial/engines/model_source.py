@@ -1,4 +1,4 @@
-"""Where a container finds the weights: fetched from the hub by itself, or mounted from S3 by the service."""
+"""Source of a container's weights: fetched from the hub by itself, or mounted from S3 by the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two recipes differ in quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
+"""Comparison of two recipes' quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
 
 The intervals are percentile bootstraps over prompts (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3),
 from a seed that the answers give: the same answers give the same interval. More than 200 prompts are drawn in 200

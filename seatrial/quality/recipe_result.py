@@ -1,4 +1,4 @@
-"""What one recipe was measured to be: the file that `seatrial compare` keeps, and reads again."""
+"""Measured result of one recipe: the file that `seatrial compare` keeps, and reads again."""
 
 from __future__ import annotations
 

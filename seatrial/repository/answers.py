@@ -1,4 +1,4 @@
-"""What a team answers before its repository is written, and what follows from it."""
+"""Settings of a team's new repository, and what follows from them."""
 
 from __future__ import annotations
 

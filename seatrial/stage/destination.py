@@ -1,4 +1,4 @@
-"""Where a model is copied to: a prefix of an S3 bucket, and what goes wrong with many files of it at a time."""
+"""Destination of a copied model: a prefix of an S3 bucket, and the failures of many files of it at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is copied: the files of one model, wherever they come from."""
+"""Files of one model to copy, wherever they come from."""
 
 from __future__ import annotations
 

@@ -221,7 +221,12 @@ class Faults:
         try:
             wanted = ControlSettings.model_validate(document)
         except ValidationError as error:
-            raise ApiError("ValidationException", _error_text(error)) from error
+            raise ApiError(
+                "ValidationException",
+                "; ".join(
+                    f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
+                ),
+            ) from error
         with self._lock:
             given = {name: getattr(wanted, name) for name in wanted.model_fields_set}
             self._settings = self._settings.model_copy(update=given)
@@ -268,9 +273,3 @@ class Faults:
         """Return whether the update of a component doesn't end."""
         with self._lock:
             return self._settings.stuck == component
-
-
-def _error_text(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
-    )

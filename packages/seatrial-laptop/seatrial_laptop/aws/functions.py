@@ -112,7 +112,13 @@ class AsynchronousCalls:
                 failures += 1
                 wait_s = RETRY_S * failures
             if failures > retries or self.clock.now_s() + wait_s > ends_s:
-                _tell_failure(function, event, result)
+                described = child(function, "config")
+                destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
+                arn = text_member(destination, "Destination") or text_member(
+                    child(described, "DeadLetterConfig"), "TargetArn"
+                )
+                if arn:
+                    lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
                 return
             self.clock.wait(wait_s)
 
@@ -121,14 +127,6 @@ def _invoke_config(function: Document) -> Document:
     """Return the EventInvokeConfig of a function; MiniStack keeps it as one or by qualifier."""
     kept = function.get("event_invoke_config") or child(function, "event_invoke_configs").get("$LATEST")
     return dict(kept) if isinstance(kept, dict) else {}
-
-
-def _tell_failure(function: Document, event: object, result: Document) -> None:
-    described = child(function, "config")
-    destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
-    arn = text_member(destination, "Destination") or text_member(child(described, "DeadLetterConfig"), "TargetArn")
-    if arn:
-        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
 
 
 def _call_again(clock: VirtualClock) -> None:

@@ -129,7 +129,8 @@ class Scenario:
             with self._trial_shown(step):
                 outcome = self._deploy()
             check_refused(outcome)
-            step.did(_reason(outcome))
+            match = re.search(rf"{MISSED} .*? per copy", outcome.output)
+            step.did(match[0] if match else "")
         with self.steps.step("the old configuration answers") as step:
             stack = self.cloud.stack(self._stack_name)
             expect("the stack was not rolled back", stack.status, "UPDATE_ROLLBACK_COMPLETE")
@@ -225,8 +226,3 @@ def check_refused(outcome: ToolOutcome) -> None:
         raise failed(f"cdk deploy ended with exit code 0, although {IMPOSSIBLE_SLO} can't be met")
     if MISSED not in outcome.output:
         raise failed(f"cdk deploy failed, but not with {MISSED}: {outcome.failure()}")
-
-
-def _reason(outcome: ToolOutcome) -> str:
-    match = re.search(rf"{MISSED} .*? per copy", outcome.output)
-    return match[0] if match else ""

@@ -1,4 +1,4 @@
-"""How each container spells an answer: whole, or token by token.
+"""Response formats of the containers, whole or token by token.
 
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines

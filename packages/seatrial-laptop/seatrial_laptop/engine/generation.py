@@ -1,4 +1,4 @@
-"""What a request for text contains, whatever its schema, the calls of tools that it allows, and its refusals.
+"""Requests for text in any schema, the calls of tools that they allow, and their refusals.
 
 A forced call is really generated, under a grammar of the tool's parameters; of several tools that may be called the
 first one is. A model with random weights calls no tool by itself.

@@ -1,4 +1,4 @@
-"""What a rendered configuration asks of the engine, and typed reading of options that are written as text."""
+"""Settings of the engine from a rendered configuration, and typed reading of options that are written as text."""
 
 from __future__ import annotations
 

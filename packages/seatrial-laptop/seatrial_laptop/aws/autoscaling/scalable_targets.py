@@ -348,7 +348,20 @@ def kept_action(old: Document, request: Document, now_s: float) -> Document:
     times = {key: _seconds(request[key]) for key in ("StartTime", "EndTime") if key in request}
     new = {"ScheduledActionARN": arn, "CreationTime": now_s}
     action: Document = {**new, **old, **request, **times, LOOKED: now_s}
-    _check(action)
+    if "Schedule" not in action:
+        raise invalid("Schedule is required to create a scheduled action.")
+    schedule = _schedule(action)
+    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
+        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
+    wanted = capacities_of(action)
+    if not wanted:
+        raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
+    if any(value < 0 for value in wanted.values()):
+        raise invalid("MinCapacity and MaxCapacity must be 0 or more.")
+    if len(wanted) == len(CAPACITIES) and wanted["MinCapacity"] > wanted["MaxCapacity"]:
+        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
+    if {"StartTime", "EndTime"} <= action.keys() and number(action, "StartTime") >= number(action, "EndTime"):
+        raise invalid("EndTime must be later than StartTime.")
     return action
 
 
@@ -378,23 +391,6 @@ def capacities_of(action: Document) -> Mapping[str, int]:
     """Return the capacities that an action sets."""
     wanted = child(action, "ScalableTargetAction")
     return {name: whole(wanted, name) for name in CAPACITIES if name in wanted}
-
-
-def _check(action: Document) -> None:
-    if "Schedule" not in action:
-        raise invalid("Schedule is required to create a scheduled action.")
-    schedule = _schedule(action)
-    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
-        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
-    wanted = capacities_of(action)
-    if not wanted:
-        raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
-    if any(value < 0 for value in wanted.values()):
-        raise invalid("MinCapacity and MaxCapacity must be 0 or more.")
-    if len(wanted) == len(CAPACITIES) and wanted["MinCapacity"] > wanted["MaxCapacity"]:
-        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
-    if {"StartTime", "EndTime"} <= action.keys() and number(action, "StartTime") >= number(action, "EndTime"):
-        raise invalid("EndTime must be later than StartTime.")
 
 
 def _schedule(action: Document) -> Schedule:

@@ -1,4 +1,4 @@
-"""What CloudFormation does around every resource handler: properties checked, rights asked, replacement decided.
+"""Checks of properties and rights, and the decision on a replacement, around every resource handler of CloudFormation.
 
 MiniStack calls its handlers through three functions, which are wrapped here. Whether a change replaces a resource is
 told by its type's schema; one that has a name of its own is not replaced under that name.

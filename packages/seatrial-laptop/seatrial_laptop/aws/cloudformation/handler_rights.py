@@ -1,4 +1,4 @@
-"""What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
+"""Rights that a resource handler needs of the role that deploys: each action of its schema, with ARN and context.
 
 The actions and when they are needed are facts of the catalog (`resource_types`), as are the condition keys that
 each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:

@@ -127,7 +127,12 @@ class SageMakerType:
         record = self._record(physical_id)
         if record is None:
             return self.create(logical_id, new, stack)
-        _check_identity(self.kind, old, new)
+        # Another name or endpoint of a component: CloudFormation updates it in place, and the API can't.
+        changed = [name for name in IDENTITY if old.get(name) != new.get(name)]
+        if self.kind is Kind.INFERENCE_COMPONENT and changed:
+            raise invalid(
+                f"An inference component's {' and '.join(changed)} can't be updated: give it another logical ID."
+            )
         self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
@@ -194,13 +199,6 @@ class SageMakerType:
         if self.kind is Kind.INFERENCE_COMPONENT:
             attributes["InferenceComponentStatus"] = record.status or Status.FAILED
         return record.arn, attributes
-
-
-def _check_identity(kind: Kind, old: Document, new: Document) -> None:
-    """Refuse another name or endpoint of a component: CloudFormation updates it in place, and the API can't."""
-    changed = [name for name in IDENTITY if old.get(name) != new.get(name)]
-    if kind is Kind.INFERENCE_COMPONENT and changed:
-        raise invalid(f"An inference component's {' and '.join(changed)} can't be updated: give it another logical ID.")
 
 
 class ResourceFailed(Exception):  # noqa: N818 (named after the status)

@@ -1,4 +1,4 @@
-"""What the control planes share: the records, the copies, and work in the background."""
+"""The records, the copies and the work in the background that the control planes share."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
                 f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. '
                 "You must create a new EndpointConfig."
             )
-        deployment = _deployment_config(record, request)
+        kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
+        deployment = child(request, "DeploymentConfig") or kept
         check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
         variants = configured_variants(config, desired)
@@ -189,11 +190,6 @@ def _wanted_copies(cloud: Cloud, name: str, variants: Sequence[EmulatedVariant])
 def _hosts(variants: Sequence[EmulatedVariant]) -> list[Document]:
     """Return the variants that host inference components."""
     return [variant.document for variant in variants if not variant.has_model]
-
-
-def _deployment_config(record: Record, request: Document) -> Document:
-    kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
-    return child(request, "DeploymentConfig") or kept
 
 
 def _has(record: Record, config_name: object) -> bool:

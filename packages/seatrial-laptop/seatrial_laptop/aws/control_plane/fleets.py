@@ -342,7 +342,9 @@ class Fleet:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
         open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
         if strategy == "SPREAD":
-            return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
+            return min(
+                open_, key=lambda each: (sum(seat.owner == seat.owner for seat in each.seats), each.used), default=None
+            )
         if strategy == "BINPACK":
             return max(open_, key=lambda each: each.used, default=None)
         return next(iter(open_), None)
@@ -393,10 +395,6 @@ class Fleet:
             f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
         )
-
-
-def _held(instance: _Instance, owner: str) -> int:
-    return sum(seat.owner == owner for seat in instance.seats)
 
 
 class Fleets:

@@ -1,4 +1,4 @@
-"""What the control planes remember."""
+"""Records of the control planes."""
 
 from __future__ import annotations
 

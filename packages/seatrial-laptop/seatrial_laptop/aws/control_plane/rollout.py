@@ -1,4 +1,4 @@
-"""How an update replaces copies: of a component batch by batch, of an endpoint with models blue/green or rolling.
+"""Replacement of copies by an update: of a component batch by batch, of an endpoint with models blue/green or rolling.
 
 New copies start beside the old ones, then as many old ones get no more requests and stop when theirs have ended. What
 fails is rolled back the same way; the component is InService again on its old specification, with a FailureReason. The
@@ -295,13 +295,15 @@ class FleetShift:
 
     def _return_to_old(self, fresh: Copies) -> None:
         # `put` stops what served or stood by; new copies that did neither yet would be left running.
-        unseen = [copy for place, copies in fresh.items() for copy in copies if not self._knows(place, copy)]
+        unseen = [
+            copy
+            for place, copies in fresh.items()
+            for copy in copies
+            if copy not in self.cloud.running.every_copy(place)
+        ]
         for place in fresh:
             self.cloud.running.put(place, self.before.get(place, ()))
         stop_copies(unseen)
-
-    def _knows(self, place: CopyPlace, copy: CopyProcess) -> bool:
-        return copy in self.cloud.running.every_copy(place)
 
 
 def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyProcess, ...]], int]]:

@@ -1,4 +1,4 @@
-"""What a caller may do: every request needs an `Allow` of its sender's policies, a user's or a role's.
+"""Authorization: every request needs an `Allow` of its sender's policies, a user's or a role's.
 
 The key of this start is the account's root and may do everything. Sessions of roles are those of functions, of the
 roles that the CDK CLI deploys with, and of whoever calls `sts:AssumeRole`. MiniStack evaluates what its services are

@@ -1,4 +1,4 @@
-"""What a principal may do: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
+"""Rights of a principal: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
 
 One evaluation for everyone who acts with a role: functions and workflows that sign with its session, CloudFormation
 that deploys with it, SageMaker that pulls, downloads, writes logs and reads alarms with it. A role that the embedded

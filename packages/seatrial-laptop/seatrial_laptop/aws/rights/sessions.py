@@ -183,16 +183,19 @@ def _with_workflow_role(theirs: Callable[..., object]) -> Callable[..., object]:
 def _allowed_call(theirs: Callable[..., object]) -> Callable[..., object]:
     def call_lambda(function: str, event: object) -> object:
         if refused := role_denial(
-            _workflow_role.get(), Right(INVOKE_FUNCTION, _function_arn(function)), "StepFunctions"
+            _workflow_role.get(),
+            Right(
+                INVOKE_FUNCTION,
+                function
+                if function.startswith("arn:")
+                else f"arn:aws:lambda:{REGION}:{own_account()}:function:{function}",
+            ),
+            "StepFunctions",
         ):
             raise stepfunctions._ExecutionError("Lambda.AWSLambdaException", refused)  # noqa: SLF001 (the contract)
         return theirs(function, event)
 
     return call_lambda
-
-
-def _function_arn(function: str) -> str:
-    return function if function.startswith("arn:") else f"arn:aws:lambda:{REGION}:{own_account()}:function:{function}"
 
 
 def _allowed_target(theirs: Callable[..., object]) -> Callable[..., object]:

@@ -1,4 +1,4 @@
-"""What copies told of their engines: read from their `/metrics`, kept as series, told by range queries of PromQL.
+"""Metrics of the copies' engines: read from their `/metrics`, kept as series, returned by range queries of PromQL.
 
 Facts: as in `seatrial_load.aws.container_metrics`, whose labels are used; Prometheus' text format and HTTP API. A
 query selects one metric by its name, and labels by equality; CloudWatch knows all of PromQL.

@@ -1,4 +1,4 @@
-"""What Service Catalog keeps until the embedded AWS stops, and the stacks of provisioned products.
+"""Records of Service Catalog, kept until the embedded AWS stops, and the stacks of provisioned products.
 
 A stack is made from a version's template with its portfolio's rules.
 """
@@ -308,9 +308,19 @@ def deploy(catalog: Catalog, provisioned: Provisioned, artifact: Artifact, param
     if role is not None:
         change = partial(change, RoleARN=str(role.properties["RoleArn"]))
     try:
+        bucket = f"sc-{own_account()}-{REGION}"
+        s3, key = own_s3(), f"{provisioned.provisioned_id}/{time.time_ns()}.template"
+        try:
+            s3.create_bucket(Bucket=bucket)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+                raise
+        s3.put_object(
+            Bucket=bucket, Key=key, Body=json.dumps(template).encode(), Tagging="servicecatalog%3Aprovisioning=true"
+        )
         answer = change(
             StackName=provisioned.stack_name,
-            TemplateURL=_kept(provisioned, json.dumps(template)),
+            TemplateURL=f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}",
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
             Capabilities=CAPABILITIES,
             Tags=[{"Key": str(tag["Key"]), "Value": str(tag["Value"])} for tag in provisioned.tags],
@@ -365,16 +375,3 @@ def _is_start(event: StackEventTypeDef, stack_id: str) -> bool:
     """Tell whether an event begins an operation on the whole stack."""
     starts = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
     return event.get("PhysicalResourceId") == stack_id and event.get("ResourceStatus") in starts
-
-
-def _kept(provisioned: Provisioned, template: str) -> str:
-    """Keep a template where CloudFormation reads it, and return its URL."""
-    bucket = f"sc-{own_account()}-{REGION}"
-    s3, key = own_s3(), f"{provisioned.provisioned_id}/{time.time_ns()}.template"
-    try:
-        s3.create_bucket(Bucket=bucket)
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
-            raise
-    s3.put_object(Bucket=bucket, Key=key, Body=template.encode(), Tagging="servicecatalog%3Aprovisioning=true")
-    return f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}"
