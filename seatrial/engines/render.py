@@ -56,8 +56,6 @@ def render_plan(
     folder, so their configuration is the environment, as it is for every other engine.
 
     Args:
-        loaded: What was asked for.
-        plan: What was decided.
         packaged: Files may be packaged; without, everything is in the environment.
         templates: Folder of templates that override ours file by file; default: `serving_templates/` of the spec's
             repository, where there is one.
@@ -203,14 +201,7 @@ _ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-n
 
 
 def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
-    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has.
-
-    Args:
-        engine: The engine.
-        version: Its version.
-        backend: As the spec fixes it.
-        on_neuron: The image is for AWS Neuron.
-    """
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
     if on_neuron and engine in _ON_NEURON:
         return _ON_NEURON[engine]
     if engine != "lmi":

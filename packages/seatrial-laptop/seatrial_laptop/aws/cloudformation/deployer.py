@@ -69,7 +69,6 @@ class Deployer:
     """A role or user that deploys.
 
     Attributes:
-        arn: Its ARN.
         session_name: The name of the role's session, which error messages tell; empty for a user.
     """
 

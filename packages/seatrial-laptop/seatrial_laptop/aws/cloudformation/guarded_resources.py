@@ -1,4 +1,4 @@
-"""What CloudFormation does around every resource handler: properties checked, rights asked, replacement decided.
+"""Checks of properties and rights, and the decision on a replacement, around every resource handler of CloudFormation.
 
 MiniStack calls its handlers through three functions, which are wrapped here. Whether a change replaces a resource is
 told by its type's schema; one that has a name of its own is not replaced under that name.
@@ -141,21 +141,13 @@ def _named_replacement_by_schema(theirs: Callable[..., str | None]) -> Callable[
 
 
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:
-    """Refuse properties that the schema does not allow.
-
-    Raises:
-        ApiError: ValidationError, in CloudFormation's words.
-    """
+    """Refuse properties that the schema does not allow."""
     if problem := property_problem(logical_id, resource_type, properties):
         raise ApiError("ValidationError", problem)
 
 
 def _check_rights(operation: ResourceOperation) -> None:
-    """Refuse an operation that the role that deploys may not do.
-
-    Raises:
-        ApiError: AccessDenied, in CloudFormation's words.
-    """
+    """Refuse an operation that the role that deploys may not do."""
     by = deployer.get()
     if by is None:
         return

@@ -1,4 +1,4 @@
-"""What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
+"""Rights that a resource handler needs of the role that deploys: each action of its schema, with ARN and context.
 
 The actions and when they are needed are facts of the catalog (`resource_types`), as are the condition keys that
 each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:
@@ -83,10 +83,6 @@ class ResourceOperation:
     """One call of a resource handler.
 
     Attributes:
-        resource_type: The type.
-        handler: The handler.
-        stack: The stack's name.
-        logical_id: The resource in its template.
         physical_id: The resource in its service; empty before its creation.
         old: The properties before; none in a creation.
         new: The properties after; none in a deletion.

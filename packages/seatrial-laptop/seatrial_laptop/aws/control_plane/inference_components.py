@@ -299,7 +299,11 @@ def with_one_specification(cloud: Cloud, request: Document) -> Document:
         if not child(request, "Specification"):
             raise invalid("Either Specification or Specifications must be given.")
         return request
-    _check_several(several)
+    types = Counter(text_member(each, "InstanceType") for each in several)
+    if len(several) < FEWEST or "" in types or max(types.values()) > 1:
+        raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
+    if any(BASE in each for each in several):
+        raise invalid("An adapter takes one Specification.")
     by_type = {text_member(each, "InstanceType"): each for each in several}
     endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
     live = live_variants(cloud.store, endpoint)
@@ -374,11 +378,3 @@ def adapters_of(cloud: Cloud, component: Record) -> list[str]:
     """Return the names of a component's adapters."""
     placed = components_of(cloud, text_member(component.request, "EndpointName"))
     return [each.name for each in placed if base_name(each.request) == component.name]
-
-
-def _check_several(several: list[Document]) -> None:
-    types = Counter(text_member(each, "InstanceType") for each in several)
-    if len(several) < FEWEST or "" in types or max(types.values()) > 1:
-        raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
-    if any(BASE in each for each in several):
-        raise invalid("An adapter takes one Specification.")
