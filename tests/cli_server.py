@@ -58,8 +58,8 @@ def become(order: dict[str, str | list[str] | dict[str, str]]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for descriptor, name in ((0, os.devnull), (1, str(order["stdout"])), (2, str(order["stderr"]))):
-        os.dup2(os.open(name, os.O_RDONLY if name == os.devnull else os.O_WRONLY), descriptor)
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        os.dup2(os.open(str(order[name]), os.O_WRONLY if descriptor else os.O_RDONLY), descriptor)
     sys.argv[1:] = arguments
 
 
