@@ -122,7 +122,7 @@ def test_what_random_weights_say_is_no_doubt_of_a_local_engine(beside: TrialResu
 
 def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> None:
     page = page_of(beside, plan)
-    told = "8 requests per copy beside about 8 of users; no knee was sought; "
+    told = "8 requests per copy alongside about 8 of users; no knee was sought; "
     assert page.because.startswith(told)
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
     assert facts["Load"] == ("closed loop", "beside users' requests; no knee was sought")
@@ -131,7 +131,7 @@ def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> Non
     assert figures["Throughput"] == "beside users, at concurrency 8"
     sections = {section.anchor: section for section in (*page.sections, *page.details)}
     assert "knee" not in sections
-    assert "the load was beside users' requests" in sections["prediction"].paragraphs[0]
+    assert "the load was alongside users' requests" in sections["prediction"].paragraphs[0]
 
 
 def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, beside: TrialResult) -> None:
@@ -143,7 +143,7 @@ def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, be
 
     assert lines(verified)[0] == "verdict: pass: verified: 5 of 5 requests succeeded, no load"
     assert lines(beside)[0].startswith(
-        "verdict: pass: 8 requests per copy beside about 8 of users; no knee was sought; all 3 objectives met; "
+        "verdict: pass: 8 requests per copy alongside about 8 of users; no knee was sought; all 3 objectives met; "
     )
     assert "users: CloudWatch told" in lines(beside)
     assert knee_line(verified) == knee_line(beside) == "knee: none was sought"

@@ -154,12 +154,15 @@ class _Reader:
             known = {member.value: member for member in hint}
             return known[value] if value in known else self._wrong(path, f"one of {', '.join(known)}", value)
         if hint is int or hint is float:
-            if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
-                return hint(value)
-            if hint is float and isinstance(value, float) and math.isfinite(value):
-                return value
-            return self._wrong(path, _WORDS[hint], value)
+            return self._read_number(hint, value, path)
         return value if isinstance(hint, type) and isinstance(value, hint) else self._wrong(path, _WORDS[hint], value)
+
+    def _read_number(self, hint: type[int | float], value: object, path: str) -> object:
+        if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
+            return hint(value)
+        if hint is float and isinstance(value, float) and math.isfinite(value):
+            return value
+        return self._wrong(path, _WORDS[hint], value)
 
     def _wrong(self, path: str, expected: str, value: object) -> object:
         self._note(path, f"expected {expected}, got {json.dumps(value)[:60]}")

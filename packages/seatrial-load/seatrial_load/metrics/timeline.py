@@ -36,10 +36,7 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
         for at, share in _shares(record.sent_s - start_s, record.ended_s - start_s, bin_s, bins):
             busy_s[at] += share * (record.ended_s - record.sent_s)
         if record.succeeded and record.output_tokens:
-            # From the first token to the last; all at its end when nothing streamed.
-            end_s = record.ended_s if record.last_token_s is None else record.last_token_s
-            begin_s = end_s if record.first_token_s is None else record.first_token_s
-            for at, share in _shares(begin_s - start_s, end_s - start_s, bin_s, bins):
+            for at, share in _shares(*_generation(record, start_s), bin_s, bins):
                 tokens[at] += share * record.output_tokens
         if record.succeeded and (ttft_ms := metrics.ttft_ms(record)) is not None:
             first_ms[_bin(record.sent_s - start_s, bin_s, bins)].append(ttft_ms)
@@ -50,6 +47,12 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
         first_tokens=tuple(map(len, first_ms)),
         ttft_ms=tuple(round(math.fsum(some) / len(some), DIGITS) if some else None for some in first_ms),
     )
+
+
+def _generation(record: RequestRecord, start_s: float) -> tuple[float, float]:
+    """Return the times of a request's first and last token; both its end when nothing streamed."""
+    end_s = record.ended_s if record.last_token_s is None else record.last_token_s
+    return (end_s if record.first_token_s is None else record.first_token_s) - start_s, end_s - start_s
 
 
 def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:

@@ -12,6 +12,7 @@ import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -280,9 +281,12 @@ def _choices(fields: JsonObject) -> Fragment:
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
     output = object_of(choice.get("delta") or message)
     calls_tool = bool(output.get("tool_calls") or output.get("function_call"))
-    piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
-    text = None if message is None else _joined(object_of(message), _TEXT_KEYS) or ""
-    reasoning = None if message is None else _joined(object_of(message), _REASONING_KEYS)
+    piece = text = reasoning = tokens = None
+    if message is None:
+        piece = _choice_piece(choice, calls_tool=calls_tool)
+    else:
+        text, reasoning = _joined(object_of(message), _TEXT_KEYS) or "", _joined(object_of(message), _REASONING_KEYS)
+        tokens = _log_probabilities(choice)
     # Without text, whatever else a model gave out counts, whatever its name is.
     has_other_output = not (piece or text or reasoning) and (
         bool(choice.get("token_ids")) or any(value for key, value in output.items() if key != "role")
@@ -293,7 +297,7 @@ def _choices(fields: JsonObject) -> Fragment:
         pieces=(piece,) if piece else (),
         text=text,
         reasoning=reasoning,
-        tokens=None if message is None else _log_probabilities(choice),
+        tokens=tokens,
         ended=reason is not None or message is not None,
         reason=reason,
         stop_sequence=_reason(choice.get("stop_reason")),
@@ -459,19 +463,22 @@ class AnswerReader:
         end = self._end or Fragment()
         reason = _finish_reason(self._schema, end)
         ended_by_error = _ENDED_BY_ERROR if reason is FinishReason.ERROR else None
-        count, counts_too_many = self._output_tokens, FACTS[self._schema].stream_count == "one_too_many"
-        if end.streamed and end.spelling == "generate" and counts_too_many and count is not None:
-            count = settled_count(len(self._pieces), count)
         return Completion(
             text="".join(piece.text for piece in self._pieces) if end.text is None else end.text,
             reasoning="".join(piece.reasoning or "" for piece in self._pieces) or end.reasoning,
-            tokens=end.tokens or tuple(token for piece in self._pieces for token in piece.tokens or ()) or None,
+            tokens=end.tokens or tuple(chain.from_iterable(piece.tokens or () for piece in self._pieces)) or None,
             finish_reason=reason,
             finish_word=None if end.reason is None else str(end.reason),
-            usage=Usage(self._input_tokens, count),
+            usage=Usage(self._input_tokens, self._counted(end)),
             finished=self._end is not None or self._done,
             failure=self._failure or ended_by_error,
         )
+
+    def _counted(self, end: Fragment) -> int | None:
+        counts_too_many = end.spelling == "generate" and FACTS[self._schema].stream_count == "one_too_many"
+        if end.streamed and counts_too_many and self._output_tokens is not None:
+            return settled_count(len(self._pieces), self._output_tokens)
+        return self._output_tokens
 
     def _read_lines(self, lines: Iterable[bytes]) -> list[Piece]:
         pieces: list[Piece] = []

@@ -134,9 +134,12 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
         yield "messages", "the endpoint's schema needs a string, not messages"
     if document.get("reference") is not None and not _is_text(document["reference"]):
         yield "reference", "not a non-empty string"
-    name = document.get("id", "-")
-    if not isinstance(name, str | int) or isinstance(name, bool) or not 0 < len(str(name)) <= LONGEST_ID:
+    if not _is_id(document.get("id", "-")):
         yield "id", f"not a whole number or a string of 1 to {LONGEST_ID} characters"
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) <= LONGEST_ID
 
 
 def _is_text(value: object) -> bool:

@@ -64,9 +64,10 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
     if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:
         return None
     missed, pays = view.missed, load_that_pays(view)
-    slo_leads = pays is None or request.target_knee == "slo" or (missed or 0) <= pays.low
-    if request.objectives and missed is not None and (slo_leads or view.held is None):
-        return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
+    if request.objectives and missed is not None:
+        slo_leads = pays is None or request.target_knee == "slo" or missed <= pays.low
+        if slo_leads or view.held is None:
+            return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
     if pays is None or not pays.is_known or (request.objectives and request.target_knee == "slo"):
         return None
     if missed is None and view.valid[-1].concurrency < pays.shown:

@@ -179,8 +179,6 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
     direction = ("worse " if worse else "better ") if changed else ""
     noise = "" if apart is None or not beyond else " and noise" if apart else ", within noise"
     side = f"{direction}{'beyond' if beyond else 'within'} {width}{noise}"
-    moved = f"{'rose' if difference > 0 else 'fell'} from {before.written} to {after.written}"
-    moved = moved if difference else f"stayed at {after.written}"
     change = Change(
         metric=after.name,
         concurrency=level.concurrency,
@@ -189,9 +187,15 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at {level.place} {moved}{by}: {side}",
+        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
     )
     return change, changed
+
+
+def _moved(before: _Measure, after: _Measure) -> str:
+    if after.value == before.value:
+        return f"stayed at {after.written}"
+    return f"{'rose' if after.value > before.value else 'fell'} from {before.written} to {after.written}"
 
 
 def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:

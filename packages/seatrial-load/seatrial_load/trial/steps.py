@@ -1,4 +1,4 @@
-"""The steps of a trial from level to level: what comes next, how it is loaded, what is kept of it.
+"""The steps of a trial from level to level: choose the next one, load it, add it.
 
     begin_trial ─▶ next_step ─▶ load_level ─▶ add_level ─▶ next_step ─▶ … ─▶ conclude_trial
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Unmeasured
-    from seatrial_load.documents.stop import Void
     from seatrial_load.metrics.aggregate import LevelTally
     from seatrial_load.metrics.level import LevelSize
 
@@ -74,7 +73,7 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
 
 
 def jumpstart_stop(level: LevelResult) -> Stop | None:
-    """Return that a request hit the time limit, which ends that article's way of measuring; None when none did."""
+    """Return that a request hit the time limit, which ends that article's protocol; None when none did."""
     late = level.errors.get("timeout", 0)
     if not late:
         return None
@@ -105,8 +104,8 @@ def begin_trial(
     """Do everything that comes before the first level.
 
     Args:
-        should_stop: Says why the trial is to stop at once; the progress then says so.
-        waited_s: How long a component was waited for already, which was asleep when the trial began before.
+        should_stop: Returns why the trial is to stop at once; the progress then has the reason.
+        waited_s: Time of the wait, so far, for a component that was asleep when the trial began before.
 
     Raises:
         BenchError: As `preflight.open_trial` does.
@@ -115,7 +114,7 @@ def begin_trial(
 
 
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
-    """Choose the next level, or say why there is none.
+    """Choose the next level, or return why there is none.
 
     Args:
         request: The trial, with the live number of copies (`live_request`).
@@ -128,19 +127,14 @@ def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
         return budget_over(request)
     if request.manner == "in_place":
         return next_sparing(request, progress)
-    return _next_load(request, progress.levels, time_left_s)
-
-
-def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
-    load = request.load
+    load, measured = request.load, progress.levels
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
-    if arrivals_of(load).is_open:
-        return _next_rate(request, measured, time_left_s)
-    return next_level(request, measured, left_s=time_left_s)
+    next_load = _next_rate if arrivals_of(load).is_open else next_level
+    return next_load(request, measured, left_s=time_left_s)
 
 
-def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], *, left_s: float) -> Step:
     load, arrivals, number = request.load, arrivals_of(request.load), len(measured)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
@@ -151,7 +145,7 @@ def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left
         gate is not None
         and (arrivals.rate_per_s(load, number) or 0.0) > gate
         and measured
-        and (stop := _knee_known(request, measured, time_left_s)) is not None
+        and (stop := _knee_known(request, measured, left_s)) is not None
     ):
         return stop
     connections = max(1, load.max_connections // request.copy_count)
@@ -159,7 +153,7 @@ def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left
 
 
 def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Stop | None:
-    """Return why a rate beyond the gate would teach nothing, or can't be tried any more; None where it would."""
+    """Return why a rate beyond the gate is of no use, or can't be tried any more; None where it can."""
     last, load = measured[-1], request.load
     if not last.valid:
         because = f"the client was the limit at {last.place}: {last.void_because}"
@@ -180,13 +174,13 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLevel:
-    """What loading a level brought.
+    """The outcome of loading a level.
 
     Attributes:
-        size: How many there were to be.
+        size: The planned requests.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
-        cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
+        cut: Why the level doesn't count: the trial was stopped, or its time was over; None when it counts.
     """
 
     crew: CrewResult
@@ -237,12 +231,23 @@ def load_level(
     order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
+    place = (
+        f"at {load_words(step.concurrency, arrivals_of(request.load).rate_per_s(request.load, len(progress.levels)))}"
+    )
+    cut = crew.stopped
+    if cut is None and crew.lost_because is not None:
+        because = f"the load generator failed {place}: {crew.lost_because}"
+        cut = Stop(reason=StopReason.LOAD_FAILED, because=because)
+    elif cut is None and crew.cut:
+        over = budget_over(request)
+        ended = f"({len(crew.over)} of {size.requests} requests had ended)"
+        cut = replace(over, because=f"{over.because} {place} {ended}")
     return LoadedLevel(
         crew=crew,
         size=size,
         sent=level_numbers(request, size, progress.sent),
         offered_per_s=None if due_s is None else arrivals_of(request.load).offered_per_s(request.load, due_s),
-        cut=crew.stopped or _cut(request, progress, step, crew, size.requests),
+        cut=cut,
     )
 
 
@@ -270,7 +275,7 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
-    """Sum up what loading a level brought."""
+    """Sum up a loaded level."""
     return tally_of(
         loaded.crew.records,
         concurrency=step.concurrency,
@@ -287,7 +292,7 @@ def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> Leve
 def unmeasured_level(
     request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
 ) -> Unmeasured:
-    """Sum up what was seen of a level that was cut, for a reason."""
+    """Sum up the outcome of a level that was cut, for a reason."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     return unmeasured_of(
         loaded.crew.records,
@@ -299,11 +304,21 @@ def unmeasured_level(
 
 
 def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
-    """Take a measured level into the trial; one that the client limited is kept, and void."""
+    """Add a measured level to the trial; one that the client limited is kept, and void."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
-    level = replace(level, void=_void(request, progress, step, level))
+    if level.client is not None:
+        void = void_of(
+            level.client,
+            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
+            calibration=progress.client,
+            tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
+            e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
+            beside_engine=bool(progress.engine_note),
+        )
+        level = replace(level, void=void)
     size = level_size(request, step.concurrency)
     sent = level.requests if level.is_open else level_numbers(request, size, progress.sent)
     return replace(
@@ -314,22 +329,8 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     )
 
 
-def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> Void | None:
-    if level.client is None:
-        return None
-    return void_of(
-        level.client,
-        requested_streams=None if level.is_open else step.concurrency * request.copy_count,
-        itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
-        calibration=progress.client,
-        tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
-        e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
-        beside_engine=bool(progress.engine_note),
-    )
-
-
 def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str | None] | None:
-    """Return what ends a level's sending: the median latency is known well enough; None where all are to be sent."""
+    """Return the end of a level's sending: the median latency is known well enough; None where all are to be sent."""
     if size.least == size.most:
         return None
 
@@ -340,17 +341,3 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
         return f"the median end-to-end latency is known to ±{precision * 100:.1f} % after {len(seconds)} answers"
 
     return enough
-
-
-def _cut(
-    request: TrialRequest, progress: TrialProgress, step: NextLevel, crew: CrewResult, requests: int
-) -> Stop | None:
-    rate_per_s = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
-    place = f"at {load_words(step.concurrency, rate_per_s)}"
-    if crew.lost_because is not None:
-        because = f"the load generator failed {place}: {crew.lost_because}"
-        return Stop(reason=StopReason.LOAD_FAILED, because=because)
-    if not crew.cut:
-        return None
-    over = budget_over(request)
-    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests had ended)")

@@ -278,7 +278,7 @@ def test_load_beside_users_goes_to_what_they_leave_of_the_gate(world: World) -> 
     assert [level.requests for level in result.levels] == [3 * 3 * 2, 6 * 3 * 2]
     assert result.stopped == Stop(
         reason=StopReason.NO_KNEE_SOUGHT,
-        because="6 requests per copy beside about 9.5 of users; no knee was sought",
+        because="6 requests per copy alongside about 9.5 of users; no knee was sought",
     )
     assert [step.because for step in result.search] == [
         "3 of the 6 per copy that users with 9.5 per copy leave",
@@ -286,7 +286,7 @@ def test_load_beside_users_goes_to_what_they_leave_of_the_gate(world: World) -> 
     ]
     assert result.verdict.status == "pass"
     assert result.verdict.because.startswith(
-        "6 requests per copy beside about 9.5 of users; no knee was sought; objective met; "
+        "6 requests per copy alongside about 9.5 of users; no knee was sought; objective met; "
     )
     assert (result.knees, result.knee, result.usd_per_million_output_tokens) == ((), None, None)
     assert result.target_because == "fallback 2 per copy: no knee was sought"
@@ -379,7 +379,7 @@ def test_a_level_that_the_watch_cuts_is_judged_by_why(world: World, reason: Stop
     assert isinstance(ended, TrialResult)
     assert [level.concurrency for level in ended.levels] == [4]
     assert (ended.stopped, ended.verdict.status) == (stop, status)
-    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy beside about 8 of users")
+    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy alongside about 8 of users")
 
 
 def test_copies_that_go_while_load_is_beside_users_prove_nothing(world: World) -> None:
