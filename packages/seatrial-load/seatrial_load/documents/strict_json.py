@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, g
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
