@@ -19,8 +19,7 @@ from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
-from seatrial_load.slo.baseline import compare_with_baseline
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import compare_with_baseline, told_doubts
 from seatrial_load.trial.budget import next_sparing
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial

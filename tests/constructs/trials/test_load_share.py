@@ -10,11 +10,11 @@ from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.handler import load_worker_share
 from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, cut_level
 from seatrial_cdk.trials.runtime.ownership import CANCELLED, take_ownership
-from seatrial_load.client.load_share import plan_shares
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import go_on
+from seatrial_load.trial.steps import plan_shares
 from tests.constructs.conftest import passing_result, request_of_dev
 from tests.constructs.trials.conftest import STOPPED
 from tests.constructs.trials.level_records import records, tally

@@ -190,7 +190,7 @@ class _Records:
 
     def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
         """Write the requests of a level, unless an earlier level could not be written."""
-        from seatrial_load.decode.records_file import write_records
+        from seatrial_load.decode.response import write_records
 
         if not self._is_whole:
             return

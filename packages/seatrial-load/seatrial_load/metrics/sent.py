@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.units import short, whole_or_tenths
 from seatrial_load.documents.arrivals import arrivals_of
-from seatrial_load.measure.conversations import conversations_of, planned_cached_share
-from seatrial_load.measure.lengths import lengths_of, shared_share
+from seatrial_load.measure.lengths import conversations_of, lengths_of, planned_cached_share, shared_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,8 +25,7 @@ from seatrial_load.payload.answer import read_answer
 from seatrial_load.payload.json_text import AnswerError
 from seatrial_load.payload.request import Options, request_body
 from seatrial_load.prompts.synthetic import RawBody
-from seatrial_load.quality.evaluation_set import prompt_content
-from seatrial_load.quality.scores import judged_quality, unmeasured_quality
+from seatrial_load.quality.scores import judged_quality, prompt_content, unmeasured_quality
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

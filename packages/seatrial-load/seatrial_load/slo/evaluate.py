@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.units import fine_percent, tenths
 from seatrial_load.documents.request import PER_REQUEST_METRICS
 from seatrial_load.documents.result import Check
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.measure.curves import Reading
 from seatrial_load.measure.interval import (
     fewest_bounded_from_above,
     one_sided,

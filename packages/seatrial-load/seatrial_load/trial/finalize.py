@@ -15,6 +15,7 @@ from seatrial_base.field_facts import made_of
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.aws.cloudwatch import LATE_S, Measured, cloudwatch_client, cloudwatch_errors, service_overhead
 from seatrial_load.aws.container_metrics import (
+    causes_of,
     cloudwatch_promql,
     own_cloudwatch,
     read_container_series,
@@ -29,15 +30,13 @@ from seatrial_load.documents.result import (
     Verdict,
 )
 from seatrial_load.documents.stop import StopReason
-from seatrial_load.knee.causes import causes_of
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, without_price
+from seatrial_load.knee import blended_cost_at, cost_at, fallback_target, knees_of, scaling_target, without_price
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.metrics.level import with_queue_share
 from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
-from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from seatrial_load.slo.verdict import (
+    compare_with_baseline,
     grave_doubts,
     inconclusive,
     no_success_at,
@@ -45,6 +44,7 @@ from seatrial_load.slo.verdict import (
     up_to_gate,
     verdict_at,
     with_error_rate,
+    with_regression,
 )
 from seatrial_load.trial.budget import (
     VERIFICATION_REQUESTS,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         UsersLoad,
     )
     from seatrial_load.documents.stop import Stop
-    from seatrial_load.knee.scaling_target import ScalingTarget
+    from seatrial_load.knee import ScalingTarget
 
 
 NOTHING = (

@@ -379,7 +379,7 @@ def test_a_level_that_the_watch_cuts_is_judged_by_why(world: World, reason: Stop
     assert isinstance(ended, TrialResult)
     assert [level.concurrency for level in ended.levels] == [4]
     assert (ended.stopped, ended.verdict.status) == (stop, status)
-    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy alongside about 8 of users")
+    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy alongside about 8")
 
 
 def test_copies_that_go_while_load_is_beside_users_prove_nothing(world: World) -> None:
