@@ -420,12 +420,12 @@ def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:
 
 def _given(detector: Detector, knees: Sequence[Knee], utilization: float) -> LeadingKnee:
     """Return what a detector's knee gives by itself."""
-    knee = next((knee for knee in knees if knee.detector == detector), None)
-    if knee is None or knee.concurrency is None:
-        because = "not evaluated" if knee is None else knee.because
+    own = next((knee for knee in knees if knee.detector == detector), None)
+    if own is None or own.concurrency is None:
+        because = "not evaluated" if own is None else own.because
         return LeadingKnee(None, 0.0, f"no {detector} knee: {because}")
-    target = knee.concurrency * (1.0 if detector == "gate" else utilization)
-    return LeadingKnee(knee, target, f"{detector} would give {whole_or_tenths(target)}")
+    target = own.concurrency * (1.0 if detector == "gate" else utilization)
+    return LeadingKnee(own, target, f"{detector} would give {whole_or_tenths(target)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
