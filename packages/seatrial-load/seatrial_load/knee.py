@@ -151,7 +151,6 @@ def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0
     """Return the load that copies are planned for; less where throughput falls below it.
 
     Args:
-        gate: Requests in flight per copy at which the SLO must hold.
         utilization: Target utilization: the share of the load from which throughput falls.
     """
     full = saturation_of(levels)
@@ -390,7 +389,6 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
         target_knee: `slo` takes the SLO's knee alone.
-        utilization: Target utilization, above 0 and at most 1.
     """
     slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
     known = [knee for knee in (saturation, gate) if knee.knee is not None]
@@ -419,7 +417,6 @@ def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:
 
 
 def _given(detector: Detector, knees: Sequence[Knee], utilization: float) -> LeadingKnee:
-    """Return what a detector's knee gives by itself."""
     own = next((knee for knee in knees if knee.detector == detector), None)
     if own is None or own.concurrency is None:
         because = "not evaluated" if own is None else own.because
@@ -459,7 +456,6 @@ def at_load(levels: Sequence[LevelResult], concurrency: float) -> LoadPoint | No
 
     Args:
         levels: In any order; those that the client limited don't count.
-        concurrency: Requests in flight per copy.
     """
     valid = [level for level in ascending(levels) if level.succeeded]
     if not valid:

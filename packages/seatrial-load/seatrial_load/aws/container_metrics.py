@@ -290,7 +290,6 @@ def _values(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[
 
 
 def _sums(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[tuple[float, float]]:
-    """Return the sum over series by time, oldest first."""
     sums: defaultdict[float, float] = defaultdict(float)
     for row in series:
         for at, value in row.samples:
@@ -359,7 +358,6 @@ def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:
 
 
 def _waiting_cause(load: ContainerLoad) -> Cause:
-    """Return why requests wait though the KV cache has room."""
     cache = "" if load.kv_cache_share_max is None else f", the KV cache is {load.kv_cache_share_max:.0%} full"
     waiting = counted(round(load.waiting_max or 0), "request")
     if load.gpu_share_mean is not None and load.gpu_share_mean < GPU_IDLE_SHARE:

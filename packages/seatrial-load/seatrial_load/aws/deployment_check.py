@@ -49,9 +49,6 @@ def prove_live(
 ) -> LiveProof:
     """Describe the live endpoint and compare it with this deployment.
 
-    Args:
-        patience_s: Longest wait for a missing permission.
-
     Raises:
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached;
             SEA511 a permission is missing; SEA512 a value of the AWS configuration can't be used.

@@ -168,7 +168,6 @@ def request_of_server(written: Written, mistakes: Mistakes) -> TrialRequest:
 
 
 def _host(url: str) -> str:
-    """Return the host that a URL names; empty for what is no URL."""
     try:
         return urlsplit(url).netloc
     except ValueError:

@@ -263,11 +263,7 @@ def fork_worker(
     name: str,
     elders: Sequence[Worker],
 ) -> Worker:
-    """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not.
-
-    Args:
-        elders: Those forked before, whose channels are not its own.
-    """
+    """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not."""
     ours, theirs = socket.socketpair()
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_PARENT)  # until the child ignores them
     try:
@@ -419,7 +415,6 @@ def load_with_workers(
 
     Args:
         write_request: Returns the bytes of the request with this index; called in the process that sends it.
-        dial_factory: Makes what starts connections; called in each process.
         workers: Processes; None chooses by the number of streams and of cores.
         clock: Monotonic seconds, the same in all processes.
 

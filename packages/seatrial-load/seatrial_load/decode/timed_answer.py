@@ -331,7 +331,6 @@ def judged(answer: TimedAnswer, terms: AnswerTerms) -> Judged:
 
 
 def _has_output(answer: TimedAnswer) -> bool:
-    """Return whether any output came: text, reasoning, a call, or tokens alone."""
     return bool(answer.events or answer.text or answer.calls_tool or answer.has_other_output)
 
 

@@ -65,7 +65,6 @@ def load_words(concurrency: int | None, rate_per_s: float | None) -> str:
     """Return the load of a level in words.
 
     Args:
-        concurrency: Requests in flight per copy.
         rate_per_s: Requests per second that an open loop offered; None in a closed loop.
     """
     return f"concurrency {concurrency} per copy" if rate_per_s is None else f"{rate_per_s:g} requests/s"

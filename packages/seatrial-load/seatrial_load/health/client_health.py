@@ -158,7 +158,6 @@ def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
 
 
 def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float, bool]]:
-    """Return how late each request was sent, and whether it found every stream busy when it was due."""
     taken_s = sorted(exchange.taken_s for exchange in exchanges if exchange.taken_s is not None)
     ended_s = sorted(exchange.ended_s for exchange in exchanges)
     return [
@@ -338,8 +337,6 @@ class LagMeter:
         """Note a turn.
 
         Args:
-            polled_s: When the poll returned.
-            done_s: When the last of its descriptors was read.
             waited: Whether the poll had to wait for them.
         """
         if count:

@@ -90,7 +90,6 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
 
     Args:
         readings: The metric at every measured load, ascending, these two too.
-        bound: The bound; the metric may be one that should stay below it or above it.
     """
     if min(bound, held.value, missed.value) <= 0:
         share = (bound - held.value) / (missed.value - held.value)

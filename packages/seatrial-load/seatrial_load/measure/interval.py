@@ -83,11 +83,7 @@ def fewest_bounded_from_above(percent: float, *, tail: float) -> int:
 
 
 def mean_interval(*, mean: float, deviation: float, count: int, tail: float) -> Interval:
-    """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom.
-
-    Args:
-        deviation: Their standard deviation s, with n - 1.
-    """
+    """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom."""
     if count < 2:  # noqa: PLR2004 (one measurement has no deviation)
         return NOTHING
     half = student_t(1 - tail, count - 1) * deviation / math.sqrt(count)
@@ -141,7 +137,6 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
 
     Args:
         relative_deviation: The standard deviation of that difference over requests.
-        count: Requests that the window holds.
     """
     if count < 2:  # noqa: PLR2004 (one request doesn't differ)
         return NOTHING
@@ -235,7 +230,6 @@ def _t_by_expansion(share: float, degrees: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _ranks(count: int, share: float, tail: float) -> tuple[int | None, int | None]:
-    """Return the ranks, from 0, of the lower and the upper bound."""
     above = _most_below(count, share, tail)
     below = _most_below(count, 1 - share, tail)
     return None if above == 0 else above - 1, None if below == 0 else count - below

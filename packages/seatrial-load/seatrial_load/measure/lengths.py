@@ -185,7 +185,6 @@ def share_of_row(name: str, row: int) -> float:
 
 @lru_cache(maxsize=256)
 def _order(seed: str, among: int) -> tuple[int, ...]:
-    """Return the numbers below a number in the order of a seed."""
     drawn = hashlib.shake_256(seed.encode()).digest(4 * among)
     return tuple(sorted(range(among), key=lambda number: drawn[4 * number : 4 * number + 4]))
 
@@ -235,11 +234,9 @@ def lengths_of(workload: Workload) -> RequestLengths:
     if workload.lengths:
         pairs = [(prompt, answer) for prompt, answer in workload.lengths]
         return paired_lengths(pairs, in_order=bool(workload.times_s or workload.conversations))
-    return normal_lengths(
-        input_tokens=workload.input_tokens,
-        output_tokens=workload.output_tokens,
-        input_tokens_stddev=workload.input_tokens_stddev,
-        output_tokens_stddev=workload.output_tokens_stddev,
+    return RequestLengths(
+        input=TokenLengths(mean=workload.input_tokens, stddev=workload.input_tokens_stddev),
+        output=TokenLengths(mean=workload.output_tokens, stddev=workload.output_tokens_stddev),
     )
 
 

@@ -120,7 +120,6 @@ def _shares(from_s: float, to_s: float, bin_s: float, bins: int) -> Iterator[tup
 
 
 def _coarser(share: Timeline, bin_s: float) -> Timeline:
-    """Return a timeline with wider bins, each as wide as a whole number of its own."""
     step = round(bin_s / share.bin_s)
     if step == 1:
         return share

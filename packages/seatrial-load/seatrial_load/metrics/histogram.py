@@ -95,12 +95,7 @@ class Histogram:
             self.counts[slot] = self.counts.get(slot, 0) + count
 
     def ranked(self, *, lowest_us: float = 0.0, highest_us: float = HIGHEST_US) -> RankedSlots:
-        """Return the values in ascending order, within the width of their slots.
-
-        Args:
-            lowest_us: The least of them, when it is known exactly.
-            highest_us: The greatest of them, likewise.
-        """
+        """Return the values in ascending order, within the width of their slots."""
         slots = sorted(self.counts)
         return RankedSlots(
             values_us=tuple(min(max(middle_of(slot), lowest_us), highest_us) for slot in slots),

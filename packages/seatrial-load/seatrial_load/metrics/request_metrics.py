@@ -205,9 +205,6 @@ def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) 
     """Choose the time over which a level's throughput is taken: the steady window, else the whole level.
 
     The whole level has the ramp in it, with its slow start and end.
-
-    Args:
-        steady: Whether the load is one that has a steady window (`has_steady_window`).
     """
     _, measured = split(records, ramp)
     seconds = sorted(record.ended_s - record.sent_s for record in measured if record.succeeded)

@@ -314,7 +314,6 @@ def _choices(fields: JsonObject) -> Fragment:
 
 
 def _first_of(choices: list[object]) -> tuple[JsonObject, bool]:
-    """Return the first choice, empty where there is none, and whether there are others."""
     if len(choices) == 1 and isinstance(choice := choices[0], dict) and not choice.get("index"):
         return choice, False
     first = next((choice for choice in map(object_of, choices) if not choice.get("index")), None)

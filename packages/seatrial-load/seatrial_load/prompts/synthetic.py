@@ -145,7 +145,6 @@ def words(seed: str, count: int) -> list[str]:
 
 
 def _order(seed: str, among: int) -> bytes:
-    """Return the places of the first words, at most 256, in the order of a seed."""
     return bytes(sorted(range(among), key=hashlib.shake_256(seed.encode()).digest(among).__getitem__))
 
 
@@ -163,9 +162,6 @@ def calibrated(
     count it reported; a refusal for the length may have it too. The endpoint counts its template and special tokens,
     too, so these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter
     than was wanted; half as long where the refusal has no count.
-
-    Args:
-        wanted_tokens: `Prompts.input_tokens` of the source that wrote them.
 
     Returns:
         None when the endpoint reported no count.

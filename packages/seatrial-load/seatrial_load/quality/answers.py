@@ -104,9 +104,6 @@ def collect_answers(
 ) -> tuple[EvaluationAnswer, ...]:
     """Send every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
 
-    Args:
-        within_s: Seconds after which the rest is given up.
-
     Returns:
         One answer for each prompt, in their order.
 

@@ -239,7 +239,6 @@ class _Doubt:
 
 
 def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
-    """Return why an interval decides nothing, and what would."""
     objective, bounds = doubt.objective, doubt.bounds
     if (bounds.high if doubt.looks_up else bounds.low) is None:
         side = "above" if doubt.looks_up else "below"

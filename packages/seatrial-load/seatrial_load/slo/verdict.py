@@ -107,9 +107,6 @@ def verdict_at(
     No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
     have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`. So it is where
     answers say nothing (`saying_nothing`), whatever the limit was.
-
-    Args:
-        levels: What was measured, ascending.
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
@@ -167,7 +164,6 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
 def _at_gate(
     gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
 ) -> tuple[LevelResult | None, Unmeasured | None]:
-    """Return the level that decides, or its outcome where it was cut: of an open loop, the highest rate."""
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
     opened = [level for level in levels if level.is_open]
     cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
@@ -191,7 +187,6 @@ def _rate(seen: LevelResult | Unmeasured) -> float:
 
 
 def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
-    """Return that the gate's load was not measured, and its outcome where it was cut."""
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
     return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
@@ -327,7 +322,6 @@ def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Ver
 
 
 def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
-    """Return what makes two trials incomparable; None when nothing does."""
     pairs: dict[str, tuple[object, object]] = {
         "endpoint": (now.endpoint, before.endpoint),
         "environment": (now.environment, before.environment),
@@ -433,7 +427,6 @@ def _moved(before: _Measure, after: _Measure) -> str:
 
 
 def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:
-    """Return whether the intervals don't overlap; None when an end that this takes is unknown."""
     if before.interval is None or after.interval is None:
         return None
     lower, upper = (before.interval.high, after.interval.low) if rose else (after.interval.high, before.interval.low)

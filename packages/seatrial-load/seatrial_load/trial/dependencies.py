@@ -55,7 +55,6 @@ class Keep(Protocol):
 
 
 def _not_kept(records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
-    """Let the records of a level go."""
     del records, concurrency, ramp
 
 

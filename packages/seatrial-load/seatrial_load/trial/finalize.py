@@ -171,9 +171,6 @@ def conclude_trial(
 ) -> TrialResult:
     """Make the result of a trial's measurements.
 
-    Args:
-        patience_s: Longest wait for CloudWatch.
-
     Raises:
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
         ValueError: The progress says that a further level may be measured.

@@ -60,11 +60,7 @@ class Guard:
         now: Callable[[], datetime],
         every_s: float = LOOK_S,
     ) -> None:
-        """Watch the alarms and the objectives of a request.
-
-        Args:
-            every_s: Seconds between two reads, at least.
-        """
+        """Watch the alarms and the objectives of a request."""
         self._request = request
         self._cloudwatch = cloudwatch
         self._clock = clock

@@ -78,7 +78,7 @@ class Woken:
     @property
     def failure(self) -> Stop | None:
         """Why the trial measures nothing; None when a copy serves."""
-        return None if self.reason is None else Stop(reason=self.reason, because=self.because)
+        return None if self.reason is None else made_of(Stop, self)
 
 
 def wake(
@@ -325,7 +325,6 @@ class _Opening:
         return None if record.error is None else Failure(record.error, record.detail)
 
     def _woken(self, first: Exchange) -> Woken | None:
-        """Wake a component that refused the first request for lack of a copy; None when there is nothing to wake."""
         component = self.request.target.inference_component
         if component is None or self._record(first).error != "not_ready":
             return None
@@ -399,7 +398,6 @@ class _Opening:
         return record, self.should_stop() or (None if woken is None else woken.failure)
 
     def _warm_up(self) -> None:
-        """Send the requests that aren't measured."""
         requested = self.request.load.warmup_requests
         if not requested:
             return

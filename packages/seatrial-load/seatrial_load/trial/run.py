@@ -188,7 +188,6 @@ class _Run:
         return self._tools.wall_clock().timestamp() + (progress.clock_offset_s or 0.0)
 
     def _deadline_s(self, progress: TrialProgress, step: NextLevel) -> float:
-        """Return when a level is given up: the trial's time is over, or this run's."""
         now_s, run_s = self._tools.clock(), self.time_left_s
         trial_s = left_s(self._request, self._timed(progress))
         if run_s is None:

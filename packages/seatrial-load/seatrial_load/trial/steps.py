@@ -105,7 +105,6 @@ def begin_trial(
     """Do everything that comes before the first level.
 
     Args:
-        should_stop: Returns why the trial is to stop at once; the progress then has the reason.
         waited_s: Time of the wait, so far, for a component that was asleep when the trial began before.
 
     Raises:
@@ -225,12 +224,7 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    writer = tools.writer_of(request, progress)
-    wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
-    dial = tools.dial_to(writer)
-    workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
-    crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+    crew = _load(request, progress, wave, size, tools, workers=1 if tools.dial is not None else request.load.workers)
     tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
     place = (
         f"at {load_words(step.concurrency, arrivals_of(request.load).rate_per_s(request.load, len(progress.levels)))}"
@@ -250,6 +244,25 @@ def load_level(
         offered_per_s=None if due_s is None else arrivals_of(request.load).offered_per_s(request.load, due_s),
         cut=cut,
     )
+
+
+def _load(
+    request: TrialRequest,
+    progress: TrialProgress,
+    wave: Wave,
+    size: LevelSize,
+    tools: Tools,
+    *,
+    workers: int | None,
+    part: slice = slice(None),
+) -> CrewResult:
+    """Load a level, or the part of its conversations that is this worker's."""
+    writer = tools.writer_of(request, progress)
+    if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
+        wave = replace(wave, conversations=replace(talks, numbers=talks.numbers[part]))
+    dial = tools.dial_to(writer)
+    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
+    return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
 
 
 def wave_conversations(
@@ -277,16 +290,23 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
     """Sum up a loaded level."""
+    size, offered_per_s = loaded.size, loaded.offered_per_s
+    return _tally(request, loaded.crew, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
+
+
+def _tally(
+    request: TrialRequest, crew: CrewResult, *, concurrency: int, ramp: int, offered_per_s: float | None
+) -> LevelTally:
     return tally_of(
-        loaded.crew.records,
-        concurrency=step.concurrency,
+        crew.records,
+        concurrency=concurrency,
         objectives=request.objectives,
-        ramp=loaded.size.ramp,
+        ramp=ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
-        offered_requests_per_s=loaded.offered_per_s,
-        client=loaded.crew.evidence,
-        enough_because=loaded.crew.enough_because or ALL_SENT,
+        offered_requests_per_s=offered_per_s,
+        client=crew.evidence,
+        enough_because=crew.enough_because or ALL_SENT,
     )
 
 
@@ -326,7 +346,7 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
         progress,
         sent=progress.sent + sent,
         levels=(*progress.levels, level),
-        search=(*progress.search, SearchStep(concurrency=level.concurrency, because=step.because)),
+        search=(*progress.search, made_of(SearchStep, level, step)),
     )
 
 
@@ -390,7 +410,6 @@ def plan_shares(
     A share doesn't decide when enough is measured: every worker sends all of its requests, the level's fewest.
 
     Args:
-        concurrency: Requests in flight per copy.
         barrier_s: How long the workers have until they begin.
     """
     due_s = tools.schedule(request, progress)
@@ -448,32 +467,16 @@ def send_worker_share(
         measured_from=order.first_index + order.ramp * order.workers,
         stop=should_stop,
     )
-    writer = tools.writer_of(request, progress)
-    size = level_size(request, order.concurrency)
-    if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
-        own = talks.numbers[order.worker :: order.workers]
-        wave = replace(wave, conversations=replace(talks, numbers=own))
-    dial = tools.dial_to(writer)
-    crew_order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
-    crew = load_with_workers(crew_order, writer, lambda: dial, workers=1, clock=tools.clock)
+    part = slice(order.worker, None, order.workers)
+    crew = _load(request, progress, wave, level_size(request, order.concurrency), tools, workers=1, part=part)
     _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
     if crew.stopped is not None:
         raise BenchError.of("SEA507", crew.stopped.because)
     if crew.cut:
         over = f"({len(crew.over)} of {order.requests} requests were over)"
         raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
-    arrivals = arrivals_of(request.load)
-    return tally_of(
-        crew.records,
-        concurrency=order.concurrency,
-        objectives=request.objectives,
-        ramp=order.ramp,
-        arrival=request.load.arrival,
-        protocol=request.load.protocol,
-        offered_requests_per_s=None if order.due_s is None else arrivals.offered_per_s(request.load, order.due_s),
-        client=crew.evidence,
-        enough_because=crew.enough_because or ALL_SENT,
-    )
+    offered_per_s = None if order.due_s is None else arrivals_of(request.load).offered_per_s(request.load, order.due_s)
+    return _tally(request, crew, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
 
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
