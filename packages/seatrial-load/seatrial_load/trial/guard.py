@@ -40,8 +40,7 @@ LOOK_S = 10.0
 TICK_S = 1.0
 PERIOD_S = 60
 # Composite alarms are described with a right to `*` alone (CloudWatch user guide, permissions reference), which the
-# trial service lacks: one request for both kinds would be denied, so they are requested only for names of no metric
-# alarm.
+# trial service lacks: one request for both kinds would be denied, so they are requested for names of no metric alarm.
 ALARM_KINDS: Final[tuple[AlarmTypeType, ...]] = ("MetricAlarm", "CompositeAlarm")
 MOST_ALARMS = 100
 METRICS: Mapping[Metric, str] = {"e2e_latency_ms": "ModelLatency", "ttft_ms": "FirstChunkModelLatency"}

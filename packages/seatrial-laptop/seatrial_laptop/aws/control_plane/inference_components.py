@@ -362,8 +362,8 @@ def check_adapter(cloud: Cloud, request: Document) -> Record:
 def refuse_adapter(base: ContainerSpec) -> None:
     """Refuse an adapter where the container of its base has no `POST /adapters` (assumed: how SageMaker says so).
 
-    vLLM's own server has it since pull request 27892, with VLLM_ALLOW_RUNTIME_LORA_UPDATING alone; TGI has none. LMI has
-    it in every version that is known; of other images nothing is known.
+    vLLM's own server has it since pull request 27892, with VLLM_ALLOW_RUNTIME_LORA_UPDATING alone; TGI has none. LMI
+    has it in every version that is known; of other images nothing is known.
 
     Raises:
         ArtifactError: It has not.
