@@ -19,7 +19,7 @@ from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
-from seatrial_load.slo.verdict import compare_with_baseline, told_doubts
+from seatrial_load.slo.verdict import compare_with_baseline, doubt_texts
 from seatrial_load.trial.budget import next_sparing
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
@@ -116,7 +116,7 @@ def test_how_much_of_the_prompts_came_from_a_cache_is_told_beside_what_was_plann
 def test_what_random_weights_say_is_no_doubt_of_a_local_engine(beside: TrialResult) -> None:
     first, second = beside.levels
     local = replace(beside, engine_note="local", levels=(replace(first, doubts=(EARLY, CANNED)), second))
-    assert list(told_doubts(local)) == ["ended_early: 9 of 9 answers are short (concurrency 4)"]
+    assert list(doubt_texts(local)) == ["ended_early: 9 of 9 answers are short (concurrency 4)"]
 
 
 def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> None:

@@ -398,7 +398,7 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
         return _leading(pays, [*reasons, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
         return _leading(slo, ["trial.target is slo"])
-    # Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end.
+    # The SLO is met up to a load and missed nowhere where its knee has an interval without an upper end.
     if pays.knee is not None and (
         slo.knee.interval is not None
         and slo.knee.interval.high is None

@@ -241,7 +241,7 @@ def _component_differences(
 
 
 def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, str]]:
-    """Compare images where one is known: by its whole name, or by the digest that the plan pinned."""
+    # By its whole name, or by the digest that the plan pinned: a registry may resolve a tag to another name.
     wanted = expected.image
     if wanted is None or not live.images:
         return

@@ -223,11 +223,9 @@ class Stream:
             self._end(None, at_s)
 
     def _break(self, broken: OSError) -> None:
-        """A kept-alive connection that the server closed in silence is opened again, once; else the request failed.
-
-        The server may have closed it while it was idle, or taken the request and dropped it: the client can't tell, so
-        it counts as repeated.
-        """
+        # A kept-alive connection that the server closed in silence is opened again, once; else the request failed. The
+        # server may have closed it while it was idle, or taken the request and dropped it: the client can't know, so it
+        # counts as repeated.
         silent, give_up_s = not self._inbox.received_bytes, self.give_up_s
         was_reused = self._reused
         self.hang_up()
@@ -330,7 +328,7 @@ STALE_S = 60.0
 # A response that a further turn waits for is read after this time though others arrive: one after each poll.
 UNREAD_S = 0.005
 ENOUGH_SHARE = 0.02
-TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
+REPORT_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
 
 
 class Loop:
@@ -375,7 +373,7 @@ class Loop:
         self._unread: deque[tuple[Errand, Exchange]] = deque()
         self._wanted = wave.requests
         self._durations_s: list[float] = []
-        self._ask_again_s = self._tell_again_s = 0.0
+        self._ask_again_s = self._report_again_s = 0.0
         self._next_sweep_s = 0.0
 
     @property
@@ -426,7 +424,7 @@ class Loop:
         )
 
     def _cut_short(self, stream: Stream, errand: Errand) -> Exchange:
-        """End a stream's request as unanswered; one that paused before a repetition as it was refused last."""
+        # A request that paused before a repetition ends as it was refused last, not as unanswered.
         stream.fail(Failure("unanswered", "no complete answer at the end of the level"))
         if stream.exchange is not None:
             return stream.exchange
@@ -460,10 +458,8 @@ class Loop:
         return True
 
     def _tidy(self) -> bool:
-        """End the inbox that is over for the longest time; return whether there was one.
-
-        Responses that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms.
-        """
+        # Responses that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms. So one
+        # inbox ends at a time, the oldest first.
         if not self._over:
             return False
         self._over.popleft().end()
@@ -619,9 +615,9 @@ class Loop:
             if stream.exchange is not None:
                 self._settle(stream, stream.exchange)
         self._ask_enough()
-        if self._wave.tell is not None and now_s >= self._tell_again_s:
+        if self._wave.tell is not None and now_s >= self._report_again_s:
             self._wave.tell(len(self.exchanges))
-            self._tell_again_s = now_s + TELL_EVERY_S
+            self._report_again_s = now_s + REPORT_EVERY_S
 
     def _ask_enough(self) -> None:
         wave = self._wave

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
-from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
+from seatrial_load.client.event_loop import ENOUGH_SHARE, REPORT_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
 from seatrial_load.decode.response import RequestRecord, record_of
 from seatrial_load.decode.timed_answer import ANYTHING
@@ -301,11 +301,11 @@ def _load_share(
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
         records = tuple(map(share.record, result.every))
         report = made_of(WorkerReport, result, records=records, evidence=evidence_of(wave, result))
-        parent.say(REPORT, write_report(report))
+        parent.send(REPORT, write_report(report))
     except BenchError as refused:
-        parent.say(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
+        parent.send(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
     except Exception as broken:  # noqa: BLE001 (the border of a process: its parent reports whatever broke it)
-        parent.say(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
+        parent.send(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
 
 
 class _Parent:
@@ -313,22 +313,22 @@ class _Parent:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._told = 0
+        self._sent = 0
 
-    def say(self, kind: bytes, content: bytes = b"") -> None:
+    def send(self, kind: bytes, content: bytes = b"") -> None:
         """Send a frame."""
         self._channel.sendall(frame(kind, content))
 
     def ready(self) -> float:
         """Report that the connections are open, and wait for the common start."""
-        self.say(READY)
+        self.send(READY)
         return float(_START.unpack(self._receive(_START.size, socket.MSG_WAITALL))[0])
 
     def enough(self, seconds: Sequence[float]) -> str | None:
         """Send the new durations; return a reason when the parent has enough."""
-        if len(seconds) > self._told:
-            self.say(SECONDS, write_seconds(seconds[self._told :]))
-            self._told = len(seconds)
+        if len(seconds) > self._sent:
+            self.send(SECONDS, write_seconds(seconds[self._sent :]))
+            self._sent = len(seconds)
         with suppress(BlockingIOError):
             self._receive(len(STOP), socket.MSG_DONTWAIT)
             return "the parent has enough"
@@ -455,7 +455,7 @@ class _Foreman:
         self._seconds: list[float] = []
         self._enough_because: str | None = None
         self._given_up: Stop | None = None
-        self._ask_again_s = self._tell_again_s = 0.0
+        self._ask_again_s = self._report_again_s = 0.0
 
     def result(self) -> CrewResult:
         """Wait for all reports, and merge them."""
@@ -501,9 +501,9 @@ class _Foreman:
             for worker in self._crew:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
             while self._at_work and self._clock() < wave.deadline_s + DECODE_TIMEOUT_S:
-                if wave.tell is not None and self._clock() >= self._tell_again_s:
+                if wave.tell is not None and self._clock() >= self._report_again_s:
                     wave.tell(len(self._seconds))
-                    self._tell_again_s = self._clock() + TELL_EVERY_S
+                    self._report_again_s = self._clock() + REPORT_EVERY_S
                 self._given_up = wave.stop() if wave.stop is not None else None
                 if self._given_up is not None:
                     return

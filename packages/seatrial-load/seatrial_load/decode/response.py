@@ -242,7 +242,7 @@ def _beginning(inbox: Inbox) -> bytes:
 
 
 def _redirected(head: ResponseHead) -> Failure:
-    """Name the host only: a query string may hold a signature."""
+    # The host alone is named: a query string may hold a signature.
     location = head.headers.get("location", "")
     try:
         host = urlsplit(location).hostname

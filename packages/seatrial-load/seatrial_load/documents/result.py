@@ -432,7 +432,7 @@ class Knee:
 
     Attributes:
         detector: Which one.
-        concurrency: Requests in flight per copy, interpolated where it lies between two levels; None without a knee.
+        concurrency: Requests in flight per copy, interpolated between two levels; None without a knee.
         because: Its source, or why there is none.
         interval: Its 95 % interval, from those of the metric that it is read from; `high` is None where no level was
             past the knee. None where it is unknown.
@@ -452,7 +452,7 @@ class LiveProof:
         proven: Whether it is this deployment's; False when nothing was checked.
         endpoint_config_name: The live endpoint configuration.
         model_name: The live component's model.
-        copy_count: Its running copies; the load of the trial is for so many.
+        copy_count: Its running copies; the load of the trial is for this number.
         because: The evidence, in a sentence.
         planned_copy_count: Copies of the plan, where another count was live.
     """

@@ -149,10 +149,8 @@ def together(shares: Sequence[ClientEvidence]) -> ClientEvidence:
 
 
 def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
-    """Return how long the request kept its stream busy within the window; reconnecting and pauses count.
-
-    A server that closes its connections costs the trial time, but that is the endpoint's doing, not the client's.
-    """
+    # Reconnecting and pauses count: a server that closes its connections costs the trial time, but that is the
+    # endpoint's doing, not the client's.
     taken_s = exchange.sent_s if exchange.taken_s is None else exchange.taken_s
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
 

@@ -133,7 +133,7 @@ def _line(readings: Sequence[Reading]) -> _Line:
 
 
 def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
-    """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary as their own intervals say.
+    """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary within their own intervals.
 
     It is within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
     Applied Regression Analysis, 3rd edition, 3.2.)

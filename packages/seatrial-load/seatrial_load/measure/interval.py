@@ -29,7 +29,7 @@ SLICES = 10  # of a window
 EXACT_UP_TO = 100_000  # trials; beyond, the normal approximation's rank is off by less than one in a thousand
 SERIES_UP_TO = 200  # degrees of freedom; beyond, the expansion is right within 1e-7
 BISECTIONS = 80  # halve any interval of interest below the resolution of a float
-NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too rare for a float to notice
+NEGLIGIBLE_DEVIATIONS = 12.0  # anything further from a binomial's mean is too rare for a float to notice
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
@@ -297,7 +297,7 @@ def share_by(sent_s: float, ended_s: float, at_s: float) -> float:
     sent together end together: counted by their ends, a window that opens or closes among such ends would hold up to a
     whole round too many; with tokens counted as they arrive, it would hold more of the beginnings, when none arrives,
     than of the ends. While all streams are busy, this way yields streams x tokens / time of a request wherever the
-    window lies.
+    window is.
     """
     if at_s >= ended_s:
         return 1.0
@@ -305,5 +305,5 @@ def share_by(sent_s: float, ended_s: float, at_s: float) -> float:
 
 
 def share_inside(sent_s: float, ended_s: float, time: MeasuredTime) -> float:
-    """Return the share of a request's time that lies in a window, 0 to 1."""
+    """Return the share of a request's time within a window, 0 to 1."""
     return share_by(sent_s, ended_s, time.closed_s) - share_by(sent_s, ended_s, time.opened_s)

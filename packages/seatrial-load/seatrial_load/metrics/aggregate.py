@@ -417,7 +417,7 @@ def _added_pace(shares: Sequence[Pace]) -> Pace:
 
 
 def _sum(rates: Sequence[float | None]) -> float | None:
-    """Add rates; None when there are none or one is unknown: a sum with an unknown part is unknown."""
+    # A sum with an unknown part is unknown.
     known = [rate for rate in rates if rate is not None]
     return math.fsum(known) if known and len(known) == len(rates) else None
 

@@ -24,7 +24,7 @@ FASTEST_TPOT_MS = 0.05
 LEAST_HIDDEN_MS = 5.0
 
 
-def asked_s(record: RequestRecord) -> float:
+def counted_from_s(record: RequestRecord) -> float:
     """Return the time that a request's latencies count from: when an open loop had to send it, else when it was sent.
 
     A client that waits for a free connection would else leave the queue out of the latencies, which Gil Tene calls
@@ -37,14 +37,14 @@ def ttft_ms(record: RequestRecord) -> float | None:
     """Time to first token, ms: first token received - request sent, or due, at the client; queueing counts."""
     if record.first_token_s is None:
         return None
-    return (record.first_token_s - asked_s(record)) * MS_PER_S
+    return (record.first_token_s - counted_from_s(record)) * MS_PER_S
 
 
 def e2e_latency_ms(record: RequestRecord) -> float | None:
     """End-to-end latency, ms: last token received - request sent, or due."""
     if record.last_token_s is None:
         return None
-    return (record.last_token_s - asked_s(record)) * MS_PER_S
+    return (record.last_token_s - counted_from_s(record)) * MS_PER_S
 
 
 def tpot_ms(record: RequestRecord) -> float | None:
@@ -140,7 +140,7 @@ def parts_per_token(parts: int, tokens: int) -> float | None:
 def queue_share(unloaded_ttft_p50_ms: float, ttft_p50_ms: float) -> float | None:
     """Share of the median TTFT spent waiting for other requests, 0 to 1: 1 - median TTFT unloaded / median TTFT.
 
-    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one doesn't wait: 0.
+    The lowest level represents the unloaded engine. A level with a lower TTFT than that one doesn't wait: 0.
     """
     return max(1 - unloaded_ttft_p50_ms / ttft_p50_ms, 0.0) if ttft_p50_ms > 0 else None
 
@@ -222,5 +222,5 @@ def record_share_by(record: RequestRecord, at_s: float) -> float:
 
 
 def record_share_inside(record: RequestRecord, time: MeasuredTime) -> float:
-    """Return the share of a request's time that lies in a window, 0 to 1."""
+    """Return the share of a request's time within a window, 0 to 1."""
     return share_inside(record.sent_s, record.ended_s, time)

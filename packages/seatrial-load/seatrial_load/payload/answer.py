@@ -149,7 +149,7 @@ def was_cut(completion: Completion, max_tokens: int) -> bool | None:
 
     LMI's async handler leaves the reason of a whole answer null both for the limit and for the end of the text. Then
     the answer was cut if it has as many tokens as were allowed. One whose text happens to end with the last allowed
-    token can't be told from a cut one.
+    token looks like a cut one.
     """
     if completion.finish_reason is not None:
         return completion.finish_reason is FinishReason.LENGTH
@@ -182,7 +182,7 @@ class Fragment(NamedTuple):
         ended: Whether the generation is over.
         reason: The finish reason as it is written: a word, or a stop sequence or token.
         stop_sequence: The stop sequence that was met, where vLLM names it next to the reason.
-        stop_is_told: Whether vLLM names the stop that was met, so that none means the end of the text.
+        names_stop: Whether vLLM names the stop that was met, so that none means the end of the text.
         output_tokens: The reported number of generated tokens.
         model: The model that it names; only of OpenAI's schemas.
         is_plural: Whether it has another choice than the first.
@@ -199,7 +199,7 @@ class Fragment(NamedTuple):
     ended: bool = False
     reason: str | int | None = None
     stop_sequence: str | int | None = None
-    stop_is_told: bool = False
+    names_stop: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
     failure: EngineFailure | None = None
@@ -301,7 +301,7 @@ def _choices(fields: JsonObject) -> Fragment:
         ended=reason is not None or message is not None,
         reason=reason,
         stop_sequence=_reason(choice.get("stop_reason")),
-        stop_is_told="stop_reason" in choice,
+        names_stop="stop_reason" in choice,
         input_tokens=json_count(usage.get("prompt_tokens")),
         output_tokens=json_count(usage.get("completion_tokens")),
         failure=_failure(fields),
@@ -345,7 +345,7 @@ def _token(fields: JsonObject) -> Token:
 
 
 def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
-    """Read the tokens of OpenAI's schemas: chat has a list of objects, completions has two lists side by side."""
+    # OpenAI's schemas differ: chat has a list of objects, completions has two parallel lists.
     listed = choice.get("logprobs")
     if not isinstance(listed, dict):
         return None
@@ -357,7 +357,7 @@ def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
 
 
 def _log_probability(value: object) -> float | None:
-    """Return the value if it is the logarithm of a probability; rounding may lift it just above 0."""
+    # Of a logarithm of a probability; rounding may lift it just above 0.
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if abs(value) < 1e300 and math.isfinite(value) else None  # noqa: PLR2004 (an int may be larger than any float)
@@ -508,7 +508,7 @@ def _finish_reason(schema: Schema, end: Fragment) -> FinishReason | None:
     if end.spelling == "generate" and not end.streamed and names_stop_only:
         return FinishReason.STOP_SEQUENCE
     reason = FINISH_WORDS.get(str(end.reason), FinishReason.OTHER)
-    if reason is FinishReason.STOP and end.stop_is_told:
+    if reason is FinishReason.STOP and end.names_stop:
         return FinishReason.END_OF_TEXT if end.stop_sequence is None else FinishReason.STOP_SEQUENCE
     return reason
 
@@ -575,7 +575,7 @@ class LineReader:
         return events
 
     def _with_line_feeds(self, data: bytes) -> bytes:
-        """Return bytes in which LF alone ends a line; CR ends one at once, whether or not LF comes with the next."""
+        # CR ends a line at once, whether or not LF comes with the next bytes.
         follows_cr, self._follows_cr = self._follows_cr, data.endswith(b"\r") or (self._follows_cr and not data)
         rest = data[1:] if follows_cr and data.startswith(b"\n") else data
         return rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

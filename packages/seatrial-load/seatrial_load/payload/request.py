@@ -30,7 +30,7 @@ class Options:
         repetition_penalty: 1 is none.
         seed: Of the random draws.
         ignore_eos: Generate past the end of the text, up to `max_tokens`.
-        log_probabilities: Ask for the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
+        log_probabilities: Request the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
         extra: More keys, spelled as the engine does: parameters of a generate schema, top-level keys of OpenAI's.
     """
 

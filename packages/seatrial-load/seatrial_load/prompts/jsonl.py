@@ -98,7 +98,7 @@ class JsonlPrompts:
         turns = tuple(after - before for before, after in pairwise(self._openings))
         return turns if max(turns) > 1 else ()
 
-    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number says which turn it is)
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number identifies the turn)
         """Return the content of the line of this request, or the text of its turn."""
         line = self._entry(index)
         body, messages = line.get("body"), line.get("messages")

@@ -170,7 +170,7 @@ def calibrated(
     answered = [
         (wanted, tokens) for wanted, record in written if record.error is None and (tokens := record.input_tokens)
     ]
-    refused = [(wanted, told_prompt_tokens(record.detail)) for wanted, record in written if is_too_long(record)]
+    refused = [(wanted, reported_prompt_tokens(record.detail)) for wanted, record in written if is_too_long(record)]
     ratios = [BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD for wanted, counted in refused]
     if answered:
         ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
@@ -212,7 +212,7 @@ class Prompts(Protocol):
         """Return the fewest tokens of the prompt that no other one begins with; None when unknown."""
 
 
-def told_prompt_tokens(refusal: str) -> int | None:
+def reported_prompt_tokens(refusal: str) -> int | None:
     """Return the prompt's tokens by a refusal; None where it names none."""
     matches = (pattern.search(refusal) for pattern in _COUNTS)
     return next((int(match[1]) for match in matches if match is not None), None)
@@ -220,4 +220,4 @@ def told_prompt_tokens(refusal: str) -> int | None:
 
 def speaks_of_length(refusal: str) -> bool:
     """Return whether a request was refused because its prompt, or the prompt with its answer, is too long."""
-    return told_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None
+    return reported_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None

@@ -205,8 +205,8 @@ def measure_quality(
     """Send the evaluation set and compare the answers with the bounds; what can't be sent is reported, not raised.
 
     Args:
-        confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
-            measured value as it is.
+        confidence: Of the proof: an objective is met or missed only when its one-sided interval proves it; 0 takes
+            the measured value as it is.
     """
     if within_s <= 0:
         return unmeasured_quality(floor, "the budget was over")

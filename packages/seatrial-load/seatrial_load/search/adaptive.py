@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 KNOWN = 1.1  # ends that differ by this factor or less
 NEARLY_ALL = 0.93  # of the highest throughput: a level with as much is expected to be full
 LITTLE_GAIN = 1.3  # twice the load with less than this factor of throughput: the next level is half-way, not above
-SAME_LOAD = 1.1  # a level within this factor of a load stands for it
+SAME_LOAD = 1.1  # a level within this factor of a load represents it
 NARROW = 1.25  # throughput falls between two loads that differ by this factor or less: known well enough
 UNSEEN = 4  # two levels that differ by more hide a peak of throughput
 LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the filling load to twice as much
@@ -257,7 +257,7 @@ def _toward_knee(view: View) -> Step:
 
 
 def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
-    """Look for the lower of two knees, of which the SLO's lies above `pays.low`."""
+    """Look for the lower of two knees, of which the SLO's is above `pays.low`."""
     good = bracket.good or 0
     if good < pays.high and good <= pays.low:
         if bracket.bad is None and not pays.is_known:
@@ -461,5 +461,5 @@ def _below(bad: int, bottom: int, crossing: float | None, measured: Collection[i
 
 
 def _stride(last: float) -> float:
-    """Return the least factor of the next step outward, so that a search doesn't creep after a wrong expectation."""
+    # A search must not creep after an expectation that is wrong again and again.
     return max(CLOSE, last * last) if last <= CREEP else CLOSE

@@ -65,7 +65,7 @@ def saying_nothing(seen: Sequence[LevelResult | Unmeasured]) -> str | None:
     return None
 
 
-def told_doubts(result: TrialResult) -> Iterator[str]:
+def doubt_texts(result: TrialResult) -> Iterator[str]:
     """Yield the doubts of a trial's answers, each kind once: where it is worst, and the other levels."""
     seen: list[tuple[LevelResult | None, AnswerDoubt]] = [
         (level, doubt) for level in result.levels for doubt in level.doubts
@@ -351,7 +351,7 @@ def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelRes
 def _pairs_of(
     now: TrialRequest, before: TrialRequest, level: LevelResult, base: LevelResult
 ) -> Iterator[tuple[_Measure, _Measure]]:
-    """Pair the numbers that both levels have, the earlier first; only the error rate has a change from 0."""
+    # The earlier number first; only the error rate has a change from 0.
     gate = now.gate_concurrency
     earlier = {measure.name: measure for measure in _measures_of(before, base, gate)}
     for measure in _measures_of(now, level, gate):
@@ -382,7 +382,7 @@ def _p95(name: str, values: Distribution | None) -> Iterator[_Measure]:
 
 
 def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None:
-    """Turn the interval of throughput into that of the cost, which falls as throughput rises."""
+    # The cost falls as throughput rises, so the ends change places.
     interval = level.output_tok_s_interval
     if interval is None:
         return None

@@ -173,7 +173,7 @@ def conclude_trial(
 
     Raises:
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
-        ValueError: The progress says that a further level may be measured.
+        ValueError: A further level may be measured.
     """
     if progress.stopped is None:
         raise ValueError("the trial is not over")
@@ -294,7 +294,7 @@ def _target(
 def _verdict(
     request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
 ) -> Verdict:
-    """Judge; no success, or no text, stays a failure though copies came or went, unless no copy could be woken."""
+    # No success, or no text, stays a failure though copies came or went, unless no copy could be woken.
     gate, unmeasured = request.gate_concurrency, up_to_gate(progress.unmeasured, request.load)
     levels = up_to_gate(levels, request.load)
     if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
@@ -316,7 +316,7 @@ def _verdict(
 
 
 def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, _Doubt | None]:
-    """Prove once more; where AWS can't be read any more, doubt: the measurements before are kept."""
+    # Where AWS can't be read any more, the measurements before are kept, in doubt.
     if request.expected is None or not progress.live.proven:
         return progress.live, None
     try:
@@ -347,7 +347,7 @@ def _doubt(request: TrialRequest, progress: TrialProgress, after: LiveProof) -> 
 
 
 def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, users: UsersLoad | None) -> LiveProof:
-    """Join both proofs; other copies than the loaded ones make the numbers per copy doubtful, so they are named."""
+    # Other copies than the loaded ones make the numbers per copy doubtful, so they are named.
     counts = {proof.copy_count for proof in (before, after)} - {None, request.copy_count}
     if not counts:
         return after
@@ -359,7 +359,7 @@ def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, user
 def _overhead(
     request: TrialRequest, progress: TrialProgress, tools: Tools, patience_s: float
 ) -> ServiceOverhead | None:
-    """Read SageMaker's overhead; None where it isn't read: a local or simulated engine has no CloudWatch."""
+    # A local or simulated engine has no CloudWatch.
     start_s, end_s = progress.measured_from_s, progress.measured_to_s
     if request.target.kind != "sagemaker" or progress.engine_note or not tools.asks_cloudwatch:
         return None

@@ -23,7 +23,7 @@ from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
 from seatrial_load.decode.timed_answer import ANYTHING
-from seatrial_load.documents.progress import Told, TrialProgress
+from seatrial_load.documents.progress import TrialMessage, TrialProgress
 from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.self_calibration import calibrate_client
@@ -153,7 +153,7 @@ class _Waking:
             self.sleep(POLL_S)
 
     def _refused(self) -> bool:
-        """Knock; only a refusal for lack of a copy means that none serves, any other failure shows in the trial."""
+        # Only a refusal for lack of a copy means that none serves; any other failure shows in the trial.
         failure = self.knock()
         self.refusal = "" if failure is None else failure.detail
         return failure is not None and failure.error == "not_ready"
@@ -267,7 +267,7 @@ class _Opening:
         return self._progress(live, client=client, stopped=self.should_stop())
 
     def _users_load(self) -> UsersLoad | None:
-        """Read the users' load, before a request of the trial is part of it; None where it isn't needed."""
+        # Before a request of the trial is part of the users' load.
         if self.request.manner != "in_place":
             return None
         if not self.tools.asks_cloudwatch:
@@ -385,7 +385,7 @@ class _Opening:
         return self._sent_once()
 
     def _is_repeated(self, record: RequestRecord) -> bool:
-        """Return whether a request doesn't count: its prompt was too long, or a copy was waited for."""
+        # A request doesn't count whose prompt was too long, or that waited for a copy.
         waited = record.error == "not_ready" and self.request.target.inference_component is not None
         return waited or is_too_long(record)
 
@@ -479,7 +479,7 @@ class _Opening:
         )
 
     def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
-        """Keep the outcome; of requests that were given up because the trial is to stop, nothing."""
+        # Requests that were given up because the trial is to stop show nothing of the endpoint.
         if records and self.should_stop() is None:
             self.seen += (unmeasured_of(records, occasion),)
 
@@ -490,7 +490,7 @@ class _Opening:
         return record
 
     def _say(self, text: str) -> None:
-        self.tools.watch(Told(text=text, elapsed_s=self._elapsed_s()))
+        self.tools.watch(TrialMessage(text=text, elapsed_s=self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
         return self.tools.clock() - self.began_s

@@ -142,10 +142,8 @@ class _Run:
         return absorbed
 
     def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
-        """Leave a level out, but for its outcome.
-
-        Its prompts were sent, and must not be sent again to a cache that has them.
-        """
+        # A level is left out, but for its outcome. Its prompts were sent, and must not be sent again to a cache that
+        # has them.
         gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
         if crew.stopped is None:
             because = budget_over(self._request).because
@@ -167,7 +165,7 @@ class _Run:
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _must_pause(self, progress: TrialProgress, step: NextLevel) -> bool:
-        """Return whether the level would outlast this run; a run that has done nothing yet tries it all the same."""
+        # A run that has done nothing yet tries a level that would outlast it all the same.
         left_s = self.time_left_s
         if left_s is None or not self._has_worked:
             return False
@@ -175,12 +173,12 @@ class _Run:
         return left_s * self._loading_share(progress, step) <= (expected_s or 0.0)
 
     def _loading_share(self, progress: TrialProgress, step: NextLevel) -> float:
-        """Return the share of this run's time that may go to loading; what arrives is decoded in the rest."""
+        # The rest of this run's time goes to decoding what arrives.
         tok_s = forecast(self._request, progress.levels).tok_s
         return 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(step.concurrency)))
 
     def _only_run_is_over(self, progress: TrialProgress) -> bool:
-        """Return whether this run's time is over, but not the trial's: a whole run of its own may measure the level."""
+        # Not the trial's time: a whole run of its own may measure the level.
         return self.time_left_s is not None and left_s(self._request, self._timed(progress)) > 0
 
     def _epoch_s(self, progress: TrialProgress) -> float:

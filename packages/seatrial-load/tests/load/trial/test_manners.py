@@ -17,7 +17,7 @@ from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.documents.result import AnswerDoubt, LevelResult, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import doubt_texts
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.run import run_trial
 from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step
@@ -192,7 +192,7 @@ def test_answers_that_ended_early_verify_nothing(world: World) -> None:
     assert (result.verdict.status, result.verdict.because) == (
         "inconclusive", "ended_early: 5 of 5 answers are short; no load"
     )  # fmt: skip
-    assert list(told_doubts(result)) == ["ended_early: 5 of 5 answers are short"]
+    assert list(doubt_texts(result)) == ["ended_early: 5 of 5 answers are short"]
 
 
 @pytest.mark.parametrize("sent", [1, 5])
