@@ -226,12 +226,12 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
     """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
     trial_left_s = load.share.deadline_epoch_s - load.now_s
     if stop.reason == StopReason.BUDGET and trial_left_s > load.left_s:
-        over = f"{len(loaded.crew.over)} of {loaded.sent} requests had ended"
+        over = f"{len(loaded.pool.over)} of {loaded.sent} requests had ended"
         where = f"concurrency {load.level.concurrency} per copy"
         because = f"the remaining {load.left_s:.0f} s of the function are too short for {where} ({over})"
         stop = Stop(reason=StopReason.RUN_TOO_SHORT, because=because)
     seen = None
-    if loaded.crew.stopped is None:
+    if loaded.pool.stopped is None:
         seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
     return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
 

@@ -225,7 +225,7 @@ class Worker:
         with suppress(OSError):
             self.channel.sendall(STOP)
 
-    def fate(self) -> str:
+    def ending(self) -> str:
         """Return how it ended, and what is missing for it."""
         self._reap()
         if self.broken_because is not None:
@@ -255,13 +255,13 @@ class Worker:
 
 
 def fork_worker(
-    share: CrewOrder,
+    share: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
     *,
     name: str,
-    elders: Sequence[Worker],
+    earlier: Sequence[Worker],
 ) -> Worker:
     """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not."""
     ours, theirs = socket.socketpair()
@@ -282,7 +282,7 @@ def fork_worker(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
-        for channel in (ours, *(elder.channel for elder in elders)):
+        for channel in (ours, *(worker.channel for worker in earlier)):
             channel.close()
         _load_share(_Parent(theirs), share, write_request, dial_factory, clock)
     finally:
@@ -291,7 +291,7 @@ def fork_worker(
 
 def _load_share(
     parent: _Parent,
-    share: CrewOrder,
+    share: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
@@ -353,8 +353,8 @@ LISTEN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewOrder:
-    """The load of a crew.
+class PoolOrder:
+    """The load of a pool.
 
     Attributes:
         wave: The load, all processes together.
@@ -374,8 +374,8 @@ class CrewOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewResult:
-    """The outcome of a crew's load.
+class PoolResult:
+    """The outcome of a pool's load.
 
     Attributes:
         records: The requests that ended, in order of ending; and as `unanswered` those that were in flight at the
@@ -404,13 +404,13 @@ class CrewResult:
 
 
 def load_with_workers(
-    order: CrewOrder,
+    order: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     *,
     workers: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> CrewResult:
+) -> PoolResult:
     """Load with several processes, or in this one.
 
     Args:
@@ -428,28 +428,28 @@ def load_with_workers(
     if workers == 1:
         result = run_wave(order.wave, write_request, dial_factory(), clock=clock)
         records = tuple(map(order.record, result.every))
-        return made_of(CrewResult, result, records=records, evidence=evidence_of(order.wave, result))
-    crew: list[Worker] = []
+        return made_of(PoolResult, result, records=records, evidence=evidence_of(order.wave, result))
+    pool: list[Worker] = []
     try:
         for number in range(workers):
             share = replace(order, wave=replace(wave.share(number, workers), stop=None, tell=None))
             name = f"process {number + 1} of {workers}"
-            crew.append(fork_worker(share, write_request, dial_factory, clock, name=name, elders=crew))
-        return _Foreman(wave, crew, clock).result()
+            pool.append(fork_worker(share, write_request, dial_factory, clock, name=name, earlier=pool))
+        return _Supervisor(wave, pool, clock).result()
     finally:
-        for worker in crew:
+        for worker in pool:
             worker.end()
 
 
-class _Foreman:
+class _Supervisor:
     """Reads the workers' channels: lets them start together, decides when it is enough, takes their reports."""
 
-    def __init__(self, wave: Wave, crew: list[Worker], clock: Callable[[], float]) -> None:
+    def __init__(self, wave: Wave, pool: list[Worker], clock: Callable[[], float]) -> None:
         self._wave = wave
-        self._crew = crew
+        self._pool = pool
         self._clock = clock
-        self._at_work = {worker.channel.fileno(): worker for worker in crew}
-        self._awaited = len(crew)
+        self._at_work = {worker.channel.fileno(): worker for worker in pool}
+        self._awaited = len(pool)
         self._reports: list[WorkerReport] = []
         self._lost: dict[str, str] = {}
         self._seconds: list[float] = []
@@ -457,19 +457,19 @@ class _Foreman:
         self._given_up: Stop | None = None
         self._ask_again_s = self._report_again_s = 0.0
 
-    def result(self) -> CrewResult:
+    def result(self) -> PoolResult:
         """Wait for all reports, and merge them."""
         self._listen()
         if self._given_up is not None:
             now_s, streams = self._clock(), self._wave.streams
             evidence = ClientEvidence(
-                workers=len(self._crew),
+                workers=len(self._pool),
                 streams=streams,
                 receive_lag_p99_ms=None,
                 delivered_concurrency=None,
                 cpu_share=None,
             )
-            return CrewResult(
+            return PoolResult(
                 records=(),
                 cut=True,
                 started_s=now_s,
@@ -480,11 +480,11 @@ class _Foreman:
             )
         self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
         reports = self._reports
-        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
+        lost = [self._lost[worker.name] for worker in self._pool if worker.name in self._lost]
         if not reports:
             raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
         records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
-        return CrewResult(
+        return PoolResult(
             records=tuple(records),
             cut=bool(lost) or any(report.cut for report in reports),
             started_s=min(report.started_s for report in reports),
@@ -498,7 +498,7 @@ class _Foreman:
         """Read the channels until every worker has gone, the load is stopped, or decoding takes too long."""
         wave, watch = self._wave, Watch[Worker]()
         try:
-            for worker in self._crew:
+            for worker in self._pool:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
             while self._at_work and self._clock() < wave.deadline_s + DECODE_TIMEOUT_S:
                 if wave.tell is not None and self._clock() >= self._report_again_s:
@@ -531,7 +531,7 @@ class _Foreman:
         if closed:
             del self._at_work[worker.channel.fileno()]
             if not worker.reported:
-                self._lost[worker.name] = shorten(f"{worker.name} {worker.fate()}")
+                self._lost[worker.name] = shorten(f"{worker.name} {worker.ending()}")
                 if not worker.started:
                     self._one_less_awaited()
 

@@ -144,16 +144,16 @@ class _Run:
     def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
         # A level is left out, but for its outcome. Its prompts were sent, and must not be sent again to a cache that
         # has them.
-        gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
-        if crew.stopped is None:
+        gone, pool = replace(progress, sent=progress.sent + loaded.sent), loaded.pool
+        if pool.stopped is None:
             because = budget_over(self._request).because
-            if crew.lost_because is not None:
-                because = f"the load generator failed: {crew.lost_because}"
+            if pool.lost_because is not None:
+                because = f"the load generator failed: {pool.lost_because}"
             elif self._only_run_is_over(progress):
                 because = f"this run's {self._pause_after_s:g} s ended"
             seen = unmeasured_level(self._request, progress, step, loaded, because)
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
-        failed = crew.lost_because is not None or crew.stopped is not None
+        failed = pool.lost_because is not None or pool.stopped is not None
         if failed or not self._only_run_is_over(progress):
             return replace(gone, stopped=loaded.cut)
         if self._has_worked and self._should_stop() is None:
@@ -161,7 +161,7 @@ class _Run:
         load = self._request.load
         place = load_words(step.concurrency, arrivals_of(load).rate_per_s(load, len(progress.levels)))
         because = f"one run of {self._pause_after_s:g} s is too short for {place}"
-        over = f"{len(crew.over)} of {loaded.size.requests} requests had ended"
+        over = f"{len(pool.over)} of {loaded.size.requests} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
     def _must_pause(self, progress: TrialProgress, step: NextLevel) -> bool:

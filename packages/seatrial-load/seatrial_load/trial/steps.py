@@ -15,7 +15,7 @@ from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.client.event_loop import Wave, WaveConversations
-from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.arrivals import arrivals_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.client.worker_pool import CrewResult
+    from seatrial_load.client.worker_pool import PoolResult
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Unmeasured
@@ -183,7 +183,7 @@ class LoadedLevel:
         cut: Why the level doesn't count: the trial was stopped, or its time was over; None when it counts.
     """
 
-    crew: CrewResult
+    pool: PoolResult
     size: LevelSize
     sent: int
     offered_per_s: float | None
@@ -224,21 +224,21 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    crew = _load(request, progress, wave, size, tools, workers=1 if tools.dial is not None else request.load.workers)
-    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
+    pool = _load(request, progress, wave, size, tools, workers=1 if tools.dial is not None else request.load.workers)
+    tools.keep(pool.over, concurrency=step.concurrency, ramp=size.ramp)
     place = (
         f"at {load_words(step.concurrency, arrivals_of(request.load).rate_per_s(request.load, len(progress.levels)))}"
     )
-    cut = crew.stopped
-    if cut is None and crew.lost_because is not None:
-        because = f"the load generator failed {place}: {crew.lost_because}"
+    cut = pool.stopped
+    if cut is None and pool.lost_because is not None:
+        because = f"the load generator failed {place}: {pool.lost_because}"
         cut = Stop(reason=StopReason.LOAD_FAILED, because=because)
-    elif cut is None and crew.cut:
+    elif cut is None and pool.cut:
         over = budget_over(request)
-        ended = f"({len(crew.over)} of {size.requests} requests had ended)"
+        ended = f"({len(pool.over)} of {size.requests} requests had ended)"
         cut = replace(over, because=f"{over.because} {place} {ended}")
     return LoadedLevel(
-        crew=crew,
+        pool=pool,
         size=size,
         sent=level_numbers(request, size, progress.sent),
         offered_per_s=None if due_s is None else arrivals_of(request.load).offered_per_s(request.load, due_s),
@@ -255,13 +255,13 @@ def _load(
     *,
     workers: int | None,
     part: slice = slice(None),
-) -> CrewResult:
+) -> PoolResult:
     """Load a level, or the part of its conversations that is this worker's."""
     writer = tools.writer_of(request, progress)
     if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
         wave = replace(wave, conversations=replace(talks, numbers=talks.numbers[part]))
     dial = tools.dial_to(writer)
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
+    order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
 
 
@@ -291,22 +291,22 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
     """Sum up a loaded level."""
     size, offered_per_s = loaded.size, loaded.offered_per_s
-    return _tally(request, loaded.crew, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
+    return _tally(request, loaded.pool, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
 
 
 def _tally(
-    request: TrialRequest, crew: CrewResult, *, concurrency: int, ramp: int, offered_per_s: float | None
+    request: TrialRequest, pool: PoolResult, *, concurrency: int, ramp: int, offered_per_s: float | None
 ) -> LevelTally:
     return tally_of(
-        crew.records,
+        pool.records,
         concurrency=concurrency,
         objectives=request.objectives,
         ramp=ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
         offered_requests_per_s=offered_per_s,
-        client=crew.evidence,
-        enough_because=crew.enough_because or ALL_SENT,
+        client=pool.evidence,
+        enough_because=pool.enough_because or ALL_SENT,
     )
 
 
@@ -316,7 +316,7 @@ def unmeasured_level(
     """Sum up the outcome of a level that was cut, for a reason."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     return unmeasured_of(
-        loaded.crew.records,
+        loaded.pool.records,
         "level",
         concurrency=step.concurrency,
         offered_requests_per_s=loaded.offered_per_s if ordered is None else ordered,
@@ -468,15 +468,15 @@ def send_worker_share(
         stop=should_stop,
     )
     part = slice(order.worker, None, order.workers)
-    crew = _load(request, progress, wave, level_size(request, order.concurrency), tools, workers=1, part=part)
-    _check_start(order, crew.started_s - (wave.start_s or crew.started_s), LATE_START_S)
-    if crew.stopped is not None:
-        raise BenchError.of("SEA507", crew.stopped.because)
-    if crew.cut:
-        over = f"({len(crew.over)} of {order.requests} requests were over)"
+    pool = _load(request, progress, wave, level_size(request, order.concurrency), tools, workers=1, part=part)
+    _check_start(order, pool.started_s - (wave.start_s or pool.started_s), LATE_START_S)
+    if pool.stopped is not None:
+        raise BenchError.of("SEA507", pool.stopped.because)
+    if pool.cut:
+        over = f"({len(pool.over)} of {order.requests} requests were over)"
         raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
     offered_per_s = None if order.due_s is None else arrivals_of(request.load).offered_per_s(request.load, order.due_s)
-    return _tally(request, crew, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
+    return _tally(request, pool, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
 
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_load.prompts.synthetic import speaks_of_length, reported_prompt_tokens
+from seatrial_load.prompts.synthetic import reported_prompt_tokens, speaks_of_length
 
 CONTEXT = "This model's maximum context length is 1536 tokens. However, "
 
