@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 from urllib.parse import urlsplit
@@ -32,7 +33,6 @@ from seatrial_load.decode.timed_answer import (
 )
 from seatrial_load.documents.result import DoubtKind  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
-from seatrial_load.metrics.request_metrics import split
 from seatrial_load.payload.answer import DONE, LineReader, generated_text, settled_count
 from seatrial_load.payload.json_text import AnswerError, parse_json
 
@@ -111,6 +111,11 @@ class RequestRecord:
     def succeeded(self) -> bool:
         """Whether the request was answered in full."""
         return self.error is None
+
+    @property
+    def order(self) -> tuple[float, int]:
+        """Its place among a level's requests: by number; of turns by time, since their numbers go by conversation."""
+        return (self.sent_s if self.turn else 0.0, self.index)
 
 
 class _Body(NamedTuple):
@@ -338,27 +343,25 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
         with into.open("a", encoding="utf-8") as file:
             write_records(file, records, concurrency=concurrency, ramp=ramp)
         return
-    first, measured = split(records, ramp)
     began_s = min((record.sent_s for record in records), default=0.0)
 
     def since(at_s: float) -> float:
         return round((at_s - began_s) * MS_PER_S, DIGITS)
 
-    for is_ramp, part in ((True, first), (False, measured)):
-        for record in part:
-            raw = made_of(
-                RawRequest,
-                record,
-                concurrency=concurrency,
-                ramp=is_ramp,
-                sent_ms=since(record.sent_s),
-                due_ms=None if record.due_s is None else since(record.due_s),
-                first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
-                last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
-                ended_ms=since(record.ended_s),
-                token_times_ms=tuple(map(since, record.token_times_s)),
-            )
-            into.write(f"{write_document(raw)}\n")
+    for place, record in enumerate(sorted(records, key=attrgetter("order"))):
+        raw = made_of(
+            RawRequest,
+            record,
+            concurrency=concurrency,
+            ramp=place < ramp,
+            sent_ms=since(record.sent_s),
+            due_ms=None if record.due_s is None else since(record.due_s),
+            first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
+            last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
+            ended_ms=since(record.ended_s),
+            token_times_ms=tuple(map(since, record.token_times_s)),
+        )
+        into.write(f"{write_document(raw)}\n")
 
 
 def read_records(path: Path) -> Iterator[RawRequest]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
@@ -193,11 +194,8 @@ def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
 
 
 def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:
-    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count.
-
-    Turns of conversations in the order of their sending: their numbers go by conversation.
-    """
-    ordered = sorted(records, key=lambda record: (record.sent_s if record.turn else 0.0, record.index))
+    """Part the first `ramp` requests, in their order, from those whose latencies count."""
+    ordered = sorted(records, key=attrgetter("order"))
     return ordered[:ramp], ordered[ramp:]
 
 
