@@ -20,11 +20,11 @@ from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
     KV_CACHE,
+    KV_FULL_SHARE,
     VARIANT_LABEL,
     WAITING,
     selector,
 )
-from seatrial_load.knee.causes import KV_FULL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
