@@ -47,11 +47,7 @@ def service_role(
     policies: Mapping[str, iam.PolicyDocument],
     options: RoleOptions,
 ) -> iam.Role:
-    """Define a role of the service, with its policies in it.
-
-    Args:
-        assumed_by: The AWS service, as `lambda.amazonaws.com`.
-    """
+    """Define a role of the service, with its policies in it."""
     return iam.Role(
         scope,
         construct_id,
@@ -79,10 +75,7 @@ def service_function(
     """Define the function of a service.
 
     Args:
-        handler: As Lambda names it.
         archive: Name and content of its code.
-        timeout_s: Longest call, in seconds.
-        memory_mb: Memory, in MiB.
         network: Subnets and security groups; default: Lambda's own network.
     """
     with archive_file(*archive) as path:

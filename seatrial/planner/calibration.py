@@ -114,11 +114,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
 def calibrate_endpoint(
     loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
 ) -> EndpointCalibration:
-    """Fit the calibration of the deployment that was measured.
-
-    Args:
-        points: What was measured of one copy; at least one.
-    """
+    """Fit the calibration of the deployment that was measured, by at least one point of one copy."""
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
     factors = fit_calibration(copy, points, protocol)
     entry = EndpointCalibration(
@@ -229,10 +225,7 @@ def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degr
 
 
 def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
-    """Read a table with the columns `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90).
-
-    Args:
-        text: CSV with a head; other columns are passed over.
+    """Read a CSV table: `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90); others are passed over.
 
     Raises:
         SpecError: SEA407 with every cell that is wrong.
@@ -410,12 +403,7 @@ def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protoc
 
 
 def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> Calibration:
-    """Fit both factors; points of a single concurrency give one common factor.
-
-    Args:
-        copy: The deployment that was measured; its own calibration is not looked at.
-        points: At least one.
-    """
+    """Fit both factors, whatever the copy's own are; points of a single concurrency give one common factor."""
     plain = replace(copy, calibration=Calibration())
     # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.
     least = min(points, key=lambda point: point.concurrency)

@@ -13,9 +13,15 @@ from constructs import Construct
 
 from seatrial_base.errors import RenderError
 from seatrial_base.frozen_model import digest
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
-from seatrial_cdk.policy import Statement, allow, policy_document, resources_of, unnamed_statement
+from seatrial_cdk.policy import (
+    Statement,
+    acknowledge_wildcards,
+    allow,
+    policy_document,
+    resources_of,
+    unnamed_statement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -136,7 +142,7 @@ NO_OPTIONS = RoleOptions()
 
 
 def role_arguments(options: RoleOptions) -> dict[str, Any]:
-    """Return the arguments of `iam.Role` that options stand for."""
+    """Return the arguments of a role of the CDK that options stand for."""
     return {"path": options.path, "permissions_boundary": options.permissions_boundary}
 
 

@@ -22,7 +22,6 @@ from seatrial_cdk.endpoint.endpoint_interface import (
     allow_reading_alias,
     generations_of,
 )
-from seatrial_cdk.endpoint.endpoint_update import endpoint_update
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, RoleOptions, allow_reading_alarms
 from seatrial_cdk.endpoint.inference_component import (
     ComponentCopies,
@@ -31,7 +30,7 @@ from seatrial_cdk.endpoint.inference_component import (
     define_model,
     specification_document,
 )
-from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, VariantInstances, production_variant
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, VariantInstances, endpoint_update, production_variant
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.acknowledgements import acknowledge
-from seatrial_cdk.policy import allow
+from seatrial_cdk.policy import acknowledge, allow
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.value_checks import names_bucket
 

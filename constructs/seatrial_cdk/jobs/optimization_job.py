@@ -13,14 +13,18 @@ from constructs import Construct
 
 from seatrial.deployment.optimization_job import jobs_name
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network, role_arguments
-from seatrial_cdk.jobs.optimization_service import OptimizationService
-from seatrial_cdk.jobs.request_checks import check_environment, check_place, check_request, check_tags
+from seatrial_cdk.jobs.optimization_service import (
+    OptimizationService,
+    check_environment,
+    check_place,
+    check_request,
+    check_tags,
+)
 from seatrial_cdk.jobs.runtime.jobs import FOLDER
 from seatrial_cdk.place import StackPlace, shared_stack, stack_environment
-from seatrial_cdk.policy import allow, policy_document, resources_of, unnamed_statement
+from seatrial_cdk.policy import acknowledge_wildcards, allow, policy_document, resources_of, unnamed_statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

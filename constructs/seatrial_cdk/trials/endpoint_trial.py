@@ -156,11 +156,7 @@ class TrialSettings:
 
     @classmethod
     def of(cls, deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
-        """Return how a deployment is tried.
-
-        Args:
-            deployment: What is deployed; its trial is not off.
-        """
+        """Return how a deployment is tried, whose trial is not off."""
         trial, plan, hosting = deployment.endpoint.trial, deployment.plan, deployment.endpoint.hosting
         environment, instance = deployment.environment, find_instance(plan.instance_type.value)
         leaves_grants = environment.kms_key_arn is not None or environment.network.subnet_ids

@@ -18,12 +18,11 @@ from constructs import Construct
 
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, join_network
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.policy import allow_unnamed
+from seatrial_cdk.policy import acknowledge_wildcards, allow_unnamed
 from seatrial_cdk.trials.trial_service import function_arn
 
 if TYPE_CHECKING:

@@ -35,8 +35,6 @@ class Hardware:
         instance_type: SageMaker's name; the host's speed is known by its family.
         flops: Operations per second of one accelerator at the weights' precision.
         flops_16bit: The same at 16 bits.
-        memory_bandwidth_bytes_s: Of one accelerator.
-        multiprocessors: Of one accelerator.
     """
 
     instance_type: str
@@ -90,19 +88,13 @@ class Copy:
 
     Attributes:
         degree: Accelerators that the copy is sharded over (tensor parallel degree).
-        quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
         kv_bytes_per_token: On one accelerator.
         kv_room_tokens: Tokens that the KV room of the copy holds, over all groups of attention.
         max_num_seqs: Sequences that the engine batches at most.
         batched_tokens: Prompt tokens of one iteration.
-        input_tokens: Prompt length of a request.
-        output_tokens: Generated length of a request.
-        speculation: Speculative decoding; `None` without.
-        calibration: What measurements of the endpoint said.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
-        lengths: How prompts and answers differ; `None` where all are alike.
         expert_parallel_degree: Groups that the experts are dealt out to: an accelerator holds 1 / so many of them,
             each sharded over `degree / expert_parallel_degree` accelerators. 1 shards every expert over all.
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own: each holds

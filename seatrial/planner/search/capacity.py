@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
-from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, outcome
+from seatrial.planner.predict.simulation import AT_RANDOM, TRIAL, Level, Protocol, open_level, outcome
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import OpenLevel
+    from seatrial.planner.predict.simulation import OpenLevel
     from seatrial.planner.search.demand import LatencyBound
     from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
     from seatrial_load.documents.arrivals import Arrivals

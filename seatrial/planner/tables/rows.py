@@ -324,19 +324,14 @@ class RowSpec:
 
     Attributes:
         engine_version: Its version, `NEWEST` where the row leaves it open.
-        degree: Accelerators of one copy.
         instance_count: Instances behind the endpoint.
-        copies_per_instance: Copies that share an instance.
         concurrency: Requests in flight on the endpoint; 0 for as many as run at once.
         max_num_seqs: Sequences that the engine batches at most; 0 for its default.
         batching: `dynamic` waits for a batch and keeps it until its longest request ends.
         batch_size: Requests of a dynamic batch at most.
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
         kv_precision: How the KV cache is stored.
-        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         assumed_hits: The share is an assumption: the row names a prefix cache and no share.
-        expert_parallel_degree: Groups that the experts are dealt out to.
-        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
         guessed: What was taken for another thing than what the row names: a sister model, a release for a tag.
     """
 

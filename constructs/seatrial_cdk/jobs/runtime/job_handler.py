@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_cdk.jobs.runtime.job_requests import (
+from seatrial_cdk.jobs.runtime.jobs import (
     JobAnswer,
+    JobPlace,
     Next,
+    NotFoundError,
     artifacts_answer,
     create,
     job_answer,
@@ -23,13 +25,11 @@ from seatrial_cdk.jobs.runtime.job_requests import (
     refused,
     start_again,
 )
-from seatrial_cdk.jobs.runtime.jobs import JobPlace, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_cdk.jobs.runtime.job_requests import JobEvent, JobOrder
-    from seatrial_cdk.jobs.runtime.jobs import JobCalls
+    from seatrial_cdk.jobs.runtime.jobs import JobCalls, JobEvent, JobOrder
 
     Respond: TypeAlias = Callable[[str, bytes], None]
     Document = Mapping[str, object]

@@ -12,12 +12,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.repeat import repeat_meanwhile
-from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
 from seatrial_cdk.trials.runtime.answer import put_answer
 from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
 from seatrial_cdk.trials.runtime.load_phase import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
+from seatrial_cdk.trials.runtime.outcome import AwsBus, NoTopic, TopicFindings
 from seatrial_cdk.trials.runtime.ownership import LOOK_S
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_conditions

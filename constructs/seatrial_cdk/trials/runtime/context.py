@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from seatrial_cdk.trials.runtime.announcements import Bus, Findings
     from seatrial_cdk.trials.runtime.components import Components
     from seatrial_cdk.trials.runtime.load_phase import LoadShare
     from seatrial_cdk.trials.runtime.log_groups import LogGroups
     from seatrial_cdk.trials.runtime.order import Execution
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
     from seatrial_cdk.trials.runtime.scaling import ComponentScaling
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.progress import TrialProgress

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.secrets import redacted
 from seatrial_base.text import printable
-from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key
-from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
+from seatrial_cdk.trials.runtime.outcome import (
+    Baseline,
+    announce,
+    baseline_of,
+    readable_result,
+    result_detail,
+    scheduled_detail,
+)
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
 from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
@@ -34,10 +40,10 @@ from seatrial_cdk.trials.runtime.store import (
 )
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.announcements import Bus, Findings
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.result import TrialResult
 

@@ -1,6 +1,6 @@
 """The steps of a trial, all but the load: one call of the function is one step.
 
-The state machine (`trials.trial_workflow`) says which; what a step leaves for the next lies in the results bucket.
+The state machine (`trials.trial_service`) says which; what a step leaves for the next lies in the results bucket.
 Each step may be repeated: it reads what the one before wrote, and writes the same again.
 """
 
