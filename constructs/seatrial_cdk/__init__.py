@@ -1,6 +1,6 @@
 """Constructs of endpoints that serve LLMs on SageMaker: `from seatrial_cdk import LlmEndpoint`.
 
-A name is loaded when it is first asked for, with what it needs and nothing else; its type is in `__init__.pyi`.
+A name is loaded when it is first used, with what it needs and nothing else; its type is in `__init__.pyi`.
 """
 
 from importlib import import_module

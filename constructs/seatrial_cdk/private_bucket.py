@@ -1,4 +1,4 @@
-"""A bucket that nobody reads without TLS, without the key, or from outside."""
+"""A bucket that can't be read without TLS, without the key, or from outside."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from seatrial.documents.calibration import MeasuredPoint
 from seatrial.planner.calibration import usable
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ class BenchmarkFile:
 
     Attributes:
         path: The job's archive, or the export from it.
-        concurrency: Requests in flight; `None` where the export tells them.
+        concurrency: Requests in flight; `None` where the export has them.
     """
 
     path: Path

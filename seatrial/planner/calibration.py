@@ -65,7 +65,7 @@ _LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
 BETWEEN_PROBES_THROUGHPUT = 0.06
 BETWEEN_PROBES_LATENCY = 0.10
 _LATENCY_WEIGHT = 0.5  # a p90 of few requests is the noisier of the two
-_PRIOR = 0.02  # keeps a factor that the points don't tell near the other
+_PRIOR = 0.02  # keeps a factor that the points don't determine near the other
 _STEP = 0.02
 _ROUNDS = 40
 _FARTHEST_LOG = math.log(10_000)
@@ -133,7 +133,7 @@ def calibrate_endpoint(
         latency_error=BETWEEN_PROBES_LATENCY,
         source=source,
     )
-    # Widen the band to what the probes themselves are off by. One concurrency tells nothing of the others, and
+    # Widen the band to what the probes themselves are off by. One concurrency says nothing of the others, and
     # between the probes of a local engine nothing is known: there the assumption stays.
     compared = compare_points(
         replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial)
@@ -408,7 +408,7 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
     # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.
     least = min(points, key=lambda point: point.concurrency)
     start = _bounded(math.log(outcome(plain, least.concurrency, protocol).output_tok_s / least.output_tok_s))
-    # One concurrency can't tell the two factors apart: they are one then.
+    # One concurrency can't separate the two factors: they are one then.
     common = len({point.concurrency for point in points}) == 1
 
     def residuals(logs: _Pair) -> list[float]:

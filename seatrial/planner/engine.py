@@ -15,6 +15,7 @@ from seatrial.specs.prices import priced
 from seatrial.specs.recipe import fields_of
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
+from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     EngineCandidate,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
 _OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
-# What an image's name tells of, the first that is in it: the repository's, then the tag's.
+# Engines by a part of an image's name, the first that is in it: the repository's, then the tag's.
 _REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
 _NEURON = "neuronx"
 _TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
@@ -63,6 +64,8 @@ _FEATURES = (
     ("dynamic_batching", None),
 )  # each with the value that asks for nothing
 _WIDEST_INSTANCE = 16  # accelerators
+_WITHOUT_ADAPTERS = ("lmi-trtllm", "lmi-deepspeed", "lmi-python")
+_FIRST_ADAPTER_ROUTES = (0, 12)
 
 
 def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
@@ -106,9 +109,9 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     """Choose engine, version, image and AMI; a choice of the user's that the rules speak against is warned of.
 
     Raises:
-        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, SEA111 when the
-            environment allows no engine that can serve the model, and what reading the architecture and the instance
-            types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
+        PlanError: SEA132 when the engine loads no adapters, SEA303 when no image is known, SEA108 when the backend is
+            none of the engine's, SEA111 when the environment allows no engine that can serve the model, and what
+            reading the architecture and the instance types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
     """
     serving = loaded.endpoint.serving
     architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
@@ -125,8 +128,34 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
         choice = _given_image(taken, serving.image, serving.engine_version)
     else:
         choice = _catalog_image(loaded, taken)
+    _refuse_adapters(loaded, choice)
     warned = (*batching_warnings(loaded), *arrival_warnings(loaded), *prefix_warnings(loaded), *token_warnings(loaded))
     return replace(choice, warnings=(*rule_warnings, *choice.warnings, *warned))
+
+
+def _refuse_adapters(loaded: LoadedSpec, choice: EngineChoice) -> None:
+    """Refuse adapters of an engine that can't load one while it runs.
+
+    SageMaker loads an adapter component by `POST /adapters` of the base model's container: LMI has that route for
+    vLLM and lmi-dist (`djl-serving` adapters.md), vLLM's own server since pull request 27892; neither TGI nor SGLang
+    has it.
+
+    Raises:
+        PlanError: SEA132.
+    """
+    engine, version = choice.engine.value, choice.version.value
+    if not loaded.endpoint.serving.adapters:
+        return
+    if engine in ("tgi", "sglang"):
+        because = f"{engine} has no route to load an adapter while it runs"
+    elif choice.option.name in _WITHOUT_ADAPTERS:
+        because = f"{choice.option.title} loads no adapters"
+    elif engine == "vllm" and (read := read_version("vllm", version)) is not None and read < _FIRST_ADAPTER_ROUTES:
+        because = f"vLLM {version} has no route /adapters, which came with 0.12"
+    else:
+        return
+    hint = "use a newer vLLM or LMI, or load the adapters at start with serving.overrides.lora.adapters"
+    raise PlanError([loaded.problem(("serving", "adapters"), "SEA132", because, hint)])
 
 
 def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
@@ -144,7 +173,7 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
             option for option in ENGINE_CANDIDATES.rows if option.engine == serving.engine and "auto" in option.backends
         ]
         return _Taken(best_candidate(case, own), because, "serving.engine")
-    # An image may be of any engine: its name is all there is to tell.
+    # An image may be of any engine: its name is all that is known.
     if serving.image is not None:
         option = _option_of_image(serving.image)
         if allowed is not None and option.engine not in allowed:
@@ -175,7 +204,7 @@ def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
 
 
 def _option_of_image(uri: str) -> EngineCandidate:
-    """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
+    """Return the option that an image's name implies; LMI with vLLM when it implies none."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
     by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
     if by_name and _NEURON in f"{repository}:{tag}":

@@ -1,6 +1,6 @@
 """Plans of a deployment whose values are given: set by hand in a lock, or tried in another environment.
 
-The planner is asked for this deployment as if the spec had fixed it, and for nothing else. Of a lock, what was set is
+The planner plans this deployment as if the spec had fixed it, and for nothing else. Of a lock, what was set is
 validated, what depends on it is worked out, and what it overrules is recorded. A copy that is promoted serves as it was
 tried; its size is derived.
 """
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from seatrial.documents.plan import Adopted, Decision, Image, Plan
 from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import read_edited_plan
+from seatrial.locks.locked_plan import read_edited_plan
 from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.resolve import resolve
@@ -492,7 +492,7 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
     """Return the tried image from the registry of this environment.
 
     Raises:
-        SpecError: SEA476 when it is not there, or only a tag tells that it is the same.
+        SpecError: SEA476 when it is not there, or only a tag says that it is the same.
     """
     image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
     own, place, region = loaded.endpoint.serving.image, image_repository_uri(image.uri), loaded.environment.region

@@ -9,7 +9,7 @@ from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.recipe import PRECISIONS, compiles, is_quantized_at_start, quantizes
 from seatrial_base.catalog import neuron, optimizations
-from seatrial_base.catalog.compilation import build_seconds
+from seatrial_base.catalog.optimizations import build_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def engine_refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[Recip
     """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
     recipe = endpoint.optimization
     refusals = [*_exclusions(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
-    # An optimization that is refused for several reasons is told once, by the first of them.
+    # An optimization that is refused for several reasons is reported once, by the first of them.
     seen: dict[int, RecipeRefusal] = {}
     for refusal in refusals:
         seen.setdefault(refusal.index, refusal)

@@ -31,6 +31,7 @@ from seatrial.deployment.published import (
     source_text,
     template_path,
 )
+from seatrial.documents.live_endpoint import ROLLBACK_ALARM
 from seatrial.specs import shapes
 from seatrial.specs.product import LONGEST_TEAM, PRODUCT_ENDPOINT
 from seatrial_base.errors import SeatrialError, SpecError
@@ -38,8 +39,8 @@ from seatrial_base.files import read_text, write_whole
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_base.text import printable
-from seatrial_cdk.observability.endpoint_alarms import NEVER, ON_CALL
-from seatrial_cdk.vending.launch_role import boundary_name, role_path
+from seatrial_cdk.observability.endpoint_alarms import NEVER
+from seatrial_cdk.vending.launch_role import boundary_arn, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
+    from seatrial.specs.environment import Security
     from seatrial.specs.product import ProductSpec
     from seatrial_base.findings import Finding
 
@@ -55,7 +57,8 @@ FEWEST_ARGUMENTS, USAGE = 2, 2
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
-_ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
+_DIGEST = re.compile(r"[0-9A-F]{8}$")
+"""What the CDK ends a logical ID with."""
 _HAS_TOPIC, _HAS_EMAIL, _TOPIC = "HasAlarmTopic", "HasAlarmEmail", "AlarmTopic"
 _ROLLS_BACK = "HasRollbackAlarms"
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -154,7 +157,8 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """
     deployments = product_deployments(loaded, environment)
     templates = _synthesized(loaded, deployments, context)
-    writer = _Writer(loaded, environment, tuple(deployments))
+    security = next(iter(deployments.values())).environment.security
+    writer = _Writer(loaded, environment, security, tuple(deployments))
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
@@ -197,20 +201,23 @@ class _Writer:
 
     loaded: LoadedProduct
     environment: str
+    security: Security
     sizes: tuple[str, ...]
 
     def merged(self, templates: Mapping[str, Section]) -> Section:
         """Return the whole template."""
         product = self.loaded.product
         resources: Section = {}
-        aliases: dict[str, Section] = {}
+        parameters_: dict[str, dict[str, Section]] = {}
         for size, template in templates.items():
             for logical_id, resource in _mapping(self._of_size(size, template["Resources"])).items():
                 if _mapping(resource)["Type"] == "AWS::SSM::Parameter":
-                    aliases[size] = _mapping(resource)
+                    # A parameter's name has no size, so that the sizes share one: two of a name can't be there at once.
+                    name = _DIGEST.sub("", logical_id.removeprefix(_prefix(size)))
+                    parameters_.setdefault(name, {})[size] = _mapping(resource)
                 else:
                     resources[logical_id] = resource
-        resources["Alias"] = self._alias(aliases)
+        resources |= {name: self._parameter(by_size) for name, by_size in parameters_.items()}
         if product.parameters.alarm_email:
             resources[_TOPIC] = {
                 "Type": "AWS::SNS::Topic",
@@ -267,10 +274,9 @@ class _Writer:
     def _adapted(self, size: str, logical_id: str, resource: Section) -> Section:
         kind, properties = str(resource["Type"]), dict(_mapping(resource["Properties"]))
         if kind == "AWS::IAM::Role":
-            properties["Path"] = role_path(self.environment)
-            properties["PermissionsBoundary"] = {
-                "Fn::Sub": f"arn:${{AWS::Partition}}:iam::${{AWS::AccountId}}:policy/{boundary_name(self.environment)}"
-            }
+            properties["Path"] = role_path(self.environment, self.security.role_path)
+            boundary = boundary_arn(self.environment, self.security.permissions_boundary)
+            properties["PermissionsBoundary"] = {"Fn::Sub": boundary}
         elif kind == "AWS::CloudWatch::Alarm":
             properties |= self._alarm(size, logical_id, properties)
         elif kind == "AWS::ApplicationAutoScaling::ScalableTarget" and self.loaded.product.parameters.copies:
@@ -284,42 +290,41 @@ class _Writer:
 
     def _alarm(self, size: str, logical_id: str, properties: Section) -> Section:
         """Return a name that the trial service may read; the topics, or the threshold, that the team chooses."""
-        match = _ALARM.fullmatch(logical_id)
-        if match is None:
-            raise TypeError(f"not the ID of an alarm: {logical_id}")
         # Logical IDs of sizes differ, names are the account's: with the size in it, two alarms are not one while sizes
         # change.
-        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{match['generation']}{match['kind']}"
-        if not match["kind"].startswith(ON_CALL):
-            return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
+        kind = _DIGEST.sub("", logical_id).replace("Alarms", "", 1)
+        name: Section = {"AlarmName": f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{kind}"}
+        if str(properties["AlarmDescription"]).startswith(ROLLBACK_ALARM):
+            return {**name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
+        if actions and "OKActions" not in properties:
+            return name  # it calls a scaling policy
         chosen, nothing = self.loaded.product.parameters, cast("Json", {"Ref": "AWS::NoValue"})
         topic: Json = _items(actions)[0] if actions else None
         if chosen.alarm_email:
             topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
             topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
-        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
+        return name if topic is None else {**name, "AlarmActions": [topic], "OKActions": [topic]}
 
-    def _alias(self, aliases: Mapping[str, Section]) -> Section:
-        """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
+    def _parameter(self, by_size: Mapping[str, Section]) -> Section:
+        """Return the one parameter of every size; the alias waits for the trial and the scaling of the size deployed.
 
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
-        properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        descriptions: dict[str, Json] = {}
-        for size, alias in aliases.items():
-            awaited: list[Json] = [{"Ref": name} for name in _items(alias.get("DependsOn", []))]
-            descriptions[size] = {"Fn::Join": [" ", [properties[size]["Description"], "after", *awaited]]}
-        first = aliases[self.sizes[0]]
-        return {
-            "Type": first["Type"],
-            "Properties": {
-                **properties[self.sizes[0]],
-                "Description": self._by_size(descriptions),
-                "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
-            },
-        }
+        first = next(iter(by_size.values()))
+        properties = {size: _mapping(resource["Properties"]) for size, resource in by_size.items()}
+        merged = dict(_mapping(first["Properties"]))
+        merged["Value"] = self._by_size(
+            {size: properties[size]["Value"] if size in properties else "none" for size in self.sizes}
+        )
+        if "Description" in merged:
+            descriptions: dict[str, Json] = {}
+            for size in self.sizes:
+                awaited: list[Json] = [{"Ref": name} for name in _items(by_size[size].get("DependsOn", []))]
+                descriptions[size] = {"Fn::Join": [" ", [properties[size]["Description"], "after", *awaited]]}
+            merged["Description"] = self._by_size(descriptions)
+        return {"Type": first["Type"], "Properties": merged}
 
     def _outputs(self, outputs: Mapping[str, Json]) -> Section:
         sections = {size: _mapping(each) for size, each in outputs.items()}

@@ -9,6 +9,7 @@ from aws_cdk import CfnOutput, Stack, Tags
 from seatrial.deployment.document import products_stack
 from seatrial.deployment.published import kept_templates, published_versions, secrets_of, weights_of
 from seatrial.specs.load import load_environment
+from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.place import stack_environment
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
@@ -64,6 +65,7 @@ class VendingStack(Stack):
             "LaunchRole",
             environment=environment.name,
             network=environment.network,
+            role_options=RoleOptions.of(self, environment.security),
             weights=tuple(sorted(weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
             secrets=tuple(sorted(secrets)),

@@ -16,7 +16,7 @@ from aws_cdk import (
 
 from seatrial import __version__
 from seatrial_base.findings import template_rules
-from seatrial_lint.cloudformation.read import read_template_file
+from seatrial_lint.cloudformation.template import read_template_file
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:

@@ -96,8 +96,8 @@ def refuse_parts_of_no_vpc(
 class HostingVpcEndpoints(Construct):
     """Interface endpoints for SageMaker, ECR, CloudWatch, STS and Secrets Manager, and a gateway endpoint for S3.
 
-    A trial in the VPC calls more: add `lambda`, `states`, `ssm`, `events` and `application-autoscaling` to
-    `more_services`, and `sns` where its findings are published.
+    A trial in the VPC calls more: add `states`, `cloudformation`, `application-autoscaling`, `ssm`, `events`, `kms` and
+    `lambda` to `more_services`, and `sns` where its findings are published.
 
     Args:
         vpc: The VPC, with DNS support and DNS host names.

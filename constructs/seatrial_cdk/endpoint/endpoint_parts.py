@@ -190,7 +190,7 @@ def define_outputs(
     *,
     stack_wide: bool = False,
 ) -> EndpointOutputs:
-    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+    """Define the outputs of a stack on the endpoint of a deployment, as the environment's `outputs` says.
 
     Args:
         scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.

@@ -29,6 +29,7 @@ from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow, policy_document, resources_of
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
+    Service,
     handler_module,
     log_group_of,
     packed_modules,
@@ -119,11 +120,11 @@ def jobs_archive() -> bytes:
     return zip_bytes({**packed_modules(library, own), **entry})
 
 
-class OptimizationService(Construct):
+class OptimizationService(Service):
     """The optimization jobs of an environment; there is one in an account and region for each environment.
 
     Its function answers CloudFormation at once; the workflow creates a job and follows it, for days if need be. What
-    is told of a job is in an SSM parameter. Roles of models read the artifacts by their policies; the bucket's own key
+    is known of a job is in an SSM parameter. Roles of models read the artifacts by their policies; the bucket's own key
     lets every role of the account that may read an object decrypt it, through S3 only.
 
     Args:
@@ -160,11 +161,8 @@ class OptimizationService(Construct):
         self.function = _function(self, logs)
         self.state_machine = service_workflow(
             self,
-            name=self.name,
             description=f"Optimization workflow of {environment}",
             definition=definition("${Function}"),
-            function=self.function,
-            options=role_options,
         )
         acknowledge(self, ACKNOWLEDGED)
 
@@ -204,7 +202,6 @@ def _role(scope: OptimizationService, logs: LogGroup) -> iam.Role:
         description=f"Optimization jobs of {scope.environment}",
         assumed_by="lambda.amazonaws.com",
         policies={"Optimize": policy_document([writing, *statements])},
-        options=scope.role_options,
     )
     acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
     return role
@@ -238,11 +235,9 @@ def _statements(scope: OptimizationService) -> list[Statement]:
 def _function(scope: OptimizationService, logs: LogGroup) -> lambda_.CfnFunction:
     return service_function(
         scope,
-        name=scope.name,
         description=f"Optimization jobs of {scope.environment}",
         handler=HANDLER,
         archive=("jobs.zip", jobs_archive()),
-        role=scope.role,
         timeout_s=LONGEST_CALL_S,
         memory_mb=MEMORY_MB,
         variables={
@@ -331,7 +326,7 @@ def _wrong_request(request: OptimizationJobRequest) -> FieldProblems:
         return
     content = (request.source_s3_uri, request.source_model_name, request.instance_type, *request.configs)
     if TOKEN_MARKER in f"{content}":
-        message = "has tokens, and the job's name has a digest of it: a token is numbered anew by each synthesis"
+        message = "has tokens, and the job's name has a digest of it: a token is numbered again by each synthesis"
         yield "request", f"{message}; write the values"
         return
     uri = request.source_s3_uri

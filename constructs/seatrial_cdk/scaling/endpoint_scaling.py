@@ -79,7 +79,7 @@ class ScalingLimits:
         scale_out_cooldown_s: Time after a scale-out until the next one, in seconds.
         scale_in_cooldown_s: Time after a scale-in until the next one, in seconds.
         schedules: Other limits from some time on.
-        scale_in_protection: Target tracking adds and never removes; only schedules, or people, remove.
+        scale_in_protection: Target tracking adds and never removes; only schedules, or its owner, remove.
     """
 
     min_capacity: int = 1

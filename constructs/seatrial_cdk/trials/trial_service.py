@@ -41,6 +41,7 @@ from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow_unnamed
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
+    Service,
     handler_module,
     log_group_of,
     packed_modules,
@@ -74,7 +75,6 @@ _SHARED_MODULES = (
     "errors.py",
     "field_facts.py",
     "findings.py",
-    "nesting.py",
     "repeat.py",
     "secrets.py",
     "tags.py",
@@ -101,7 +101,7 @@ WILDCARDS = (
 STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Settle", "Answer")
 
 NOT_STARTED: Final = ("Lambda.TooManyRequestsException",)
-"""Refusals after which nothing has run: the only ones after which a share of the load is asked for again.
+"""Refusals after which nothing has run: the only ones after which a share of the load is requested again.
 
 The account runs as many functions as it may at a time, other endpoints' trials among them.
 """
@@ -146,7 +146,7 @@ class TrialResults(Construct):
     """An encrypted, private bucket of trial results; its layout is in `runtime.store`.
 
     Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
-    passing result of each plan, the copies that CloudFormation was told) or compared with (what is released) stays.
+    passing result of each plan, the copies of the last response) or compared with (what is released) stays.
 
     Args:
         removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
@@ -212,7 +212,7 @@ def function_arn(stack: Stack, environment: str) -> str:
     return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
-class TrialService(Construct):
+class TrialService(Service):
     """The trials of an environment's endpoints; there is one in an account and region for each environment.
 
     The function answers CloudFormation's requests for `SmokeBenchmark` resources, and does the work of the workflow:
@@ -228,7 +228,7 @@ class TrialService(Construct):
         role_options: Path and permissions boundary of its roles.
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
-        findings_topic: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
+        findings_topic: Topic for the findings of scheduled trials; default: no endpoint may have a schedule.
         findings_topic_arn: The topic by its ARN, in place of `findings_topic`.
         any_stack: Stacks ask for trials too, whatever their names.
     """
@@ -265,11 +265,8 @@ class TrialService(Construct):
         )
         self.state_machine = service_workflow(
             self,
-            name=self.name,
             description=f"Workflow of {self.name}",
             definition=definition("${Function}"),
-            function=self.function,
-            options=role_options,
         )
         # An execution that ended without an answer: CloudFormation gets one all the same.
         _call_by(
@@ -333,7 +330,6 @@ def _role(
         description=f"Trials of the endpoints of {environment}",
         assumed_by="lambda.amazonaws.com",
         policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
-        options=scope.role_options,
     )
     acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
     return role
@@ -351,11 +347,9 @@ def _function(
     stack = Stack.of(scope)
     return service_function(
         scope,
-        name=scope.name,
         description=f"Trials of the endpoints of {environment}",
         handler=HANDLER,
         archive=("runtime.zip", runtime_archive()),
-        role=scope.role,
         timeout_s=LONGEST_FUNCTION_S,
         memory_mb=ONE_VCPU_MEMORY_MB,
         variables={
@@ -455,7 +449,7 @@ def _step(name: str, function_arn: str, following: str | None) -> dict[str, obje
 
 
 def _load(function_arn: str) -> dict[str, object]:
-    """Return the load: every share at once; what becomes of each is told to `Absorb`."""
+    """Return the load: every share at once; `Absorb` gets what becomes of each."""
     share = {
         "Type": "Task",
         "Resource": function_arn,
@@ -548,7 +542,7 @@ def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatemen
 
 
 def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:
-    """Return the right to tell people of what scheduled trials found; none without a topic.
+    """Return the right to publish the findings of scheduled trials; none without a topic.
 
     The key of the environment's own topic is that of the results, which the function may use anyway.
     """
@@ -606,7 +600,7 @@ def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]
 def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
     """Allow suspending and resuming the scaling of copies.
 
-    A target's ARN ends with an ID that nobody knows beforehand, so the conditions leave the targets of copies alone.
+    A target's ARN ends with an ID that is not known beforehand, so the conditions leave the targets of copies alone.
     Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
     identity-based policy examples): `_endpoints` gives it for this environment's components only.
     """
@@ -637,19 +631,30 @@ def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
 
 
 def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
-    """Allow Lambda what it does with the function's role to join a network."""
+    """Allow Lambda what it does with the function's role to join a network; the function's own code may do none of it.
+
+    Lambda checks the role when the function is created, before there is an interface: a statement on
+    `network-interface/*` does not match then, and the stack fails (hashicorp/terraform-provider-aws issue 20698).
+    `*/*` and the denial are those of the Lambda developer guide, "Giving Lambda functions access to resources in an
+    Amazon VPC".
+    """
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
-    interfaces = f"{prefix}:network-interface/*"
     joined = [
         *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
         *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
     ]
-    yield _allow(["ec2:CreateNetworkInterface"], [*joined, interfaces])
-    yield _allow(
-        ["ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses"], [interfaces]
-    )
-    yield allow_unnamed(
+    interfaces = ("ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses")
+    described = (
         "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"
+    )  # fmt: skip
+    yield _allow(["ec2:CreateNetworkInterface"], [*joined, f"{prefix}:network-interface/*"])
+    yield _allow([*interfaces], [f"{prefix}:*/*"])
+    yield allow_unnamed(*described)
+    yield iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=["ec2:CreateNetworkInterface", *interfaces, *described],
+        resources=["*"],
+        conditions={"ArnLike": {"lambda:SourceFunctionArn": f"arn:{stack.partition}:lambda:*:{stack.account}:*"}},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import CfnOutput, Stack, Tags
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_scheduler as scheduler
@@ -15,7 +15,8 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.environment_dashboard import define_budget
-from seatrial_cdk.place import shared_stack, stack_environment
+from seatrial_cdk.place import shared_stack
+from seatrial_cdk.service_function import ServiceStack
 from seatrial_cdk.trials.trial_service import TrialService, function_arn, service_name
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ LONGEST_DELAY_S: Final = 3600
 """How long the call of a trial may be repeated after its time, in seconds; EventBridge Scheduler's default is a day."""
 
 
-class TrialsStack(Stack):
+class TrialsStack(ServiceStack):
     """The trial service of one environment, the group of its schedules, and its alarms' topic where none is given.
 
     The stacks of its endpoints depend on it.
@@ -49,16 +50,8 @@ class TrialsStack(Stack):
         key: kms.IKey | None = None,
     ) -> None:
         name = service_name(environment.name)
-        super().__init__(
-            scope,
-            name,
-            stack_name=name,
-            description=f"Trials of the endpoints of {environment.name}",
-            env=stack_environment(environment),
-        )
-        options = RoleOptions.of(self, environment.security)
-        if options.permissions_boundary is not None:  # the CDK's own functions have roles too
-            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+        description = f"Trials of the endpoints of {environment.name}"
+        super().__init__(scope, name=name, description=description, environment=environment)
         if key is None and environment.kms_key_arn is not None:
             key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn)
         self.service = TrialService(
@@ -67,7 +60,7 @@ class TrialsStack(Stack):
             environment=environment.name,
             network=network or ContainerNetwork.of(environment.network),
             key=key,
-            role_options=options,
+            role_options=self._role_options,
             removal=environment.removal,
             findings_topic_arn=None
             if environment.trial_schedule is None
@@ -82,11 +75,9 @@ class TrialsStack(Stack):
         )
         define_budget(self, environment, self.alarms)
         if environment.trial_schedule is not None:
-            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=options)
+            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
-        for tag, value in environment.tags.items():
-            Tags.of(self).add(tag, value)
 
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
@@ -108,7 +99,7 @@ class TrialScheduleGroup(Construct):
     but all would start at once, and an event bus has 300 rules (EventBridge quotas).
 
     Args:
-        role_options: Path and permissions boundary of the role; `TrialSchedule` is told the same path.
+        role_options: Path and permissions boundary of the role; `TrialSchedule` gets the same path.
     """
 
     def __init__(
@@ -143,7 +134,7 @@ class TrialSchedule(Construct):
     Args:
         endpoint: What is tried.
         expression: When, as `cron(...)` in UTC or `rate(...)`.
-        window_minutes: The trial starts at some time in so many minutes after that, which spreads the trials of an
+        window_minutes: The trial starts at some time in this many minutes after that, which spreads the trials of an
             environment; 0 starts all of them at once.
         role_path: Path of the role of the environment's schedules.
     """
@@ -167,8 +158,6 @@ class TrialSchedule(Construct):
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.execution-id>",
         }
-        name = f"{(role_path or '/')[1:]}{_role_name(stack, environment)}"
-        role = stack.format_arn(service="iam", region="", resource="role", resource_name=name)
         window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
         self.schedule = scheduler.CfnSchedule(
             self,
@@ -182,12 +171,18 @@ class TrialSchedule(Construct):
             else window(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function_arn(stack, environment),
-                role_arn=role,
+                role_arn=schedule_role_arn(stack, environment, role_path),
                 input=stack.to_json_string({"Scheduled": called}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=LONGEST_DELAY_S),
             ),
         )
         self.schedule.node.add_dependency(endpoint.component)
+
+
+def schedule_role_arn(stack: Stack, environment: str, path: str | None) -> str:
+    """Return the ARN of the role with which the schedules of an environment call its trial service."""
+    name = f"{(path or '/')[1:]}{_role_name(stack, environment)}"
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
 
 
 def _role_name(stack: Stack, environment: str) -> str:

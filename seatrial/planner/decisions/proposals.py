@@ -47,8 +47,8 @@ LEAST_SAVING = 0.15
 _MOST_SIMULATED = 8
 LIKELY = 0.95
 """A plan that meets the SLO with this chance needs no more expensive deployment beside it."""
-_MOST_DEARER = 2.0  # times the plan's price: nobody pays more for a little more certainty
-_MOST_DEARER_SIMULATED = 4
+_MOST_SAFER_PRICE = 2.0  # times the plan's price: more is not worth a little more certainty
+_MOST_SAFER_SIMULATED = 4
 _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
 
 
@@ -218,12 +218,12 @@ def safer(
     sizes = [
         size
         for candidate in result.fitted
-        for size in _sizes(demand, candidate, price, price * _MOST_DEARER)
+        for size in _sizes(demand, candidate, price, price * _MOST_SAFER_PRICE)
         if _may_reach(demand, size, band_of(candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The first that is likely enough is the cheapest of them, and the others need no simulation.
-    for size in sizes[:_MOST_DEARER_SIMULATED]:
+    for size in sizes[:_MOST_SAFER_SIMULATED]:
         score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
         if excesses(demand, size.candidate, score):
             continue

@@ -4,7 +4,7 @@ TGI's constants were fitted on one published table and keep the bands of that fi
 from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
 
 Wider is the band of what no row was fitted on, of a family that no row has or that another one stands in for, and of
-what was taken for another thing than what was asked.
+what was taken for another thing than what is written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 DATA_PARALLEL = "Attention data parallelism was not fitted"
 _WIDER = 1.5  # times the band; an assumption
-WIDER: Final = 2  # times; an assumption: no row tells how far off they are
+WIDER: Final = 2  # times; an assumption: no row shows how far off they are
 
 
 def band_of(
@@ -92,9 +92,9 @@ def band_of(
 
 
 def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
-    """Return the band that left-out rows give a deployment, or `None` when too few were measured; fine cells come first.
+    """Return the band that left-out rows give a deployment, `None` when too few were measured; fine cells come first.
 
-    A model that was measured there at this degree is off by what rows of other lengths tell of its own, at any other
+    A model that was measured there at this degree is off by what rows of other lengths show of its own, at any other
     degree by what rows of other degrees do; any other model counts as one that was left out. Where the accelerator,
     engine, precision or degree was never measured, rows that were left out for theirs decide too: the widest share
     counts, and the band is an extrapolation.

@@ -11,7 +11,7 @@ from seatrial.documents.plan import Cost
 from seatrial.planner.predict.simulation import saturation_per_s
 from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate
 from seatrial.planner.search.capacity import copies_needed, spread
-from seatrial.specs.guardrails.references import ModelInstances, fleets_of
+from seatrial.specs.guardrails.fleets import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, counted, usd
 

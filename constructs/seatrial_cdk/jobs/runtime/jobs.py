@@ -1,4 +1,4 @@
-"""Optimization jobs by the name of their content: the attempts of one, where it writes, and what is told of it.
+"""Optimization jobs by the name of their content: the attempts of one, where it writes, and its published state.
 
 The first attempt has the name, a later one its number behind it. A completed attempt whose artifacts are there is never
 made again.
@@ -33,7 +33,7 @@ DIGITS: Final = 16
 SHORTEST_WAIT_S: Final = 2
 LONGEST_WAIT_S: Final = 300
 SHARE: Final = 0.25
-"""The next look is after this share of a job's age: a bad source is seen soon, and a long job asked seldom."""
+"""The next look is after this share of a job's age: a bad source is seen soon, and a long job is polled seldom."""
 
 
 class NotFoundError(Exception):
@@ -78,7 +78,7 @@ class JobCalls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JobPlace:
-    """Where jobs write and are told.
+    """Where jobs write, and where their state is published.
 
     Attributes:
         bucket: The bucket of the artifacts.
@@ -99,22 +99,22 @@ class JobPlace:
         return f"s3://{self.bucket}/{self.prefix(digest, attempt)}"
 
     def parameter(self, digest: str) -> str:
-        """Return the name of the parameter that tells of a job."""
+        """Return the name of the parameter of a job's state."""
         return f"{self.parameters}/{digest}"
 
     def request_parameter(self, digest: str) -> str:
-        """Return the name of the parameter that keeps what a deployment asked for."""
+        """Return the name of the parameter that keeps a deployment's request."""
         return f"{self.parameter(digest)}/request"
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What is told of a job, in its parameter.
+    """The published state of a job, in its parameter.
 
     Attributes:
         job: Name of the last attempt.
         attempt: Its number, counted from 1.
-        state: As SageMaker tells it; `NOT STARTED` when there is no attempt.
+        state: As SageMaker reports it; `NOT STARTED` when there is no attempt.
         artifact_s3_uri: Where it writes.
         recommended_image: What SageMaker recommends; empty before it is completed.
         created: When it was created, ISO 8601; empty before.
@@ -152,7 +152,7 @@ def last_attempt(cloud: JobCalls, place: JobPlace, name: str, digest: str) -> tu
 
 
 def state_of(place: JobPlace, digest: str, attempt: int, described: Document) -> JobState:
-    """Return what is told of a described job."""
+    """Return the state of a described job."""
     output = described.get("OptimizationOutput")
     image = output.get("RecommendedInferenceImage", "") if isinstance(output, dict) else ""
     created = described.get("CreationTime")
@@ -173,7 +173,7 @@ def is_there(cloud: JobCalls, place: JobPlace, digest: str, last: JobState) -> b
 
 
 def publish_state(cloud: JobCalls, place: JobPlace, digest: str, state: JobState) -> None:
-    """Write the parameter of a job when it tells something else."""
+    """Write the parameter of a job when its state changed."""
     text, name = state.to_json(), place.parameter(digest)
     try:
         if cloud.read_parameter(name) == text:
@@ -234,10 +234,10 @@ def job_answer(event: JobEvent, cloud: JobCalls, place: JobPlace) -> JobAnswer:
 
 
 def start_again(digest: str, request_id: str, cloud: JobCalls, place: JobPlace) -> JobState:
-    """Start a job that a deployment asked for before, by its digest; as `start`.
+    """Start a job that a deployment requested before, by its digest; as `start`.
 
     Raises:
-        NotFoundError: No deployment asked for it.
+        NotFoundError: No deployment requested it.
     """
     job = _properties(json.loads(cloud.read_parameter(place.request_parameter(digest))))
     return start(job, request_id, cloud, place)
@@ -250,7 +250,7 @@ def start(job: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace)
         request_id: Of what asks; the same one never starts two.
 
     Returns:
-        What is told of the attempt that runs, is completed, or is about to be created.
+        The state of the attempt that runs, is completed, or is about to be created.
     """
     digest, name = job["Digest"], job["Name"]
     latest = last_attempt(cloud, place, name, digest)
@@ -273,7 +273,7 @@ def start(job: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace)
 
 
 def stop(job: JobProperties, cloud: JobCalls, place: JobPlace) -> None:
-    """End what runs of a job: it would cost and nobody would use it. Completed artifacts stay."""
+    """End what runs of a job: it would cost and is of no use. Completed artifacts stay."""
     cloud.stop_workflows(f"{job['Name']}-")
     latest = last_attempt(cloud, place, job["Name"], job["Digest"])
     if latest is not None and latest[0].state in RUNNING:
@@ -315,7 +315,7 @@ def _properties(given: Mapping[str, str]) -> JobProperties:
 
 
 def _not_created(name: str, digest: str, cloud: JobCalls, place: JobPlace) -> JobState:
-    """Return what is told of a job that SageMaker doesn't know: why it was refused, if it was."""
+    """Return the state of a job that SageMaker doesn't know: why it was refused, if it was."""
     try:
         document = json.loads(cloud.read_parameter(place.parameter(digest)))
     except (NotFoundError, ValueError):

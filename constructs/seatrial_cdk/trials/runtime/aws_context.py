@@ -24,7 +24,7 @@ from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_condit
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
+from seatrial_load.trial.guard import MOST_ALARMS, guard_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,7 @@ class RaisedAlarmNames:
         if not names:
             return ()
         with calling("reading the states of alarms"):
-            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
+            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=["MetricAlarm"], MaxRecords=MOST_ALARMS)
         return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
 
 
@@ -220,10 +220,10 @@ def _function_context() -> TrialContext:
 
 
 def guarded(request: TrialRequest, should_stop: ShouldStop) -> AbstractContextManager[ShouldStop]:
-    """Watch users while a block adds load beside their requests; where none is added, nobody is watched.
+    """Watch users while a block adds load beside their requests; where none is added, nothing is watched.
 
     Raises:
-        BenchError: The region of the target can't be asked: SEA503, SEA504 or SEA512.
+        BenchError: The region of the target does not respond: SEA503, SEA504 or SEA512.
     """
     guard = guard_of(request, Tools())
     return nullcontext(should_stop) if guard is None else guard.beside(should_stop)

@@ -61,7 +61,7 @@ def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bu
 
 
 def keep_untried(store: TrialStore, properties: TrialProperties, request_id: str) -> None:
-    """Keep that an order tried nothing: its document tells whoever waits for it that it has ended."""
+    """Keep that an order tried nothing: whoever waits for it reads in its document that it has ended."""
     store.write(trial_key(properties, request_id), json.dumps(UNTRIED))
 
 
@@ -171,7 +171,7 @@ def result_detail(result: TrialResult, *, endpoint_name: str, result_uri: str, r
 
 
 def scheduled_detail(detail: Detail, comparison: str | None) -> Detail:
-    """Return the event of a trial that no deployment asked for, with what its comparison says."""
+    """Return the event of a scheduled trial, with its comparison."""
     return {**detail, "trigger": "schedule", "comparison": comparison}
 
 
@@ -204,17 +204,17 @@ def announce(bus: Bus, detail: Detail) -> str:
 
 
 class Findings(Protocol):
-    """Where people are told of findings."""
+    """Where findings are published."""
 
     def publish(self, subject: str, message: str) -> None:
         """Tell of one finding."""
 
 
 class NoTopic:
-    """Where an environment has no schedule: the event alone tells what a trial found."""
+    """Where an environment has no schedule: the event alone has the findings of a trial."""
 
     def publish(self, subject: str, message: str) -> None:
-        """Tell nobody."""
+        """Publish nothing."""
 
 
 @dataclass(frozen=True, slots=True)
