@@ -11,7 +11,6 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial_base.tags import CONFIG_TAG
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint, allow_reading_alias
-from seatrial_cdk.endpoint.endpoint_update import WAIT_S, batch_of, timeout_s
 from seatrial_cdk.endpoint.execution_role import (
     NO_OPTIONS,
     ExecutionRole,
@@ -22,7 +21,7 @@ from seatrial_cdk.endpoint.execution_role import (
     repository_of,
 )
 from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
-from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME
+from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME, WAIT_S, batch_of, timeout_s
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import policy_document
 from seatrial_cdk.value_checks import check_values

@@ -192,8 +192,6 @@ def predicted_target(
     Args:
         throughputs: Predicted throughput of one copy by concurrency, ascending.
         capacity: Highest concurrency of one copy that is predicted to meet every objective.
-        batch_limit: Sequences that the copy batches at once.
-        gate: Requests in flight for which a copy is planned.
         utilization: Target utilization, above 0 and at most 1.
     """
     saturated_at = saturation(throughputs)

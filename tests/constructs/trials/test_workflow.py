@@ -14,7 +14,7 @@ from seatrial_cdk.trials.runtime.load_phase import CutLevel
 from seatrial_cdk.trials.runtime.ownership import CANCELLED
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from seatrial_cdk.trials.trial_workflow import DEAD, MOST_SHARES, definition
+from seatrial_cdk.trials.trial_service import DEAD, MOST_SHARES, definition
 from seatrial_load.documents.request import Expected, TrialTarget
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel

@@ -32,7 +32,7 @@ class TrialAttribute:
     """One attribute of `Trial`.
 
     Attributes:
-        description: What it tells.
+        description: Its meaning.
         unmeasured: Its value where no trial answers.
         output: Name of the stack output; empty where it is none.
     """
@@ -85,7 +85,7 @@ ATTRIBUTES: Final = (
     TrialAttribute("ResultUri", "S3 URI of the result", output="TrialResultUri"),
     TrialAttribute("ResultsBucket", "results bucket of the environment", output="ResultsBucket"),
 )
-"""What `Trial` answers, in the order in which templates name them: another order would have it answered anew."""
+"""The attributes of `Trial`, in the order in which templates name them: another order would update the resource."""
 
 
 @dataclass(frozen=True, slots=True)

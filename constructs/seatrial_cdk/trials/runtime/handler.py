@@ -1,4 +1,4 @@
-"""The one function of an environment's trials: each of its tasks is told by the form of its event."""
+"""The one function of an environment's trials: the form of an event says which task it is."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
 
 
 def receive_lost(context: TrialContext) -> None:
-    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes."""
+    """Take the requests again that have no answer; what can't be answered now, the next sweep takes."""
     for event in lost_requests(context.store, context.now_s()):
         log(f"sweep: {event['RequestType']} {event['RequestId']} has no answer: it is taken again")
         try:
@@ -142,7 +142,7 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
 
     Raises:
         UnavailableError: AWS did not answer, or the owner can't be written.
-        DirectionUnknownError: It can't be told whether the stack goes forward or back.
+        DirectionUnknownError: It is not known whether the stack goes forward or back.
         KeyError: A property is missing.
         ValueError: The endpoint's name is none.
     """

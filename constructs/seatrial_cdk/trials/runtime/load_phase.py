@@ -1,4 +1,4 @@
-"""The load of one level: a round's documents, by which the steps and the load tell each other, and one worker's share.
+"""The load of one level: a round's documents between steps and load, and one worker's share.
 
 runs/{endpoint}/{request id}/{round}/progress.json     the trial before this round's level
 runs/{endpoint}/{request id}/{round}/level.json        which level it loads
@@ -66,7 +66,7 @@ class CutLevel:
     """What was seen of a level that one function loaded, and that was cut.
 
     Attributes:
-        sent: Requests that the level had numbers for: nobody sends them again to a cache that knows them.
+        sent: Requests that the level had numbers for: none is sent again to a cache that knows it.
         stopped: Why it was cut, and the trial ends.
         seen: What was seen of it; None when the trial was stopped.
     """
@@ -177,7 +177,7 @@ class FunctionShare:
     Attributes:
         now_s: The time, in seconds since the epoch.
         left_s: How long the function may load.
-        should_stop: Says why the trial is to stop; asked now and then.
+        should_stop: Returns why the trial is to stop; called now and then.
     """
 
     request: TrialRequest
@@ -237,7 +237,7 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
 
 
 def write_current_level(this: LoadPhase, level: NextLevel, *, requests: int, now_s: float) -> None:
-    """Write which level is loaded at the moment, for whoever watches; one that can't be written is missed by nobody."""
+    """Write which level is loaded at the moment, for whoever watches; it may be missing."""
     text = json.dumps(
         {"concurrency": level.concurrency, "because": level.because, "requests": requests, "began_at_s": now_s}
     )
