@@ -170,8 +170,11 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]
-    requested = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
-    jobs = [(place or job.path, job) for place, job in requested if job is not None]
+    jobs = [
+        (place or job.path, job)
+        for place, spec, other in specs
+        if (job := job_instance(spec, other.instance_type.value)) is not None
+    ]
     costs: list[float | None] = []
     for path, job in jobs:
         hourly, types = job.usd_per_hour(lambda name: list_price(name, loaded)), " or ".join(job.types)
@@ -183,7 +186,7 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
     total = _total(costs)
     if jobs and rails.job_usd is not None and _exceeds(total, rails.job_usd):
         counts = Counter(f"{job.hours:g} h of {' or '.join(job.types)}" for _, job in jobs)
-        what = ", ".join(f"{count} x {each}" if count > 1 else each for each, count in counts.items())
+        what = ", ".join(f"{count} x {each}".removeprefix("1 x ") for each, count in counts.items())
         message = f"{_priced(total)} at list prices for {what} exceeds {usd(rails.job_usd)}"
         dearest = max(range(len(jobs)), key=lambda at: costs[at] or math.inf)
         yield BrokenRail("job_usd", jobs[dearest][0], "instance_type", message)

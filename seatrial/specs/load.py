@@ -179,19 +179,20 @@ def load_source(
     place, place_document, wrong_place = _read_environment(environments, environment, region)
     problems += wrong_place
     document = merge_environment(source, environment)
-    endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
-    problems += wrong
-    problems += [*contradictions(document), *tag_problems(document)] if source.data else []
+    endpoint: EndpointSpec | None = None
+    if source.data:
+        endpoint, wrong = validated(EndpointSpec, document)
+        problems += (*wrong, *contradictions(document), *tag_problems(document))
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
-    # The longest conversation is computed, which takes values that are all right.
-    if endpoint is not None and not problems:
-        problems += too_long_conversations(endpoint, dataset, document)
-    # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
-    endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
-    if endpoint is not None and place is not None and place_document is not None:
-        problems += guard_rail_problems(endpoint, place, document, place_document)
-        problems += tag_count_problems(endpoint, place, document)
+    if endpoint is not None:
+        # The longest conversation is computed, which takes values that are all right.
+        problems += () if problems else too_long_conversations(endpoint, dataset, document)
+        # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
+        endpoint = with_hit_rate(expanded(endpoint), dataset)
+        if place is not None and place_document is not None:
+            problems += guard_rail_problems(endpoint, place, document, place_document)
+            problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = _read_place_prices(environments, place, place_document)

@@ -142,7 +142,12 @@ def _schedule(
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
-    path = ("scaling", "schedules", index)
+    yield from _schedule_limits(document, path, each, low, high)
+
+
+def _schedule_limits(
+    document: Document, path: FieldPath, each: dict[str, Yaml], low: int | None, high: int | None
+) -> Iterator[Finding]:
     fewest, most = each.get("min_copies"), each.get("max_copies")
     if fewest is None and most is None:
         yield document.problem(path, "SEA135", "the schedule changes nothing", "give min_copies or max_copies")

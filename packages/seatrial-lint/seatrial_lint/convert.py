@@ -280,33 +280,17 @@ def convert_config(
         beside, left = process_variables(known, origin, table, form)
         gone += left
         open_ones = _without_keys(open_ones, {*beside, *(one.key for one in left)})
-    origin_version = ".".join(map(str, origin.version))
-    if source.kind == "serving.properties":
-        lines = (f"{escape_key(key)}={escape_property(entry.value)}\n" for key, entry in open_ones.items())
-        parsed = parse(origin.dialect, origin_version, properties="".join(lines))
-    else:
-        parsed = parse(origin.dialect, origin_version, env={key: entry.value for key, entry in open_ones.items()})
+    parsed = _parsed(source, origin, {key: entry.value for key, entry in open_ones.items()})
     meant, changed = adapted(parsed, origin, table, instance)
     config, foreign = _portable(parsed, meant, origin, table)
-    config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
-    for _ in range(_ROUNDS):
-        wrong = _lint_problems(config, rendered, table, number)
-        if not wrong:
-            break
-        config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
-        dropped |= wrong | more
+    config, dropped, rendered = _sound(config, table, number, form)
     missing = {**dropped, **_unsaid(config, rendered, table)}
     lost = [*gone, *foreign, *changed, *_where(missing, parsed)]
     placed = dict.fromkeys(replace(one, line=entries[one.key].line if one.key in entries else 0) for one in lost)
-    not_kept = {
-        *missing,
-        *(
-            next((entry.field for entry in parsed.entries if entry.key == one.key and entry.field), one.key)
-            for one in changed
-        ),
-    }
-    names = {*_names(parsed.config)}
-    kept = (*(name for name in _names(config) if name in names and name not in not_kept), *beside)
+    fields = {entry.key: entry.field for entry in reversed(parsed.entries) if entry.field}
+    not_kept = {*missing, *(fields.get(one.key, one.key) for one in changed)}
+    names = {*_names(parsed.config)} - not_kept
+    kept = (*(name for name in _names(config) if name in names), *beside)
     rendered = replace(rendered, env={**rendered.env, **beside})
     return Converted(rendered, origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key))))
 
@@ -329,6 +313,14 @@ def default_dialect(to: str, version: str | None) -> DialectName:
         raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(DIALECT_NAMES)}")
     existing = existing_dialects("lmi", version) if version else order
     return next((name for name in order if name in existing), "lmi-vllm")
+
+
+def _parsed(source: ConfigSource, origin: TargetContainer, values: Mapping[str, str]) -> Parsed:
+    version = ".".join(map(str, origin.version))
+    if source.kind != "serving.properties":
+        return parse(origin.dialect, version, env=values)
+    text = "".join(f"{escape_key(key)}={escape_property(value)}\n" for key, value in values.items())
+    return parse(origin.dialect, version, properties=text)
 
 
 def _portable(
@@ -391,6 +383,20 @@ def _rendered(
                 raise
             dropped |= because
             config = smaller
+
+
+def _sound(
+    config: ServingConfig, table: SpellingTable, number: str, form: Form
+) -> tuple[ServingConfig, dict[str, str], Rendered]:
+    """Render, leaving out what the lint calls wrong in the result too."""
+    config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
+    for _ in range(_ROUNDS):
+        wrong = _lint_problems(config, rendered, table, number)
+        if not wrong:
+            break
+        config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
+        dropped |= wrong | more
+    return config, dropped, rendered
 
 
 def _without(config: ServingConfig, names: Iterable[str]) -> ServingConfig:

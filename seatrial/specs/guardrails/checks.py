@@ -250,14 +250,11 @@ class _Rails:
         allowed, package = rails.images or (), self._endpoint.model.model_package_arn
         if rails == GuardRails():
             return
-        registry = images.registry(environment.region)
-        published = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
-        known = frozenset(f"{registry}/{name}" for name in published) if registry else frozenset()
         # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
             repository = image_repository_uri(uri)
-            if repository in known or _matches(uri, allowed) or _matches(repository, allowed):
+            if repository in self._published or _matches(uri, allowed) or _matches(repository, allowed):
                 continue
             if own is not None and uri.startswith(f"{own}.dkr.ecr."):
                 continue
@@ -267,6 +264,14 @@ class _Rails:
             message = f"the image of {package} can't be judged in {environment.name}"
             hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
             yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)
+
+    @cached_property
+    def _published(self) -> frozenset[str]:
+        """The repositories that AWS publishes for the allowed engines in the region."""
+        registry = images.registry(self._environment.region)
+        engines = self._rails.engines or get_args(EngineName)
+        names = (name for engine in engines for name in images.repositories(engine))
+        return frozenset(f"{registry}/{name}" for name in names if registry)
 
     @property
     def _image_rail(self) -> str:

@@ -94,9 +94,7 @@ def _result(name: str, argument: JsonValue, scope: TemplateScope) -> JsonValue:
         case "Fn::Sub", str(text):
             result = _text_of(_parts(text), scope)
         case "Fn::Sub", [str(text), dict(variables)]:
-            values = {variable: _value_parts(value) for variable, value in variables.items()}
-            named = (values.get(part.text, [part]) if part.is_reference else [part] for part in _parts(text))
-            result = _joined(named, scope)
+            result = _joined(_named_parts(text, variables), scope)
         case "Fn::Join", [str(separator), [*items]]:
             texts = [_value_parts(item) for item in items if not is_no_value(item)]
             between = ([_Part(separator)] if index else [] for index in range(len(texts)))
@@ -108,6 +106,12 @@ def _result(name: str, argument: JsonValue, scope: TemplateScope) -> JsonValue:
         case "Fn::FindInMap", [_, _, _]:
             result = reduce(_member, argument, scope.mappings)
     return result
+
+
+def _named_parts(text: str, variables: Mapping[str, JsonValue]) -> Iterator[list[_Part] | None]:
+    values = {variable: _value_parts(value) for variable, value in variables.items()}
+    for part in _parts(text):
+        yield values.get(part.text, [part]) if part.is_reference else [part]
 
 
 def _member(value: JsonValue, name: JsonValue) -> JsonValue:

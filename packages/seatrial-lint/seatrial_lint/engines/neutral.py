@@ -202,21 +202,7 @@ def render_config(
     """
     table = find_spellings(dialect, version)
     spelled = spell(config, table)
-    missing: list[Finding] = []
-    for one in spelled.missing:
-        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
-        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
-        hint = one.absence.hint if one.absence and one.absence.hint else known
-        message = f"{table.called} has no option for {one.text or 'it'}{because}"
-        missing.append(Finding("SEA308", Place(field=one.field), message, hint))
-    problems = [*_form_problems(table, form), *missing]
-    problems += (
-        Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
-        for conflict in conflicts(config, table)
-    )
-    for first, second, key in doubled(spelled):
-        message = f"{table.called} writes both as {key}"
-        problems.append(Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out"))
+    problems = [*_form_problems(table, form), *_missing(table, spelled), *_conflicts(config, table, spelled)]
     if problems := [*problems, *_extra_problems(config, table, spelled)]:
         raise RenderError(problems)
     # Extra options last and sorted.
@@ -284,6 +270,23 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
         message = f"{table.called} can't set its engine through the environment"
         hint = f"render serving.properties (form properties), or use {first} or newer"
         yield Finding("SEA310", Place(field="form"), message, hint)
+
+
+def _missing(table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
+    for one in spelled.missing:
+        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
+        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
+        hint = one.absence.hint if one.absence and one.absence.hint else known
+        message = f"{table.called} has no option for {one.text or 'it'}{because}"
+        yield Finding("SEA308", Place(field=one.field), message, hint)
+
+
+def _conflicts(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
+    for conflict in conflicts(config, table):
+        yield Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
+    for first, second, key in doubled(spelled):
+        message = f"{table.called} writes both as {key}"
+        yield Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out")
 
 
 def _extra_problems(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:

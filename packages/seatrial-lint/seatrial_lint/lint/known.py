@@ -113,7 +113,12 @@ def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, p
     """Return who else reads a key of LMI: another batcher of this version, or another version's vLLM."""
     if batchers:
         return f"is read by {_batcher(min(batchers))} only, not by {_batcher(target.dialect)}"
-    return _passed_on_elsewhere(target, name) if passes_on else ""
+    numbers = [row.lmi for row in all_known_options() if passes_on and row.lmi and name in row.options]
+    if not numbers:
+        return ""
+    if min(numbers) > target.version[0]:
+        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
+    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
 
 
 def _batcher(scope: str) -> str:
@@ -167,15 +172,6 @@ def _when(target: TargetContainer, row: KnownKey) -> str:
 def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
     """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
     return _between(target.version, tuple(((row.lmi,), row.options) for row in all_known_options() if row.lmi), name)
-
-
-def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
-    numbers = [row.lmi for row in all_known_options() if row.lmi and name in row.options]
-    if not numbers:
-        return ""
-    if min(numbers) > target.version[0]:
-        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
-    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
 
 
 def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...], name: str) -> bool | None:

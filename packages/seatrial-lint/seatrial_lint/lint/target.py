@@ -110,6 +110,19 @@ OWN_HANDLERS = "djl_python"
 JAVA_ENGINES = frozenset(
     ["rust", "onnxruntime", "pytorch", "tensorflow", "tensorrt", "mxnet", "xgboost", "lightgbm", "llama"]
 )
+
+
+def _content_engine(source: ConfigSource) -> tuple[EngineName | None, str]:
+    if source.kind == "serving.properties":
+        return "lmi", "a serving.properties is read by LMI"
+    keys = [entry.key for entry in source.entries]
+    for engine, container, prefixes, names in _MARKS:
+        marks = [key for key in keys if key.startswith(prefixes)] or [key for key in keys if key in names]
+        if marks:
+            return engine, f"{marks[0]} is a variable of {container}"
+    return None, ""
+
+
 # What a variable tells of the container, in order: prefixes, then names.
 _MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
     *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
@@ -224,14 +237,12 @@ def guess(
     image = source.fact("image") or ""
     repository = image.lower().partition(":")[0]
     of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
-    content, why = _engine_of_content(source)
+    content, why = _content_engine(source)
     chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
-    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or (
-        _flavour(f":{version}") if chosen == "lmi" and version and "-" in version else ""
-    )
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
     dialect = _dialect(chosen, source, named, flavour, written)
@@ -243,7 +254,7 @@ def guess(
         dialect,
         flavour,
         assumed=named is None,
-        because=next(reason for reason in reasons if reason),
+        because=next(filter(None, reasons)),
         others=_others(chosen, written, flavour, number),
     )
 
@@ -254,12 +265,12 @@ def _others(engine: EngineName, written: dict[str, str], flavour: Flavour, versi
         return ()
     if written.get("rolling_batch", "auto") not in ("", "auto") or written.get("entryPoint"):
         return ()
-    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= _last_image(name))
+    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= newest_build(name))
 
 
-@cache
-def _last_image(name: DialectName) -> Version:
-    return newest_build(name)
+def _tag(image: str) -> str:
+    name = image.rpartition("/")[2]
+    return name.partition("@")[0].partition(":")[2] or name
 
 
 def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
@@ -268,9 +279,9 @@ def _named_version(engine: EngineName, given: str | None, image: str) -> Version
     return read_version(engine, _tag(image)) if image else None
 
 
-def _tag(image: str) -> str:
-    name = image.rpartition("/")[2]
-    return name.partition("@")[0].partition(":")[2] or name
+def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
+    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
+    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
 
 
 def _is_other(image: str) -> bool:
@@ -288,17 +299,6 @@ def _flavour(image: str) -> Flavour:
         ("lmi", "vllm"),
     )
     return next((flavour for mark, flavour in marks if mark in tag), "")
-
-
-def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
-    if source.kind == "serving.properties":
-        return "lmi", "a serving.properties is read by LMI"
-    keys = [entry.key for entry in source.entries]
-    for engine, container, prefixes, names in _MARKS:
-        marks = [key for key in keys if key.startswith(prefixes)] or [key for key in keys if key in names]
-        if marks:
-            return engine, f"{marks[0]} is a variable of {container}"
-    return None, ""
 
 
 def _dialect(
@@ -374,6 +374,7 @@ def _newest(dialect: DialectName, source: ConfigSource) -> Version:
     return newest_build(dialect)
 
 
+@cache
 def newest_build(dialect: DialectName) -> Version:
     """Return the newest version with an image that has a dialect."""
     row = engine_versions.DIALECTS[dialect]

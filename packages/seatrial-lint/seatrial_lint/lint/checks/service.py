@@ -65,13 +65,14 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization, has_fp8 = subject.fields.get("quantization"), computes_in(instance, "fp8")
     no_fp8 = f"{instance.accelerator} has no FP8"
-    if quantization and quantization.value == "fp8" and not has_fp8:
-        message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
-        yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
-    elif quantization and not has_kernels(instance, quantization.value):
-        message = f"there are no {quantization.value} kernels for {instance.accelerator}"
-        fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
-        yield finding(subject, "SEA327", quantization.option.entry, message, fix)
+    if quantization:
+        if quantization.value == "fp8" and not has_fp8:
+            message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
+            yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
+        elif not has_kernels(instance, quantization.value):
+            message = f"there are no {quantization.value} kernels for {instance.accelerator}"
+            fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
+            yield finding(subject, "SEA327", quantization.option.entry, message, fix)
     cache = subject.fields.get("kv_cache_dtype")
     if cache and cache.value.startswith("fp8") and not has_fp8:
         message = f"{no_fp8}: some attention kernels reject an FP8 cache"

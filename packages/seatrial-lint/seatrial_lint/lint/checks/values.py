@@ -126,17 +126,13 @@ def spelled(subject: Subject) -> Iterator[Finding]:
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
         if not rows or target is None or _has_own_rule(subject, rows, option):
             continue
-        kinds = {row.kind for row in rows}
-        is_pair = any(row.kind.startswith("pair") for row in rows)
-        is_wrong_kind = not is_object(option.value) if "json" in kinds else not (is_pair or "text" in kinds)
-        if any(_reads(row, option) for row in rows) or not (is_wrong_kind or _wrong_word(target, rows, option)):
+        if any(_reads(row, option) for row in rows) or not (
+            _wrong_kind(rows, option) or _wrong_word(target, rows, option)
+        ):
             continue
-        plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
-        takes = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
-        valid = ", ".join(dict.fromkeys((*plain, *takes))) or "another one"
-        message = f"{option.value!r} is not valid in {target.called}; valid: {valid}"
         words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
         nearest = nearest_of(option.value, words)
+        message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
         yield finding(
             subject,
             "SEA318",
@@ -186,6 +182,19 @@ def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
 
 def _reads(row: Spelling, option: NamedOption) -> bool:
     return read_value(row, option.value) is not None or option.value in row.unset
+
+
+def _wrong_kind(rows: list[Spelling], option: NamedOption) -> bool:
+    kinds = {row.kind for row in rows}
+    if "json" in kinds:
+        return not is_object(option.value)
+    return "text" not in kinds and not any(row.kind.startswith("pair") for row in rows)
+
+
+def _allowed(rows: list[Spelling]) -> str:
+    words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
+    plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
+    return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
 
 
 def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
@@ -404,14 +413,7 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
         return
     prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
     prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
-    written = {"prompt": prompt, "total": total, "prefill": prefill}
-    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
-    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
-        given = written[row.written]
-        if given and not written[row.absent] and row.exceeds(given[1], row.default):
-            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
-            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
-            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
+    yield from _beyond_defaults(subject, target, {"prompt": prompt, "total": total, "prefill": prefill})
     orders = [
         (prompt, "not below", total, operator.ge, "at most", -1),
         (total, "above", batch, operator.gt, "at most", 0),
@@ -455,6 +457,17 @@ _FIXED_DEFAULTS = (
 def _limit(subject: Subject, field: str) -> _Limit | None:
     neutral = subject.fields.get(field)
     return (neutral, neutral.number) if neutral and neutral.number is not None else None
+
+
+def _beyond_defaults(subject: Subject, target: TargetContainer, written: dict[str, _Limit | None]) -> Iterator[Finding]:
+    """Yield limits that exceed the default of one that is not written."""
+    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
+    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
+        given = written[row.written]
+        if given and not written[row.absent] and row.exceeds(given[1], row.default):
+            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
+            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
 
 
 @rule("SEA302", handler="any")
