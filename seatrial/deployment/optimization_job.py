@@ -61,7 +61,6 @@ class OptimizationJobRequest:
     """What a job makes; where it writes and who it is belong to the stack.
 
     Attributes:
-        environment: The environment's name.
         instance_type: What the artifacts are made for.
         configs: The configurations, in the words of the API.
         image: The image that serves the artifacts.
@@ -123,10 +122,6 @@ class OptimizationJobRequest:
 
 def job_of(loaded: LoadedSpec, plan: Plan) -> OptimizationJobRequest | None:
     """Return the job that a recipe needs; `None` when it needs none.
-
-    Args:
-        loaded: What was asked for, with the recipe expanded.
-        plan: What was decided.
 
     Raises:
         SpecError: SEA456 for a model that a job can't read, SEA457 for an instance type that it can't make artifacts
