@@ -72,7 +72,6 @@ class DecisionChange:
     """A field of a plan that differs.
 
     Attributes:
-        field: Its name.
         old: The value before; `none` where there was none.
         new: The value after; `none` where there is none.
         because: Why it is the new value; empty where the plan says no reason.
@@ -87,16 +86,13 @@ class DecisionChange:
 def decision_changes(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[DecisionChange, ...]:
     """Return the decisions that differ between two plans as they are written, and the cost."""
     before, after = dict(_decisions(old)) if old else {}, dict(_decisions(new)) if new else {}
-    return tuple(
-        DecisionChange(name, before.get(name, _NONE), after.get(name, _NONE), _because(new.get(name)))
-        for name in dict.fromkeys((*after, *before))
-        if before.get(name, _NONE) != after.get(name, _NONE)
-    )
-
-
-def _because(field: object) -> str:
-    because = field.get("because") if isinstance(field, dict) else None
-    return because if isinstance(because, str) else ""
+    changed: list[DecisionChange] = []
+    for name in dict.fromkeys((*after, *before)):
+        was, now, field = before.get(name, _NONE), after.get(name, _NONE), new.get(name)
+        because = field.get("because") if isinstance(field, dict) else None
+        if was != now:
+            changed.append(DecisionChange(name, was, now, because if isinstance(because, str) else ""))
+    return tuple(changed)
 
 
 def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:

@@ -36,10 +36,8 @@ class BrokenRail:
     """A guard rail that what would be created breaks.
 
     Attributes:
-        rail: The field of `guard_rails`.
         path: The field of the spec that asks for it.
         field: The field of the plan that says so.
-        message: What is beyond what.
     """
 
     rail: str

@@ -204,7 +204,6 @@ class Freshness:
     Attributes:
         loaded: The spec in its environment.
         state: `fresh`, or what is wrong with it.
-        problems: Everything that is wrong with it.
     """
 
     loaded: LoadedSpec

@@ -31,7 +31,6 @@ class MigratedLock:
     """A lock in the schema of this release.
 
     Attributes:
-        path: The file.
         text: What it is to hold.
         changes: One line for each plan that was of an older schema; none when the file is current.
     """

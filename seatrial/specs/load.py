@@ -118,7 +118,10 @@ class LoadedSpec:
     @property
     def calibration(self) -> Mapping[str, object] | None:
         """What trials measured of this endpoint in this environment, read anew each time; `None` without any."""
-        return None if self.calibration_json is None else _mapping(self.calibration_json)
+        if self.calibration_json is None:
+            return None
+        content: dict[str, object] = json.loads(self.calibration_json)
+        return content
 
     @property
     def digest(self) -> str:
@@ -266,11 +269,6 @@ def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[F
     except SpecError as error:
         return None, error.problems
     return (None if document is None else json.dumps(document, sort_keys=True)), ()
-
-
-def _mapping(text: str) -> dict[str, object]:
-    content: dict[str, object] = json.loads(text)
-    return content
 
 
 def load_environment(environments: Path, name: str) -> EnvironmentSpec:

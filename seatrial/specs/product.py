@@ -97,18 +97,12 @@ def size_source(product: YamlSource, size: str) -> YamlSource:
     }
     data: Mapping[str, Yaml] = base if isinstance(base, dict) else {}
     merged = overlay(dict(data), override if isinstance(override, dict) else {}, (), ("sizes", size), origins)
-    lines = {path: product.lines[origin] for path, origin in _deep(origins, product).items()}
-    return YamlSource(product.path, {**merged, "name": f"{PRODUCT_ENDPOINT}-{size}"}, lines)
-
-
-def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[FieldPath, FieldPath]:
-    """Return the origins of fields, and those of what stands below them, as far as it was written."""
-    deep: dict[FieldPath, FieldPath] = {}
+    # The lines of fields, and of what is below them, as far as it was written.
+    lines: dict[FieldPath, int] = {}
     for path, origin in origins.items():
-        deep |= {(*path, *line[len(origin) :]): line for line in product.lines if line[: len(origin)] == origin} | (
-            {path: origin} if origin in product.lines else {}
-        )
-    return deep
+        below = (written for written in product.lines if written[: len(origin)] == origin)
+        lines |= {(*path, *written[len(origin) :]): product.lines[written] for written in below}
+    return YamlSource(product.path, {**merged, "name": f"{PRODUCT_ENDPOINT}-{size}"}, lines)
 
 
 def written_field(product: YamlSource, size: str, field: str) -> str:

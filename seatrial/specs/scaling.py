@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -107,7 +108,11 @@ class ScalingSpec(FrozenModel):
 
 def _schedules(fields: Fields) -> Iterator[Finding]:
     """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
-    low, high = (_limit(fields, name) for name in ("min_copies", "max_copies"))
+    limits: dict[str, int] = {}
+    for bound in ("min_copies", "max_copies"):
+        with suppress(UnknownValueError):
+            limits[bound] = fields.value(f"scaling.{bound}")
+    low, high = limits.get("min_copies"), limits.get("max_copies")
     schedules = fields.written("scaling.schedules")
     names: set[Yaml] = set()
     for index, schedule in enumerate(schedules if isinstance(schedules, list) else ()):
@@ -119,14 +124,6 @@ def _schedules(fields: Fields) -> Iterator[Finding]:
                 message = f"two schedules are called {name}"
                 yield fields.document.problem(path, "SEA135", message, "give each its own name")
             names |= {name} if isinstance(name, str) else set()
-
-
-def _limit(fields: Fields, name: str) -> int | None:
-    try:
-        value: int = fields.value(f"scaling.{name}")
-    except UnknownValueError:
-        return None
-    return value
 
 
 def _schedule(

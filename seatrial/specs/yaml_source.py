@@ -122,7 +122,19 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
                     )
                 )
             first.setdefault(key.value, line)
-    return YamlSource(name, data, dict(_walk(root, ())), (*duplicates, *_no_json(root, name)))
+    nodes = [*_nodes(root)]
+    # Every value that is neither text, number, truth, list nor mapping.
+    no_json = (
+        Finding(
+            "SEA105",
+            Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)),
+            f"{node.value} is not a string: {what}",
+            f'quote it: "{node.value}"',
+        )
+        for path, _, node in nodes
+        if isinstance(node, yaml.ScalarNode) and (what := _NO_JSON.get(node.tag.removeprefix(_TAG)))
+    )
+    return YamlSource(name, data, {path: line for path, line, _ in nodes}, (*duplicates, *no_json))
 
 
 def _is_composable(text: str) -> bool:
@@ -196,9 +208,9 @@ def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
     A tag may claim anything of a text, and the text may be a password. YAML 1.1 reads `1:30` as 90 and `010` as 8.
     """
     loader = _Loader("")
-    for path, node in _scalars(root, ()):
+    for path, _, node in _nodes(root):
         form = node.tag.removeprefix(_TAG)
-        if form in _FORMS and (wrong := _wrong_form(loader, form, node)):
+        if isinstance(node, yaml.ScalarNode) and form in _FORMS and (wrong := _wrong_form(loader, form, node)):
             yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *wrong)
     loader.dispose()
 
@@ -217,53 +229,24 @@ def _wrong_form(loader: yaml.SafeLoader, form: str, node: yaml.ScalarNode) -> tu
     return None
 
 
-def _no_json(root: yaml.Node, name: str) -> Iterator[Finding]:
-    """Yield every value that is neither text, number, truth, list nor mapping."""
-    for path, node in _scalars(root, ()):
-        what = _NO_JSON.get(node.tag.removeprefix(_TAG))
-        if what:
-            where = f"{name}:{node.start_mark.line + 1}"
-            yield Finding(
-                "SEA105",
-                Place.at(where, dotted(path)),
-                f"{node.value} is not a string: {what}",
-                f'quote it: "{node.value}"',
-            )
-
-
-def _scalars(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, yaml.ScalarNode]]:
-    if isinstance(node, yaml.ScalarNode):
-        yield path, node
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _scalars(value, (*path, str(key.value)))
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield from _scalars(value, (*path, index))
-
-
-def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, int]]:
+def _nodes(node: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, int, yaml.Node]]:
+    """Yield every value below a node with its path and the line of its key or item, outer ones first."""
+    below: list[tuple[int | str, int, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield (*path, key.value), key.start_mark.line + 1
-            yield from _walk(value, (*path, key.value))
+        below = [(str(key.value), key.start_mark.line + 1, value) for key, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield (*path, index), value.start_mark.line + 1
-            yield from _walk(value, (*path, index))
+        below = [(index, value.start_mark.line + 1, value) for index, value in enumerate(node.value)]
+    for part, line, value in below:
+        yield (*path, part), line, value
+        yield from _nodes(value, (*path, part))
 
 
-def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
-    if isinstance(root, yaml.MappingNode):
-        yield path, root
-        for key, value in root.value:
-            yield from _mappings(value, (*path, str(key.value)))
-    elif isinstance(root, yaml.SequenceNode):
-        for index, value in enumerate(root.value):
-            yield from _mappings(value, (*path, index))
+def _mappings(root: yaml.MappingNode) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
+    yield (), root
+    yield from ((path, node) for path, _, node in _nodes(root) if isinstance(node, yaml.MappingNode))
 
 
-def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Finding]:
+def _non_string_keys(root: yaml.MappingNode, name: str) -> Iterator[Finding]:
     for path, mapping in _mappings(root):
         for key, _ in mapping.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -314,19 +297,16 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
     every = error.errors(include_url=False)
     for detail in every:
-        if detail["type"] == "too_short" and _has_wrong_items(detail, every):
-            continue  # pydantic counts the right items alone
+        place = detail["loc"]
+        inner = (other["loc"] for other in every if len(other["loc"]) > len(place))
+        # Pydantic counts the right items alone.
+        if detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inner):
+            continue
         path = written_path(detail["loc"])
         parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if detail["type"] == "missing" else path)
         rule, message, hint = _explain(detail, path, model)
         yield Finding(rule, Place.at(where, document.field(path)), message, hint)
-
-
-def _has_wrong_items(detail: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
-    """Tell whether items of a list or mapping are wrong themselves."""
-    place = detail["loc"]
-    return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
 def written_path(loc: tuple[int | str, ...]) -> FieldPath:
@@ -500,13 +480,9 @@ def overlay(
         else:
             # A list or a text replaces the whole: places within the old value would be wrong lines.
             merged[key] = value
-            _forget(origins, (*path, key))
+            for inner in [known for known in origins if known[: len(path) + 1] == (*path, key) != known]:
+                del origins[inner]
     return merged
-
-
-def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
-    for inner in [known for known in origins if known[: len(path)] == path and known != path]:
-        del origins[inner]
 
 
 def character_problems(source: YamlSource) -> Iterator[Finding]:

@@ -25,7 +25,6 @@ class Rule:
     """What holds for every finding of a rule.
 
     Attributes:
-        title: What is wrong.
         severity: How bad it is, unless a finding says otherwise.
         source: Where the facts behind it were read, with commit where there is one; empty for a rule of our own.
         engines: The containers in which a rule about options holds; empty for any other rule.
@@ -112,9 +111,7 @@ class Edit:
     """Characters of a file that are replaced.
 
     Attributes:
-        start: First character.
         end: One past the last.
-        text: What stands there afterwards.
     """
 
     start: int

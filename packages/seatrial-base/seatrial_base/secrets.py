@@ -237,7 +237,6 @@ class Credential:
     """Where a credential stands in a text.
 
     Attributes:
-        start: Its first character.
         end: The first character behind it.
         kind: What it is, for messages.
     """

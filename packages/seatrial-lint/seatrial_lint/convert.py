@@ -56,7 +56,6 @@ class Lost:
     Attributes:
         key: The key as it was written; the neutral field where several keys say it.
         line: Its line; 0 when it has none.
-        because: Why.
     """
 
     key: str

@@ -42,7 +42,6 @@ class Node:
         value: Members of an object, items of an array, or the scalar as text; `None` for null.
         quoted: The scalar is a string, with or without quotes.
         line: Line on which it begins.
-        span: Its characters.
     """
 
     value: tuple[Member, ...] | tuple[Node, ...] | str | None

@@ -41,7 +41,6 @@ class LoadedThing:
     """Something that a container loads.
 
     Attributes:
-        path: The field of the spec that names it.
         kind: What it is; `option` is what an option of `serving.overrides.extra` names.
         name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it can't be told what
             is loaded.

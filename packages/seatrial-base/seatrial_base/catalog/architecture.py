@@ -23,16 +23,11 @@ class Architecture:
     Attributes:
         id: Hub id, or the file that it was read from.
         family: `model_type` of the configuration.
-        layers: Transformer layers.
-        hidden_size: Width of the residual stream.
         attention_heads: Query heads; the tensor parallel degree divides them.
         kv_heads: Key and value heads; under multi-head latent attention as many as query heads.
         head_dim: Width of one query and key head; under multi-head latent attention `qk_nope_head_dim` and
             `qk_rope_head_dim`.
-        vocab: Vocabulary size.
         max_context: Longest sequence in tokens.
-        dtype: Type of the published weights, `fp16` or `bf16`.
-        params_total: Parameters.
         params_active: Parameters that one token passes through.
         experts: Routed experts of each layer that has experts; `None` for a dense model.
         experts_per_token: Routed experts that one token passes through; shared experts count as active always.
@@ -311,28 +306,17 @@ def _linear_attention(config: ConfigJson) -> int:
 def _dense_mlps(config: ConfigJson) -> int:
     hidden = config.number("hidden_size")
     if config.family == "nemotron-nas":
-        return sum(3 * hidden * _pruned_width(hidden, wide) for _, wide in config.blocks)
-    mlps = config.dense_mlps
-    return mlps * _mlp(config, _dense_width(config)) if mlps else 0
-
-
-def _mlp(config: ConfigJson, wide: int) -> int:
-    hidden = config.number("hidden_size")
-    biases = wide + hidden if config.layout.mlp_matrices == 2 and config.layout.biases == "every" else 0  # noqa: PLR2004
-    return config.layout.mlp_matrices * hidden * wide + biases
-
-
-def _dense_width(config: ConfigJson) -> int:
-    hidden = config.number("hidden_size")
+        # Each block's width is rounded up to a multiple.
+        widths = (-(-int(2 * multiple * hidden / 3) // _PRUNED_MULTIPLE) for _, multiple in config.blocks)
+        return sum(3 * hidden * width * _PRUNED_MULTIPLE for width in widths)
+    if not config.dense_mlps:
+        return 0
     names = ("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
     own = ("shared_intermediate_size",) if config.family == "granitemoehybrid" else ()
-    given = config.first(*own, *names)
-    return given or 4 * hidden  # Falcon's width where it says none
-
-
-def _pruned_width(hidden: int, multiple: float) -> int:
-    wide = int(2 * multiple * hidden / 3)
-    return -(-wide // _PRUNED_MULTIPLE) * _PRUNED_MULTIPLE
+    wide = config.first(*own, *names) or 4 * hidden  # Falcon's width where it says none
+    matrices, biased = config.layout.mlp_matrices, config.layout.biases == "every"
+    biases = wide + hidden if biased and matrices == 2 else 0  # noqa: PLR2004 (without a gate)
+    return config.dense_mlps * (matrices * hidden * wide + biases)
 
 
 def _expert_width(config: ConfigJson) -> int:

@@ -276,8 +276,6 @@ class Mamba:
     same numbers under names of its own.
 
     Attributes:
-        hidden: Width of the residual stream.
-        inner: Width inside the layer.
         state: Elements that each of the inner values keeps of a sequence.
         convolution: Tokens that the convolution sees.
         heads: Heads of Mamba-2; 0 for Mamba-1.

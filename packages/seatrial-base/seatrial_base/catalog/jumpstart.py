@@ -37,8 +37,6 @@ class JumpStartModel:
     """One model of JumpStart.
 
     Attributes:
-        id: Its model id.
-        version: Version of the metadata.
         key: Key of its artifact: a prefix with its final slash, or a `.tar.gz` object.
         gated: It lies in the gated bucket.
         eula_key: Key of its licence in the public bucket; `None` when it has none of its own.

@@ -22,7 +22,6 @@ class Chip:
     """One kind of Neuron chip.
 
     Attributes:
-        accelerator: Its name, as instances have it.
         cores: NeuronCores that an engine sees: logical ones of two on Trainium2.
         degrees: Tensor parallel degrees of the Neuron runtime that use whole chips, in cores.
     """
@@ -40,7 +39,6 @@ class NeuronEngine:
 
     Attributes:
         option: Its name in `engine_choice.json`.
-        accelerators: Chips that its image supports.
         families: `model_type` of the models that it has code for.
     """
 

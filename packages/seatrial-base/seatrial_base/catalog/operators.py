@@ -52,8 +52,6 @@ class Operator:
     """The constants of one operator on one accelerator.
 
     Attributes:
-        accelerator: The accelerator's name, as instances have it.
-        operator: What it does.
         precision: Of the weights, or of the KV cache.
         latency_s: Least time, in seconds.
         memory_efficiency: Share of the memory bandwidth that it reaches.
@@ -84,7 +82,6 @@ class Link:
     """All-reduce among the accelerators of one instance.
 
     Attributes:
-        accelerator: The accelerator's name.
         degree: Accelerators that take part.
         latency_s: Least time, in seconds.
         bus_bytes_s: Bus bandwidth.

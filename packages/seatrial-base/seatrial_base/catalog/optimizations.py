@@ -41,7 +41,6 @@ class EngineSupport:
     """Versions of some engines that run some optimizations.
 
     Attributes:
-        supported: Whether any version runs them.
         since: The first version; `None` for every one.
         until: The last version; `None` for every one.
         because: Why the others do not, a sentence; empty where every version runs them.
@@ -110,7 +109,6 @@ class JobSupport:
     """What a SageMaker optimization job makes.
 
     Attributes:
-        allowed: Whether a job makes them at all.
         needs: Optimization that must be in the same job; `None` for none.
         families: Families of instance types that SageMaker's SDK lists for them.
         because: Why not, a sentence; empty where nothing is refused.
@@ -226,12 +224,9 @@ class CompilationKey(FrozenModel):
 
     Attributes:
         compiler: AWS Neuron's or TensorRT-LLM's.
-        model: The model, or the place of its weights.
         revision: Commit of the hub repository, or a digest of the weights; `None` where neither is known.
         batch_size: Most sequences of a batch.
-        sequence_length: Longest sequence, in tokens.
         batched_tokens: Prompt tokens of one iteration, which the engine's shapes hold.
-        dtype: Type of weights and activations.
         quantization: Quantization of the weights; `None` for 16 bits.
         degree: Accelerators that one copy is sharded over; NeuronCores on AWS Neuron.
         accelerator: The accelerator: an artifact of one generation does not run on another.

@@ -141,12 +141,12 @@ class Service:
         return {facts.name.lower(): facts for facts in (*described, *ours)}
 
     def _action(self, name: str, keys: Mapping[str, list[str]], dependent: Iterable[str] = ()) -> ActionFacts:
-        targets = tuple(self._target(target, own) for target, own in keys.items() if target)
+        targets = tuple(
+            ActionTarget(self.types_by_name[target.removesuffix(_REQUIRED)], target.endswith(_REQUIRED), tuple(own))
+            for target, own in keys.items()
+            if target
+        )
         return ActionFacts(f"{self.prefix}:{name}", targets, tuple(keys.get("", ())), tuple(dependent))
-
-    def _target(self, written: str, keys: Iterable[str]) -> ActionTarget:
-        resource_type = self.types_by_name[written.removesuffix(_REQUIRED)]
-        return ActionTarget(resource_type, written.endswith(_REQUIRED), tuple(keys))
 
 
 SERVICES: Final = CatalogTable(Service, f"{FILE}#services", key="prefix")

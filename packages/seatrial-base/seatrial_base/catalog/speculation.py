@@ -33,7 +33,6 @@ class DraftFacts:
     """What is known of one method on one model.
 
     Attributes:
-        draft_tokens: Tokens drafted per step by default.
         acceptance_rate: Probability that a drafted token is accepted.
         draft_cost: Bytes that drafting one token reads, as a share of those that a step of the model reads.
         provenance: Where the acceptance rate comes from; `assumed` where only other models were measured.

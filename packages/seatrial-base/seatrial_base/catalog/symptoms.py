@@ -18,8 +18,6 @@ class Symptom:
     """A text that tells a cause.
 
     Attributes:
-        name: A short name.
-        rule: The rule of the cause.
         pattern: Regular expression of the text, whatever its case.
         cause: What is wrong, as a sentence.
         mend: How to mend it, as an imperative.

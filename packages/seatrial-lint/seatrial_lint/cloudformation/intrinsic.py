@@ -29,7 +29,6 @@ class TemplateScope:
 
     Attributes:
         pseudo_parameters: Values of pseudo parameters by name, as `AWS::Region`.
-        mappings: The template's section `Mappings`.
     """
 
     pseudo_parameters: Mapping[str, str] = field(default_factory=dict)

@@ -114,12 +114,10 @@ class TemplateResource:
     """One resource.
 
     Attributes:
-        resource_type: CloudFormation's name of its type.
         properties: Its properties, as `evaluate` writes them; a function when the whole of them is one.
         policies: What becomes of it when it is deleted or replaced, by the attribute that says so.
         depends_on: The logical IDs that `DependsOn` names.
         construct_path: The path of its CDK construct; empty without one.
-        template: The template's name.
     """
 
     logical_id: str
@@ -145,7 +143,6 @@ class Template:
     """A template.
 
     Attributes:
-        resources: Its resources by logical ID.
         outputs: Its outputs by name, evaluated.
         text: The text that it was read from; empty without one.
     """
@@ -443,7 +440,6 @@ class TemplateGroup:
     """Templates of one account and region.
 
     Attributes:
-        templates: The templates, by their paths.
         region: Their region; `None` when it is not known.
     """
 

@@ -39,12 +39,7 @@ NOTHING = "{}"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Fields that can't stand together.
-
-    Attributes:
-        message: Why.
-        hint: How to mend it.
-    """
+    """Fields that can't stand together."""
 
     fields: tuple[str, ...]
     message: str
@@ -142,7 +137,6 @@ class Note:
 
     Attributes:
         field: The neutral field; empty when it concerns the whole.
-        message: What to know.
     """
 
     field: str
@@ -165,13 +159,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A configuration in an engine's spelling.
-
-    Attributes:
-        files: Text of each file by name.
-        env: Environment variables.
-        notes: What the engine can't do or does differently.
-    """
+    """A configuration in an engine's spelling."""
 
     files: dict[str, str]
     env: dict[str, str]

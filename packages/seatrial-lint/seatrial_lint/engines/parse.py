@@ -34,8 +34,6 @@ class ParsedEntry:
 
     Attributes:
         source: `serving.properties` or `environment`.
-        key: As it is written.
-        value: As it is written.
         line: Line of the text, from 1; 0 when it was no text.
         field: The neutral field that it says, `extra.name` for a passed option; `None` when it says none.
         because: Why it says none; empty when it does.

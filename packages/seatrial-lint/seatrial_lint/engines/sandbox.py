@@ -96,8 +96,6 @@ class TemplateUse:
 
     Attributes:
         name: Its path below the folder of templates.
-        line: The line that names it.
-        is_optional: It may be missing.
     """
 
     name: str
@@ -111,7 +109,6 @@ class CheckedTemplate:
 
     Attributes:
         shown: Its name in messages.
-        size: Its characters.
         code: What renders it; `None` where there are problems.
         uses: What it includes and imports.
         problems: All that it may not say.

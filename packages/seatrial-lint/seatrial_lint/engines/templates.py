@@ -51,7 +51,6 @@ class TemplateVariables:
     """What a template may name.
 
     Attributes:
-        header: First line of a file, for people.
         options: The options by topic, `extra` last; a topic without any is empty.
     """
 

@@ -53,14 +53,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user says beside the files; it overrules what they tell.
-
-    Attributes:
-        engine: The container.
-        instance_type: What it runs on.
-        ami_version: The instance's InferenceAmiVersion.
-        startup_timeout_s: The startup health check's timeout.
-    """
+    """What the user says beside the files; it overrules what they tell."""
 
     engine: EngineName | None = None
     version: str | None = None

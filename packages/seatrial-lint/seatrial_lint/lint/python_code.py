@@ -49,7 +49,6 @@ class CodeCell:
     """A piece of Python.
 
     Attributes:
-        text: The source.
         lines: The line of the file of each of its lines.
     """
 

@@ -54,8 +54,6 @@ class Subject:
     Attributes:
         target: The container that reads it; `None` when nothing tells.
         table: How its dialect spells things; `None` when its version has no such dialect.
-        options: Every option in the order of the file.
-        fields: The neutral fields that they say.
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
         handler: Who reads the options.
         packaged: The `serving.properties` of its folder, which LMI finds beside the model; itself, where it is one.
@@ -186,7 +184,6 @@ class LintCheck:
     """A function that judges a configuration, and what it says of itself.
 
     Attributes:
-        judge: The function.
         rules: The rules whose findings it may give; no other.
         handler: `own`: what the image's own engine makes of its options, of which nothing is known where a handler of
             the user reads them. `any`: what the service, the model server's Java side or the file itself makes of it.

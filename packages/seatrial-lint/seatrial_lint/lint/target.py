@@ -145,8 +145,6 @@ class NamedOption:
 
     Attributes:
         space: `option` of the engine, `server` of the model server, or a plain variable.
-        name: Without prefix.
-        entry: What was written.
     """
 
     space: Space
@@ -196,8 +194,6 @@ class TargetContainer:
     """The container that a configuration is read for.
 
     Attributes:
-        version: Its version, as a tuple that compares.
-        dialect: The way in which it is configured.
         flavour: What the image carries; empty when no image is named.
         assumed: Nothing names the version; the newest one that has this dialect is taken.
         because: Where engine and version come from.

@@ -42,8 +42,6 @@ class CopyRequirement:
     """What one component asks for, as far as the template tells.
 
     Attributes:
-        resource: The component.
-        specification: The specification that asks.
         accelerators: Accelerators of one copy; `None` when only the deployment knows.
         copies: Copies at creation; `None` likewise.
     """
@@ -59,12 +57,10 @@ class SageMakerTarget:
     """A scalable target of SageMaker, with what it scales.
 
     Attributes:
-        resource: The target.
         dimension: Its scalable dimension; `None` when only the deployment knows.
         resource_id: Its resource ID, with references marked; `None` likewise.
         component: The component that it scales, of these templates.
         endpoint: The endpoint whose variant it scales, of these templates.
-        variant: The variant's name.
     """
 
     resource: TemplateResource

@@ -92,8 +92,6 @@ class PolicyDocument:
 
     Attributes:
         kind: Whose it is: `identity` of a role, user or group; `trust` of a role; of a `resource`.
-        resource: The resource of the template that has it.
-        value: The document.
     """
 
     kind: PolicyKind
@@ -113,8 +111,6 @@ class PolicyCondition:
 
     Attributes:
         operator: As it is written, as `StringEquals`.
-        key: The condition key.
-        value: What it is compared with.
     """
 
     operator: str
@@ -139,12 +135,7 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStatement:
-    """A statement.
-
-    Attributes:
-        policy: The policy that it stands in.
-        value: The statement.
-    """
+    """A statement."""
 
     policy: PolicyDocument
     value: TemplateValue

@@ -48,16 +48,12 @@ class Trap:
     """One trap.
 
     Attributes:
-        rule: The rule's ID.
-        dialects: Those that have it.
         when: Names (`|` between several that mean one thing) and what their value must be: `*` for any, words with `|`
             between them, `!` before words that it must not be, `~` before a part of the text, `>2` or `<2`, or `<` and
             another name, for numbers, `hub` for a repository of the hub, `capital` for True or FALSE.
         message: What the container does; `{version}`, `{key}` and `{value}` are filled in.
-        fix: How to mend it.
         source: Where it was read, with commit, issue or pull request.
         without: Names none of which is written.
-        since: First version; `None` for every.
         until: Last version, a prefix.
         severity: How bad it is; `None` for the rule's own.
     """

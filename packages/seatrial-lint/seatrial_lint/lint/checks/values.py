@@ -340,13 +340,11 @@ class Range:
 
     Attributes:
         dialects: Those that refuse another.
-        names: Options, without prefix.
         least: Smallest value that is taken; `None` for no end.
         most: Largest value; `None` for no end.
         above: The value that is not taken any more below `least`: the range is open there.
         but: Single values that are taken beside the range.
         values: The only values that are taken; empty for a range.
-        since: First version; `None` for every.
         until: Last version, a prefix.
     """
 
