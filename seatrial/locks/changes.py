@@ -64,7 +64,7 @@ NOT_IN_PLACE: Mapping[str, str] = MappingProxyType(
         "volume_kms_key_arn": "volume key",
     }
 )
-"""The fields of a plan that an endpoint in service can't change, as people call them."""
+"""The fields of a plan that an endpoint in service can't change, as users call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def dropped_provenance(before: object) -> tuple[str, ...]:
 
 
 def change_text(field: object) -> str:
-    """Return the value of a plan's field as people read it; of a decision without its reason."""
+    """Return the value of a plan's field as users read it; of a decision without its reason."""
     value = field["value"] if isinstance(field, dict) and "value" in field else field
     if isinstance(value, dict) and "uri" in value:
         value = value["uri"]
@@ -204,7 +204,7 @@ def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
 
 
 def pin_image(plan: Plan, digest: str) -> Plan:
-    """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
+    """Return the plan with its image named by a digest. The tag stays next to it; SageMaker takes one of the two.
 
     Provenance ends with it: what was tried was named otherwise.
     """
@@ -216,7 +216,7 @@ def pin_image(plan: Plan, digest: str) -> Plan:
 
 
 def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
-    """Return the plan with its image named by the digest that was asked for an image.
+    """Return the plan with its image named by the digest that was requested for an image.
 
     Raises:
         SeatrialError: SEA350, the plan names another image now.

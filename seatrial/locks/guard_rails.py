@@ -36,7 +36,7 @@ class BrokenRail:
     """A guard rail that what would be created breaks.
 
     Attributes:
-        path: The field of the spec that asks for it.
+        path: The field of the spec that requests it.
         field: The field of the plan that says so.
     """
 
@@ -162,7 +162,7 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
 def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail]:
     """Yield each rail on money that optimization jobs break: per hour each by itself, as it runs before the instances.
 
-    What other specs ask for is told where the endpoint names them.
+    What other specs ask for is reported where the endpoint names them.
     """
     rails = loaded.environment.guard_rails
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]

@@ -1,4 +1,4 @@
-"""The file of a lock: plans committed beside their spec, one per environment, each with its digests.
+"""The file of a lock: plans committed next to their spec, one per environment, each with its digests.
 
 Nothing of it is judged here: `seatrial.locks.locked_plan` does, for which it needs the spec.
 """

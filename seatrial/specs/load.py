@@ -70,7 +70,7 @@ Spec = TypeVar("Spec", bound=FrozenModel)
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpec:
-    """What is asked for, in one environment.
+    """What is requested, in one environment.
 
     Attributes:
         path: The endpoint's file.
@@ -81,7 +81,7 @@ class LoadedSpec:
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
         dataset: What is taken of `workload.dataset`; empty without one.
-        local_values: What the laptop has in place of what was asked; empty elsewhere.
+        local_values: What the laptop has in place of what was requested; empty elsewhere.
     """
 
     path: Path
@@ -117,7 +117,7 @@ class LoadedSpec:
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
-        """What trials measured of this endpoint in this environment, read anew each time; `None` without any."""
+        """What trials measured of this endpoint in this environment, read again each time; `None` without any."""
         if self.calibration_json is None:
             return None
         content: dict[str, object] = json.loads(self.calibration_json)
@@ -167,7 +167,7 @@ def load_source(
     """Load an endpoint's spec that was read already.
 
     Args:
-        path: The file beside which its lock and calibration lie.
+        path: The file beside which its lock and calibration are.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -221,7 +221,7 @@ def load_source(
 
 
 def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
-    """Return what is asked for with another recipe in place of its own.
+    """Return what is requested with another recipe in place of its own.
 
     Raises:
         SpecError: With everything that contradicts the recipe in the spec, placed at the fields.
@@ -284,7 +284,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
 
 
 def environments_of(spec: Path) -> Path:
-    """Return the folder of environments of a spec: `environments` beside it, else beside its folder."""
+    """Return the folder of environments of a spec: `environments` next to it, else beside its folder."""
     beside = spec.parent / ENVIRONMENTS
     if kind_of(beside) == "folder":
         return beside
@@ -293,7 +293,7 @@ def environments_of(spec: Path) -> Path:
 
 
 def environment_names(environments: Path) -> tuple[str, ...]:
-    """Return the names of a folder's environments, sorted; the prices file beside them is none."""
+    """Return the names of a folder's environments, sorted; the prices file next to them is none."""
     return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
@@ -384,8 +384,8 @@ def source_problems(environments: Path, known: tuple[str, ...], name: str, docum
 
 
 def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> list[str]:
-    """Return an environment with its source, the source's source and so on, up to the first that stands there twice."""
-    # Ends at a repeated name too: a cycle that does not hold the first one is told at its own environments.
+    """Return an environment with its source, the source's source and so on, up to the first that is there twice."""
+    # Ends at a repeated name too: a cycle that does not hold the first one is reported at its own environments.
     while order[-1] not in order[:-1]:
         file = environments / f"{order[-1]}.yaml"
         before = merge_environment(read_source(file), None).value(*_SOURCE)
@@ -441,7 +441,7 @@ def fingerprint(
 def config_file_content(path: Path) -> str:
     """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
 
-    A file that can't be read has no content here: whoever plans with it is told so.
+    A file that can't be read has no content here: whoever plans with it gets the error.
     """
     try:
         text = read_text(path, errors="replace")

@@ -88,7 +88,7 @@ class LocalSpec:
     Attributes:
         endpoint: The spec.
         dataset: What is taken of its file of requests; empty without one.
-        values: What differs from what was asked, in the order of the spec.
+        values: What differs from what was requested, in the order of the spec.
     """
 
     endpoint: EndpointSpec
@@ -97,7 +97,7 @@ class LocalSpec:
 
 
 def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> LocalSpec:
-    """Return a spec with the values that the laptop has for what nobody set there."""
+    """Return a spec with the values that the laptop has for what no one set there."""
     shorter = _Shorter.of(endpoint, document)
     pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
     scaling, fewest = endpoint.scaling, min(endpoint.scaling.min_copies, MOST_FEWEST_COPIES)
@@ -221,7 +221,7 @@ def _changed(values: Iterator[LocalValue] | Sequence[LocalValue], document: Docu
 
 
 def _is_set(document: Document, path: tuple[str, ...]) -> bool:
-    """Tell whether a value is written for this environment."""
+    """Return whether a value is written for this environment."""
     # What the base of a spec says is meant for real hardware; only an override of this environment is for the laptop.
     return document.value(*path) is not None and document.origin(path)[0] == OVERRIDES
 

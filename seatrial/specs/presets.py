@@ -62,7 +62,7 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     names = [preset.name for preset in team.presets] if team else []
     for name in sorted({each for each in names if names.count(each) > 1}):
         wrong.append(
-            Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} stands here twice", "remove one of them")
+            Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} is here twice", "remove one of them")
         )
     if problems or wrong or team is None:
         raise SpecError(ordered([*problems, *wrong]))
@@ -154,10 +154,10 @@ def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLoad:
-    """What a user asks for without a file.
+    """What a user requests without a file.
 
     Attributes:
-        hub_id: The model; `None` where its weights lie in a folder.
+        hub_id: The model; `None` where its weights are in a folder.
         config_file: The `config.json` of that folder, relative to the spec; `None` for a model of the hub.
         input_tokens: Mean prompt length.
         output_tokens: Mean answer length.
@@ -186,7 +186,7 @@ def endpoint_name(hub_id: str) -> str:
 
 
 def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
-    """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
+    """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are reported alike.
 
     Args:
         most_copies: Up to which autoscaling adds copies.

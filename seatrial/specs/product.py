@@ -52,7 +52,7 @@ class ProductParameters(FrozenModel):
         None, description="Teams that may be named. Default: any."
     )
     cost_centers: Annotated[tuple[TagValue, ...], Field(min_length=1, max_length=MOST_TEAMS)] | None = Field(
-        None, description="Values of the tag `cost-center`. Default: the tag is not asked for."
+        None, description="Values of the tag `cost-center`. Default: the tag is not requested."
     )
     copies: bool = Field(
         default=True, description="Fewest and most copies may be chosen, within `scaling` of the size."
@@ -70,7 +70,7 @@ class ProductSpec(FrozenModel):
         description="Who publishes the product."
     )
     version: Version = Field(description="Semantic version. Raise it for every change of what teams get.")
-    deprecated: tuple[Version, ...] = Field((), description="Published versions that nobody should launch any more.")
+    deprecated: tuple[Version, ...] = Field((), description="Published versions that no one should launch any more.")
     environments: Annotated[tuple[EnvironmentName, ...], Field(min_length=1)] = Field(
         description="Environments where it is offered; each must have `vending: true`."
     )
@@ -106,7 +106,7 @@ def size_source(product: YamlSource, size: str) -> YamlSource:
 
 
 def written_field(product: YamlSource, size: str, field: str) -> str:
-    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`."""
+    """Return where a field of a size is in the product's file: below `sizes`, or below `endpoint`."""
     path = field.partition("[")[0].split(".")
     below = {
         place: max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)

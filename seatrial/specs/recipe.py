@@ -81,7 +81,7 @@ def parse_recipe(text: str) -> Recipe:
         return ()
     problems: list[Finding] = []
     entries: list[OptimizationSpec] = []
-    # One by one, so that each wrong optimization is told, not the first alone.
+    # One by one, so that each wrong optimization is reported, not the first alone.
     for part in text.split("+"):
         name, *others = part.strip().split(",")
         settings = [other.partition("=")[0] for other in others]
@@ -111,7 +111,7 @@ def _name_in(part: str) -> str:
 def _unreadable(text: str, part: str, detail: ErrorDetails) -> Finding:
     name, where = _name_in(part), f"recipe {_short(text)}"
     if not name:
-        return Finding("SEA104", Place.at(where), "an optimization is left out beside a plus or a comma", _known())
+        return Finding("SEA104", Place.at(where), "an optimization is left out next to a plus or a comma", _known())
     if name not in NAMES:
         return Finding("SEA104", Place.at(where), f"{_short(name)} is no optimization", _known())
     path = [str(key) for key in detail["loc"][2:]]  # behind the place in the list and the optimization
@@ -130,7 +130,7 @@ def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:
     if missing:
         return f"{name} needs {'.'.join(path)}", f"as in {name}={'trtllm' if name == 'compile' else '…'}"
     setting = ".".join(path)
-    message = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out beside a comma"
+    message = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out next to a comma"
     message = f"{name} takes nothing behind the equals sign" if setting == "=" else message
     (model,) = (kind for kind in get_args(OptimizationSpec.model_fields[name].annotation) if kind is not type(None))
     known = [field for field in model.model_fields if field != main]
@@ -165,7 +165,7 @@ def _entry(part: str) -> dict[str, object]:
 
 
 def _value(setting: str, text: str) -> object:
-    """Return the value of a setting; a text that is no number stays one, and is told as wrong."""
+    """Return the value of a setting; a text that is no number stays one, and is reported as wrong."""
     plain = unquote(text)
     if setting not in _NUMBERS:
         return plain
@@ -206,7 +206,7 @@ def _text(value: object) -> str:
 def expanded(endpoint: EndpointSpec) -> EndpointSpec:
     """Return a spec with what its recipe means in the fields that the planner and the renderer read.
 
-    A spec that was expanded already comes back as it is. Contradictions are told before
+    A spec that was expanded already comes back as it is. Contradictions are reported before
     (`recipe_problems`); where there are some all the same, the recipe's value is taken.
     """
     for entry in endpoint.optimization:
@@ -251,7 +251,7 @@ def compiles(recipe: Recipe) -> Compilation | None:
 
 
 def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
-    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM."""
+    """Return whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM."""
     quantization, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
     if entry is not None:
         settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
@@ -343,7 +343,7 @@ def recipe_problems(document: Document) -> Iterator[Finding]:
 
 
 def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]:
-    """Yield the optimizations that can be read; the others are told by their own type or bound."""
+    """Yield the optimizations that can be read; the others are reported by their own type or bound."""
     written = document.value("optimization")
     for index, value in enumerate(written if isinstance(written, list) else ()):
         try:
@@ -421,7 +421,7 @@ def _own_weights(document: Document, path: FieldPath, entry: OptimizationSpec) -
 
 
 def _built_at_start(document: Document, entry: OptimizationSpec) -> bool:
-    """Tell whether TensorRT-LLM quantizes the weights when it builds its engine (LMI's `option.quantize`)."""
+    """Return whether TensorRT-LLM quantizes the weights when it builds its engine (LMI's `option.quantize`)."""
     compilations = [other.compile for _, other in _entries(document) if other.compile is not None]
     trtllm = any(compilation.target == "trtllm" for compilation in compilations)
     return entry.name in ("awq", "smoothquant") and (trtllm or document.value("serving", "backend") == "trtllm")

@@ -168,7 +168,7 @@ def expression_error(expression: str) -> str | None:
 
 
 def _is_time(expression: str) -> bool:
-    """Tell whether `at(…)` has a time that the calendar has."""
+    """Return whether `at(…)` has a time that the calendar has."""
     try:
         return _AT.fullmatch(expression) is not None and datetime.fromisoformat(expression[3:-1]) is not None
     except ValueError:

@@ -58,7 +58,7 @@ def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversat
 def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:
     """Read the file of requests of a spec; return what is taken of it, with every problem of it.
 
-    A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
+    A file that is not there, or that is another repository's, is reported by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
     if endpoint is None or name is None or why_away(spec, name) or kind_in_repository(spec.parent / name) != "file":

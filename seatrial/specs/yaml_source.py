@@ -40,7 +40,7 @@ _LONGEST = 9  # digits of a version
 
 
 class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
-    """YAML as people write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
+    """YAML as users write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
 
 
 _EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
@@ -138,7 +138,7 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
 
 
 def _is_composable(text: str) -> bool:
-    """Tell whether the text is neither too deep nor too large, before it is composed: deep text ends the process."""
+    """Return whether the text is neither too deep nor too large, before it is composed: deep text ends the process."""
     depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -203,7 +203,7 @@ _LONGEST_NUMBER = 100
 
 
 def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
-    """Yield every number or truth that can't be read as one, or that people read as another; none is repeated.
+    """Yield every number or truth that can't be read as one, or that users read as another; none is repeated.
 
     A tag may claim anything of a text, and the text may be a password. YAML 1.1 reads `1:30` as 90 and `010` as 8.
     """
@@ -216,7 +216,7 @@ def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
 
 
 def _wrong_form(loader: yaml.SafeLoader, form: str, node: yaml.ScalarNode) -> tuple[str, str] | None:
-    """Return what is wrong with a scalar, and how it is mended."""
+    """Return what is wrong with a scalar, and how it is fixed."""
     if len(node.value) > _LONGEST_NUMBER:
         return f"a number has at most {_LONGEST_NUMBER} characters", "quote it, or write a smaller number"
     base = next((base for pattern, base in _OTHER_BASES if pattern.fullmatch(node.value)), "")
@@ -415,7 +415,7 @@ class Document:
     lines: Mapping[FieldPath, int]
 
     def value(self, *path: str) -> Yaml:
-        """Return what stands at a path, or `None` where nothing does."""
+        """Return what is at a path, or `None` where nothing does."""
         node: Yaml = self.data
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None
@@ -437,7 +437,7 @@ class Document:
         return dotted(self.origin(path))
 
     def origin(self, path: FieldPath) -> FieldPath:
-        """Return the path under which a field, or its nearest written parent, stands in the file."""
+        """Return the path under which a field, or its nearest written parent, is in the file."""
         for cut in range(len(path), 0, -1):
             if path[:cut] in self.origins:
                 return self.origins[path[:cut]] + path[cut:]
@@ -465,7 +465,7 @@ def overlay(
     """Lay fields over others; `null` removes a field.
 
     Args:
-        path: Where both stand in the merged document.
+        path: Where both are in the merged document.
         written: Where the override was written.
         origins: Where each field of the merged document was written; the override's are added.
     """
@@ -494,7 +494,7 @@ def character_problems(source: YamlSource) -> Iterator[Finding]:
 
 
 def _is_prose(path: FieldPath, name: str) -> bool:
-    """Tell whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
+    """Return whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
     return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
 
 
@@ -525,7 +525,7 @@ def reference_problems(source: YamlSource) -> Iterator[Finding]:
 def file_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield what is wrong with a file whatever it describes.
 
-    That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    That is its name, YAML, credentials, characters that no one sees, and what would be replaced when it is deployed.
     """
     # The name is repeated in comments of CI, in reports and commands: other signs would end what they are written into.
     name = source.path.rpartition("/")[2]

@@ -50,7 +50,7 @@ class Rule:
 
     @property
     def holds_for(self) -> str:
-        """Where a rule about options holds, for people; empty for any other rule."""
+        """Where a rule about options holds, for users; empty for any other rule."""
         handler = "not with a handler of your own" if self.handler == "own" else ""
         return "; ".join(part for part in (", ".join(self.engines), self.versions, self.images, handler) if part)
 
@@ -121,18 +121,18 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule says: which rule, how bad, where, what, and how to mend it.
+    """One thing that a rule says: which rule, how bad, where, what, and how to fix it.
 
     Attributes:
         rule: The rule's ID (`SEA101`); empty for a warning that no rule has.
         message: What is wrong, with the value and the bound.
-        hint: How to mend it; empty when the message says it.
+        hint: How to fix it; empty when the message says it.
         severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;
             `note`: worth knowing, and nothing is wrong. That of the rule's row unless it is given; without a row, an
             error.
         source: Where this one finding is known from; empty where the rule's source says it.
         evidence: What it was seen by: a status, a reason, a line of a log; empty where the message says it.
-        edit: The change that mends it; `None` where the meaning would change.
+        edit: The change that fixes it; `None` where the meaning would change.
     """
 
     rule: str
@@ -173,5 +173,5 @@ def severity_rank(finding: Finding) -> int:
 
 
 def is_wrong(finding: Finding) -> bool:
-    """Tell whether a finding makes a command that judges fail: an error or a warning; a note never does."""
+    """Return whether a finding makes a command that judges fail: an error or a warning; a note never does."""
     return finding.severity != "note"

@@ -32,7 +32,7 @@ _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "w
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
 
 
-# Findings of one rule in one file that are told one by one.
+# Findings of one rule in one file that are reported one by one.
 MOST_LISTED: Final = 100
 
 
@@ -82,7 +82,7 @@ def tally(findings: Iterable[Finding]) -> str:
 
 
 def text_lines(findings: Iterable[Finding]) -> list[str]:
-    """Return findings as lines, errors first: place, rule, severity and message, and below it how to mend it."""
+    """Return findings as lines, errors first: place, rule, severity and message, and below it how to fix it."""
     return [line for finding in _ordered(findings) for line in _text(finding)]
 
 

@@ -11,7 +11,7 @@ A credential is found in three ways:
 * by its name: `password`, `api_key`, `hf_token`, … in any case, when the value looks like a value.
 
 A reference (`$HF_TOKEN`, `{{token}}`, `<your-token>`, an ARN, a path) and a placeholder (`xxxx`, `changeme`, `EMPTY`)
-are no credentials. `token` alone is a word of language models: beside it only a random value counts, and beside
+are no credentials. `token` alone is a word of language models: next to it only a random value counts, and beside
 `eos_token` and its like none does.
 
 detect-secrets (Yelp, 1.5.0 of May 2024, the newest) was measured on the table of `test_credential_forms.py` and not
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Characters of a credential that a message may show: its kind, nothing of its value.
 SHOWN = 3
 MASK = "…"
-# The kind of a credential that only the name beside it tells.
+# The kind of a credential that only the name next to it tells.
 BY_NAME = "a secret value"
 # Of a credential with fewer characters nothing is shown: three of a short password say too much.
 LEAST_SHOWN = 20
@@ -234,7 +234,7 @@ _SHORTEST_FORM = 15  # characters: `xoxb-` and ten more
 
 @dataclass(frozen=True, slots=True, order=True)
 class Credential:
-    """Where a credential stands in a text.
+    """Where a credential is in a text.
 
     Attributes:
         end: The first character behind it.
@@ -359,7 +359,7 @@ def _by_encoded_form(text: str) -> Iterator[Credential]:
             break
 
 
-# A secret access key is 40 characters of Base64, as other things are: an access key id beside it tells, or its name.
+# A secret access key is 40 characters of Base64, as other things are: an access key id next to it tells, or its name.
 _NEAR = 200  # characters
 _LENGTH_OF_KEY = 40
 _SECRET_ACCESS_KEY = re.compile(
@@ -574,7 +574,7 @@ _LONGEST_NAME = 64
 _UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
 # Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value.
 _MOST_NAMES = 8
-# Values behind names that are told one by one; what follows the last one is told as a whole.
+# Values behind names that are reported one by one; what follows the last one is reported as a whole.
 _MOST_ASSIGNED = 4_096
 _TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
 _LINE_HEAD = re.compile(r"[ \t+-]*+(?:(?:export|ENV|ARG|set|env)[ \t]++)?(?:option\.)?", re.IGNORECASE)

@@ -30,7 +30,7 @@ class Cell:
     """One value of a table or of a list of facts.
 
     Attributes:
-        text: What people read.
+        text: What users read.
         exact: The JSON number that the text rounds; empty when the text is exact.
         missing_because: Why there is no value; empty when there is one.
         tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
@@ -87,7 +87,7 @@ class Table:
     """A table, whatever writes it.
 
     Attributes:
-        columns: What stands below each other.
+        columns: What is below each other.
         rows: Cells in the columns' order; the first names the row.
     """
 

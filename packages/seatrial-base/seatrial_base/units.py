@@ -1,4 +1,4 @@
-"""Units and how numbers are written for people: the one home of factors and formats."""
+"""Units and how numbers are written for users: the one home of factors and formats."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def short(value: float | None, otherwise: str = UNKNOWN) -> str:
 
 
 def hourly_words(usd_per_hour: float | None, discount: float) -> str:
-    """Write a price per hour as people read it, with the discount that it has."""
+    """Write a price per hour as users read it, with the discount that it has."""
     if usd_per_hour is None:
         return "an unknown price"
     off = f" ({discount:.0%} off the list price)" if discount else ""

@@ -93,12 +93,12 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
 
 
 def _is_compiled(model: str) -> bool:
-    """Say whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
+    """Return whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
     return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
 
 
 def chooses_dialect(key: str) -> bool:
-    """Say whether a key chooses how LMI runs its engine: another container is chosen by its image."""
+    """Return whether a key chooses how LMI runs its engine: another container is chosen by its image."""
     return key.lower().removeprefix("option.").removeprefix("option_") in _CHOOSES
 
 
@@ -190,7 +190,7 @@ def process_variables(
         if because is None:
             continue
         if not because and form == "properties":
-            because = "a serving.properties holds no environment variable; set it beside the file"
+            because = "a serving.properties holds no environment variable; set it in the environment"
         if because:
             lost.append(Lost(name, entry.line, because))
         else:
@@ -461,5 +461,5 @@ def _names(config: ServingConfig) -> Iterator[str]:
 
 
 def origin_text(converted: Converted) -> str:
-    """Return what a configuration was read as, for people."""
+    """Return what a configuration was read as, for users."""
     return f"{version_text(converted.origin.engine, converted.origin.version)}, {converted.origin.dialect}"

@@ -1,6 +1,6 @@
 """The guard rails that a spec breaks by itself.
 
-Those on a plan are in `seatrial.locks.guard_rails`: plans lie in a layer above specs, whose reader checks these.
+Those on a plan are in `seatrial.locks.guard_rails`: plans are in a layer above specs, whose reader checks these.
 """
 
 from __future__ import annotations
@@ -94,13 +94,13 @@ def template_rail_problems(
 # Revisions that are the owner's: a commit, a tag, a branch.
 # The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
 # (huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
-# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the
+# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request are in the
 # same repository: a hash can't be told from one of the owner's without asking the hub.
 _OWN = re.compile(r"(refs/(heads|tags)/([\w+-][\w.+-]*/)*)?[\w+-][\w.+-]*", re.ASCII)
 
 
 def _is_own(named: str, models: Iterable[str]) -> bool:
-    """Tell whether `REPOSITORY@REVISION` is the owner's, or is allowed by a pattern with an at sign."""
+    """Return whether `REPOSITORY@REVISION` is the owner's, or is allowed by a pattern with an at sign."""
     revision = named.rpartition("@")[2]
     by_name = [pattern for pattern in models if "@" in pattern]
     return ".." not in revision and (_OWN.fullmatch(revision) is not None or _matches(named, by_name))
@@ -174,7 +174,7 @@ class _Rails:
         )
 
     def models(self) -> Iterator[Finding]:
-        """Yield everything that is loaded and that no pattern allows, or that can't be told."""
+        """Yield everything that is loaded and that no pattern allows, or that is unknown."""
         allowed, name = self._rails.models, self._environment.name
         for each in self._things if allowed is not None else ():
             if each.name is None:
@@ -202,7 +202,7 @@ class _Rails:
         return f"; or let {self._environment.name} allow it: `extra: [{thing.path[-1]}]` below guard_rails in {place}"
 
     def _unjudged(self, thing: LoadedThing, rail: str) -> Finding:
-        """Return the problem of something of which can't be told what it loads, with who can allow it."""
+        """Return the problem of something that loads what is unknown, with who can allow it."""
         name, place = self._environment.name, self._place.path
         mend = {"code": "`code: allowed`", "option": f"`extra: [{thing.path[-1]}]`"}.get(thing.kind)
         hint = "leave it out" if mend is None else f"leave it out, or let {name} allow it: {mend} below guard_rails"
@@ -250,7 +250,7 @@ class _Rails:
         allowed, package = rails.images or (), self._endpoint.model.model_package_arn
         if rails == GuardRails():
             return
-        # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
+        # An image of the own account may hold any engine and model, so it counts only where no rail requests them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
             repository = image_repository_uri(uri)
@@ -367,7 +367,7 @@ def _bound_at(objectives: Percentiles, name: str) -> float | None:
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
+    """Return whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
     return ".." not in name.split("/") and any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

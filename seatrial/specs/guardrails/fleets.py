@@ -38,7 +38,7 @@ class InstanceFleet:
     """The instances of one variant.
 
     Attributes:
-        path: The field of the spec that asks for them.
+        path: The field of the spec that requests them.
         types: Every instance type that may run, in order of priority.
         copies: Copies at most, an update's left out.
         instances: Instances at most, an update's left out.
@@ -65,7 +65,7 @@ class JobInstance:
     the type that the artifacts are made for.
 
     Attributes:
-        path: The field of the spec that asks for it: the entry that allows the longest time.
+        path: The field of the spec that requests it: the entry that allows the longest time.
         types: Instance types that the artifacts are made for; a job takes one, so several are a mistake of the recipe.
         hours: When it is stopped; of one attempt.
     """

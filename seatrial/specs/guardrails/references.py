@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOUNT = "/opt/ml/model"
-"""Where the model's own files lie in a container."""
+"""Where the model's own files are in a container."""
 EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
@@ -42,9 +42,9 @@ class LoadedThing:
 
     Attributes:
         kind: What it is; `option` is what an option of `serving.overrides.extra` names.
-        name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it can't be told what
+        name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it is unknown what
             is loaded.
-        because: Why it can't be told; empty with a name.
+        because: Why it is unknown; empty with a name.
         licence: Id of its licence on the hub; `None` when it is unknown.
     """
 
@@ -58,7 +58,7 @@ class LoadedThing:
 def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator[LoadedThing]:
     """Yield everything that is loaded, each with its field.
 
-    A path in the container is left out: what lies there came with the model's own weights, or with the image.
+    A path in the container is left out: what is there came with the model's own weights, or with the image.
 
     Args:
         region: The environment's region, whose bucket has what JumpStart's metadata names.
@@ -102,7 +102,7 @@ def _model(model: ModelSpec, region: str, folder: Path) -> Iterator[LoadedThing]
 
 
 def _recipe(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
-    """Yield what the jobs and compilers of a recipe read; its checkpoints and drafts stand in the expanded spec."""
+    """Yield what the jobs and compilers of a recipe read; its checkpoints and drafts are in the expanded spec."""
     for index, entry in enumerate(endpoint.optimization):
         path: FieldPath = ("optimization", index, entry.name)
         if entry.compile is not None and entry.compile.artifacts is not None:
@@ -165,7 +165,7 @@ def _is_revision(name: str) -> bool:
 
 
 def _texts(members: object, name: str, repository: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each text of an option with the member that it stands at and the repository that is named beside it."""
+    """Yield each text of an option with the member that it is at and the repository that is named next to it."""
     waiting = [(name, members, repository)]  # no recursion: JSON nests deeper than calls do
     while waiting:
         member, node, beside = waiting.pop()

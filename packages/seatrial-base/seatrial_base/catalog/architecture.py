@@ -138,7 +138,7 @@ class Architecture:
 
 
 def shards_evenly(architecture: Architecture, degree: int) -> bool:
-    """Tell whether a degree divides the attention heads, and divides or is divided by the KV heads."""
+    """Return whether a degree divides the attention heads, and divides or is divided by the KV heads."""
     heads, kv_heads = architecture.attention_heads, architecture.kv_heads
     return heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 

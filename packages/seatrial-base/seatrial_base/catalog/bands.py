@@ -88,7 +88,7 @@ def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
 
 
 def has_model(places: Iterable[BandPlace], place: BandPlace) -> bool:
-    """Tell whether this very model was measured on this accelerator, precision and engine, at whatever degree."""
+    """Return whether this very model was measured on this accelerator, precision and engine, at whatever degree."""
     return any(replace(one, degree=place.degree) == place for one in places)
 
 

@@ -1,6 +1,6 @@
 """A model's `config.json` as Hugging Face writes it: typed look-ups, precision, what it lacks, and its family.
 
-A family tells how the layers look, and which one stands in for one that nobody has looked at.
+A family tells how the layers look, and which one stands in for one that no one has looked at.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _kinds(has: set[str]) -> Iterator[str]:
 
 
 def unplanned_feature(model_type: str) -> str | None:
-    """Return what the planner lacks for a family that another stands in for; `None` where nobody looked."""
+    """Return what the planner lacks for a family that another stands in for; `None` where no one looked."""
     return _LACKING.get(model_type)
 
 
@@ -322,7 +322,7 @@ class ConfigJson:
         fields: The fields, of the text part where the model is multimodal.
         layout: How the family lays out a layer.
         is_multimodal: It has an encoder of images or sound besides.
-        unknown_family: The `model_type` that nobody has looked at, where the layout is that of another; else `None`.
+        unknown_family: The `model_type` that no one has looked at, where the layout is that of another; else `None`.
     """
 
     fields: dict[str, object]
@@ -603,7 +603,7 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
 
 
 def _headless(document: dict[str, object]) -> str:
-    """Say which class of a configuration generates no text, as those of embeddings and rankings; else nothing."""
+    """Return which class of a configuration generates no text, as those of embeddings and rankings; else nothing."""
     named = document.get("architectures")
     names = [str(name) for name in named] if isinstance(named, list) else []
     if not names or any(part in name for name in names for part in _GENERATES):
@@ -625,7 +625,7 @@ def _text_part(document: dict[str, object]) -> tuple[dict[str, object], bool]:
 
 
 def _said_otherwise(config: ConfigJson, name: str) -> bool:
-    """Tell whether another field says the same: families name their experts differently."""
+    """Return whether another field says the same: families name their experts differently."""
     same = next((names for names in (EXPERT_COUNTS, EXPERTS_CHOSEN) if name in names), ())
     return config.first(*same) is not None
 

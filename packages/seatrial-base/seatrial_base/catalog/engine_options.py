@@ -76,7 +76,7 @@ class EngineOptionRow:
         topic: What it concerns: the group in which a template writes it.
         decided_by: `planner`: the plan, unless the spec fixes it in `serving.overrides`; `spec`: the spec alone, there;
             `renderer`: follows from other fields of spec and plan; `engine`: left to the engine.
-        set_in: Fields of a spec that set it, for people; empty where none does.
+        set_in: Fields of a spec that set it, for users; empty where none does.
         also_named: Further names by engine that a spec can't pass through, in small letters.
     """
 
@@ -152,9 +152,9 @@ class Absence:
 
     Attributes:
         field: Dotted neutral field.
-        how: `same`: the engine does so anyway; `note`: it can't be said, and people are told; `error`: it can't be
+        how: `same`: the engine does so anyway; `note`: it can't be said, and users are warned; `error`: it can't be
             said, and would be missed.
-        because: Why, for people.
+        because: Why, for users.
         values: Neutral texts that this concerns; empty for all.
         until: Last version, a prefix.
     """
@@ -244,7 +244,7 @@ class SpellingTable:
 
     @property
     def called(self) -> str:
-        """The dialect and version for people: `lmi-async on LMI 27`."""
+        """The dialect and version for users: `lmi-async on LMI 27`."""
         name, version = self.dialect.name, version_text(self.dialect.engine, self.version)
         return version if name == self.dialect.engine else f"{name} on {version}"
 
@@ -440,7 +440,7 @@ _KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
 _BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")
 
 
-# Each parser, and the option that brings parsers of one's own, whose names nobody knows.
+# Each parser, and the option that brings parsers of one's own, whose names no one knows.
 PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
 
 

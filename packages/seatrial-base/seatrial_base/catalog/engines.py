@@ -269,7 +269,7 @@ class EngineCase:
     Attributes:
         facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization` and
             `speculation` (the method); one that is unknown or not asked for is absent.
-        instances: The allowed instance types, for people.
+        instances: The allowed instance types, for users.
     """
 
     facts: Facts

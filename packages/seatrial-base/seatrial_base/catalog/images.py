@@ -56,7 +56,7 @@ class Build:
             Amazon Linux).
         version: Version as the catalog writes it: `0.36.0-lmi27.0.0`, `3.3.6`.
         lmi: Number of the LMI build; one DJL version covers several. `None` before DJL 0.25.
-        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is told.
+        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is known.
         bundles: The inference library inside, where the version does not say it: `vLLM 0.23.1`.
         documented: How this build behaves has been read in its sources or documentation.
         missing_regions: Regions of the registry table for which it isn't listed.
@@ -254,7 +254,7 @@ class Update:
 
     Attributes:
         newer: Documented builds that came after it, oldest first.
-        unread: Builds that came after it whose behaviour nobody has read, oldest first.
+        unread: Builds that came after it whose behaviour no one has read, oldest first.
         changes: From the deployed build to the last of `newer`; none when there is none.
     """
 

@@ -18,7 +18,7 @@ SHARE_OF_CPUS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One instance type; what nobody published is `None`.
+    """One instance type; what no one published is `None`.
 
     Attributes:
         instance_type: SageMaker's name, `ml.g5.2xlarge`.
@@ -80,12 +80,12 @@ _FP4_ARITHMETIC = ("Blackwell", "B200", "B300")
 
 
 def has_kernels(instance: Instance, quantization: str) -> bool:
-    """Tell whether an engine can run such weights on an instance type, be it in 16-bit arithmetic."""
+    """Return whether an engine can run such weights on an instance type, be it in 16-bit arithmetic."""
     return quantization not in _NO_KERNELS.get(instance.accelerator, ())
 
 
 def computes_in(instance: Instance, quantization: str) -> bool:
-    """Tell whether the accelerator multiplies in the arithmetic of a quantization: `fp8`, `nvfp4`; else False."""
+    """Return whether the accelerator multiplies in the arithmetic of a quantization: `fp8`, `nvfp4`; else False."""
     if quantization == "nvfp4":
         return any(name in instance.accelerator for name in _FP4_ARITHMETIC)
     return quantization == "fp8" and (instance.flops_8bit is not None or "Blackwell" in instance.accelerator)

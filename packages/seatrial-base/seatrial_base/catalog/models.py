@@ -138,7 +138,7 @@ class Licence:
     date: str
 
     def covers(self, name: str) -> bool:
-        """Tell whether a hub id or JumpStart id is among the models."""
+        """Return whether a hub id or JumpStart id is among the models."""
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
 
 
@@ -216,7 +216,7 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
 
     `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
     doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`.
-    The architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
+    The architecture's `checkpoint_quantization` is the quantization that is returned with it: a name of
     `catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
     a format that can't be planned (`unsupported_format`).
     """

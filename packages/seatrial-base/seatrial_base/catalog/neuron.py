@@ -54,7 +54,7 @@ NEURON_ENGINES: Final = CatalogTable(NeuronEngine, "neuron.json#engines", key="o
 
 
 def is_neuron(instance: Instance) -> bool:
-    """Tell whether an instance type has AWS Neuron chips."""
+    """Return whether an instance type has AWS Neuron chips."""
     return instance.link == "neuron"
 
 
@@ -101,12 +101,12 @@ def device_count(instance: Instance) -> int:
 
 
 def counted_as(instance: Instance) -> str:
-    """Return what a degree counts on an instance type, for people: `accelerators` or `NeuronCores`."""
+    """Return what a degree counts on an instance type, for users: `accelerators` or `NeuronCores`."""
     return "NeuronCores" if is_neuron(instance) else "accelerators"
 
 
 def can_be_sharded(architecture: Architecture, degree: int) -> bool:
-    """Tell whether a model can be sharded over so many NeuronCores.
+    """Return whether a model can be sharded over so many NeuronCores.
 
     optimum-neuron fills up the query heads to a multiple of the degree, and copies KV heads where there are fewer than
     cores. Models whose KV heads fit neither way, or that have as many as query heads and do not divide, are left out:

@@ -153,7 +153,7 @@ def chosen_share(share: float, tokens: float) -> float:
 
 
 def is_measured(accelerator: str) -> bool:
-    """Tell whether the accelerator has tables of its own."""
+    """Return whether the accelerator has tables of its own."""
     own = (row for row in OPERATORS.rows if row.accelerator == accelerator)
     return accelerator not in _ALIKE and any(row.points for row in own)
 

@@ -188,17 +188,17 @@ LOSSES: Final = CatalogTable(GivenUp, "optimizations.json#gives_up", key="optimi
 
 
 def supports(optimization: str, engine: str) -> tuple[EngineSupport, ...]:
-    """Return the rows about an optimization on an engine; none where nobody wrote one."""
+    """Return the rows about an optimization on an engine; none where no one wrote one."""
     return tuple(row for row in ENGINE_SUPPORT.having(optimization) if engine in row.engines)
 
 
 def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
-    """Tell whether a version lies in the range of a row."""
+    """Return whether a version is in the range of a row."""
     return row.supported and within(version, row.since, row.until)
 
 
 def holds(engines: tuple[str, ...], until: str | None, engine: str, version: tuple[int, ...] | None) -> bool:
-    """Tell whether a row is true of an engine; of a version that can't be read, only rows of every version are.
+    """Return whether a row is true of an engine; of a version that can't be read, only rows of every version are.
 
     Args:
         until: The row's last version; `None` for every one.
@@ -262,7 +262,7 @@ def invalidated(before: CompilationKey | None, after: CompilationKey | None) -> 
         return ()
     old, new = before.model_dump(), after.model_dump()
     return tuple(
-        f"The {_NAMES[name]} changes from {_text(old[name])} to {_text(new[name])}: compiled artifacts are made anew."
+        f"The {_NAMES[name]} changes from {_text(old[name])} to {_text(new[name])}: compiled artifacts are made again."
         for name in _NAMES
         if old[name] != new[name]
     )

@@ -203,7 +203,7 @@ class HandlerCondition:
         handlers: Whose actions; none for those of every handler.
         properties: Paths, one of which has to hold; `@tags`, `@roles` and `@keys` are the properties of these.
         value: Pattern of the property's value; empty for any.
-        when: In an update: the property is `present` before or after, has `changed`, is `set` anew, or is `removed`.
+        when: In an update: the property is `present` before or after, has `changed`, is `set` again, or is `removed`.
             In a creation or deletion: it is present.
         reason: Why.
     """

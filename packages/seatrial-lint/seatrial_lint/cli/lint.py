@@ -1,4 +1,4 @@
-"""`seatrial lint`: what a container makes of the configuration that people already have."""
+"""`seatrial lint`: what a container makes of the configuration that users already have."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _check_instance(name: str | None) -> None:
 
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
-    """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
+    """Fix files and show the difference; return those that can't be written, `None` when there is nothing to fix."""
     from seatrial_lint.lint.lint import mended_diff, mended_text, write_fixed
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 

@@ -73,7 +73,7 @@ def exit_judged(findings: Iterable[Finding]) -> NoReturn:
 
 
 def run_typer_app(app: typer.Typer) -> int:
-    """Run what the command line asks for and return its exit code; a wrong command line is told with its usage."""
+    """Run what the command line requests and return its exit code; a wrong command line is reported with its usage."""
     try:
         code: object = app(standalone_mode=False)
     except typer.Abort:

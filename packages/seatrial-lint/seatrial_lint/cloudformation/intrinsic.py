@@ -65,7 +65,7 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
 
     `Ref`, `Fn::GetAtt`, `Fn::Sub` and `Fn::Join` become the text, or `Fn::Sub` of one text with the references that are
     left; `Fn::Select`, `Fn::Split` and `Fn::FindInMap` become what they give where the template tells. A property with
-    `AWS::NoValue` is left out; in a list it stays, so that indices hold. What can't be told stays as it is written.
+    `AWS::NoValue` is left out; in a list it stays, so that indices hold. What is unknown stays as it is written.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
     """
@@ -131,7 +131,7 @@ def _joined(items: Iterable[list[_Part] | None], scope: TemplateScope) -> JsonVa
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a text: what stands there, or the name of a reference."""
+    """A part of a text: what is there, or the name of a reference."""
 
     text: str
     is_reference: bool = False
@@ -176,7 +176,7 @@ def _value_parts(value: JsonValue) -> list[_Part] | None:
 
 
 def replace_references(value: JsonValue, replaced: Callable[[Reference], str]) -> str | None:
-    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told."""
+    """Return an evaluated value as text; `None` when it is no text, or a function that is unknown."""
     match value:
         case str():
             return value

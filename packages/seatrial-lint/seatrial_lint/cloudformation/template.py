@@ -325,7 +325,7 @@ class TemplateResources:
         self.left_out: dict[str, None] = {}
 
     def takes(self, steps: int, *, of: str) -> bool:
-        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
+        """Return whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
         if steps > self._steps_left:
             self.left_out[of] = None
             return False
@@ -351,7 +351,7 @@ class TemplateResources:
 
     @staticmethod
     def readable(text: str) -> str:
-        """Return a text of `written` for people: references as `${LogicalId}`."""
+        """Return a text of `written` for users: references as `${LogicalId}`."""
         return _REFERENCE.sub(r"${\2}", text)
 
     def leading(self, text: str) -> tuple[TemplateResource, str] | None:
@@ -377,9 +377,9 @@ class TemplateResources:
         return next(iter(here), None) if len({each.template for each in here}) == 1 else None
 
     def written(self, template: str, value: TemplateValue) -> str | None:
-        """Return a value as text in which each reference is one mark; `None` when it can't be told.
+        """Return a value as text in which each reference is one mark; `None` when it is unknown.
 
-        A reference is marked by what it refers to, whichever attribute it asks for: names and ARNs of one resource are
+        A reference is marked by what it refers to, whichever attribute it requests: names and ARNs of one resource are
         the same text.
         """
         return self._text(template, value.raw)

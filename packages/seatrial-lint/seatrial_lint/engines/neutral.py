@@ -385,14 +385,14 @@ def _says(row: Spelling, name: str, value: Leaf, text: str) -> bool:
 
 
 def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bool:
-    """Say whether a sub-model has nothing to be written for itself, because its members or a fixed key say it."""
+    """Return whether a sub-model has nothing to be written for itself, because its members or a fixed key say it."""
     if flat[name] != PRESENT:
         return False
     return any(row.when == name or (row.field or "").startswith(f"{name}.") for row in table.rows)
 
 
 def _written_by_parent(name: str, table: SpellingTable) -> bool:
-    """Say whether a member is written inside its parent's JSON, or its parent can't be said at all."""
+    """Return whether a member is written inside its parent's JSON, or its parent can't be said at all."""
     parent, _, member = name.rpartition(".")
     if not parent:
         return False

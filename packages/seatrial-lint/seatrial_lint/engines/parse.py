@@ -30,7 +30,7 @@ _NOT_THE_ENGINE_S = ("AWS_", "HF_", "HUGGING_FACE_", "SAGEMAKER_", "SM_", "OPTIO
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """One key that was found.
+    """One key that was read.
 
     Attributes:
         source: `serving.properties` or `environment`.
@@ -53,7 +53,7 @@ class Parsed:
 
     Attributes:
         config: What was understood.
-        entries: Every key, in the order in which it was found.
+        entries: Every key, in the order in which it was read.
     """
 
     config: ServingConfig
@@ -266,5 +266,5 @@ def _json_object(text: str) -> dict[str, object] | None:
 
 
 def is_object(text: str) -> bool:
-    """Say whether a text is a JSON object."""
+    """Return whether a text is a JSON object."""
     return _json_object(text) is not None

@@ -143,7 +143,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.tests = {name: self._counted(tests[name]) for name in TESTS}
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        """Tell whether a template may read an attribute: only those of the lists."""
+        """Return whether a template may read an attribute: only those of the lists."""
         if isinstance(obj, WrittenOption):
             return attr in WrittenOption.__slots__
         if isinstance(obj, LoopContext):

@@ -164,7 +164,7 @@ def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
 
 
 def is_manifest(root: Node) -> bool:
-    """Say whether a document is a docker-compose file or a Kubernetes object."""
+    """Return whether a document is a docker-compose file or a Kubernetes object."""
     return root.member("services") is not None or (
         root.member("apiVersion") is not None and root.member("kind") is not None
     )
@@ -228,7 +228,7 @@ def _is_known(value: str) -> bool:
 
 
 def is_template(root: Node) -> bool:
-    """Say whether a document is a CloudFormation template."""
+    """Return whether a document is a CloudFormation template."""
     resources = root.member("Resources")
     return resources is not None and any(member.node.member("Type") for member in resources.members())
 
@@ -265,7 +265,7 @@ def _variants(properties: Node, file: str) -> Iterator[ConfigSource]:
 
 
 def is_plan(root: Node) -> bool:
-    """Say whether a document is a Terraform plan, as `terraform show -json` writes it."""
+    """Return whether a document is a Terraform plan, as `terraform show -json` writes it."""
     planned = root.member("planned_values")
     return planned is not None and planned.member("root_module") is not None
 

@@ -47,13 +47,13 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
         "sglang": ("0.5.5",),
     }
 )
-# One mended key can make another one mendable; more was never seen.
+# One fixed key can make another one fixable; more was never seen.
 ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user says beside the files; it overrules what they tell."""
+    """What the user says besides the files; it overrules what they tell."""
 
     engine: EngineName | None = None
     version: str | None = None
@@ -73,7 +73,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What was found.
+    """What was read.
 
     Attributes:
         findings: By file, line and rule.
@@ -239,7 +239,7 @@ def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
 
 
 def mended_diff(source: ConfigSource, text: str) -> str:
-    """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
+    """Return the difference between a file and its fixed text, as patches are written; secrets are hidden."""
     mended = [one for one in read_content(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
     every = tuple(entry for one in mended for entry in one.entries)
     before = covered(source).splitlines(keepends=True)
@@ -251,7 +251,7 @@ def mended_diff(source: ConfigSource, text: str) -> str:
 
 
 def write_fixed(source: ConfigSource, text: str) -> None:
-    """Write a mended file whole or not at all; its mode stays.
+    """Write a fixed file whole or not at all; its mode stays.
 
     Raises:
         OSError: When the file can't be written, or holds another text by now; it is then as it was.
@@ -264,7 +264,7 @@ def write_fixed(source: ConfigSource, text: str) -> None:
 
 
 def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given | None = None) -> str:
-    """Return a file's text with its findings mended; linting it again finds nothing more to mend, and nothing new."""
+    """Return a file's text with its findings fixed; linting it again finds nothing more to fix, and nothing new."""
     given = given or Given()
     open_ones = [finding for finding in findings if finding.edit and finding.place.file == source.file]
     for _ in range(ROUNDS):

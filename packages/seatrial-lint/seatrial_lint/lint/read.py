@@ -41,7 +41,7 @@ STDIN = "-"
 MAX_KEYS = 2_000
 # Of one file, likewise.
 MAX_CONFIGURATIONS = 1_000
-# A serving configuration is text of a few KiB; weights lie in the same folders.
+# A serving configuration is text of a few KiB; weights are in the same folders.
 MAX_BYTES = 4 * 1024 * 1024
 _NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
 _YAML = (".yaml", ".yml", ".template")

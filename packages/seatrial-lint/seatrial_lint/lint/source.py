@@ -60,7 +60,7 @@ class ConfigSource:
         facts: What is said beside the container's own keys (`image`, `instance_type`, …), by the names in `model.py`.
         is_json: Written as JSON, so that a replaced key is quoted.
         line: Line at which the container's configuration begins.
-        is_fixable: Keys and values stand in the text as their spans say, so that `--fix` may change them.
+        is_fixable: Keys and values are in the text as their spans say, so that `--fix` may change them.
         is_partial: It may have more keys than were read, so that nothing is said to be missing.
         unread: What of the container is not read, in words; empty when all is.
     """
@@ -115,7 +115,7 @@ def _with_holes(value: JsonValue) -> str:
 
 
 def is_known(text: str) -> bool:
-    """Say whether a text has no hole."""
+    """Return whether a text has no hole."""
     return HOLE not in text
 
 

@@ -212,7 +212,7 @@ class TargetContainer:
 
     @property
     def called(self) -> str:
-        """The container's version for people."""
+        """The container's version for users."""
         return version_text(self.engine, self.version)
 
 
@@ -281,7 +281,7 @@ def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
 
 
 def _is_other(image: str) -> bool:
-    """Say whether an image is known to be of another kind, whatever its variables are called."""
+    """Return whether an image is known to be of another kind, whatever its variables are called."""
     name = image.rpartition("/")[2].lower().partition(":")[0]
     return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
 
@@ -389,7 +389,7 @@ def _newest_build(engine: EngineName) -> Version:
 
 
 def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
-    """Say whether `rolling_batch=disable` stands alone where that leads to Hugging Face Accelerate, not vLLM."""
+    """Return whether `rolling_batch=disable` is alone where that leads to Hugging Face Accelerate, not vLLM."""
     meant = written.get("quantize", "") in ("bitsandbytes4", "bitsandbytes8") or batches_dynamically(written)
     generates = written.get("task", "text-generation") in ("", "text-generation")
     alone = not meant and generates and not written.keys() & {"entryPoint", "device_map"}
@@ -398,12 +398,12 @@ def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
 
 
 def batches_dynamically(written: dict[str, str]) -> bool:
-    """Say whether whole requests are batched."""
+    """Return whether whole requests are batched."""
     return is_above_one(written.get("batch_size", written.get("max_dynamic_batch_size", "1")))
 
 
 def is_above_one(text: str) -> bool:
-    """Say whether a text is a whole number above 1."""
+    """Return whether a text is a whole number above 1."""
     digits = text.strip()
     return digits.isascii() and digits.isdigit() and digits.lstrip("0") not in ("", "1")
 
@@ -413,7 +413,7 @@ def handler_of(written: Mapping[str, str], *, has_model_py: bool) -> Handler:
 
     Args:
         written: Options by name, of `engine` without `option.` as well.
-        has_model_py: A `model.py` lies beside the file: PyModel.java takes it for the handler.
+        has_model_py: A `model.py` is next to the file: PyModel.java takes it for the handler.
     """
     if written.get("engine", "").strip().lower() in JAVA_ENGINES:
         return "java"

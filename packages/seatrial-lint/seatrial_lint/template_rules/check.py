@@ -27,7 +27,7 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
 
     A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
     `Fn::Join` and `Fn::ImportValue` of an output of another of these templates. Of a rule at most 100 findings of a
-    template are told; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
+    template are reported; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
 
     Args:
         templates: The templates by name, of one account and region.

@@ -39,7 +39,7 @@ _VARIANT_ID = re.compile(r"endpoint/(.+)/variant/(.+)")
 
 @dataclass(frozen=True, slots=True)
 class CopyRequirement:
-    """What one component asks for, as far as the template tells.
+    """What one component requests, as far as the template tells.
 
     Attributes:
         accelerators: Accelerators of one copy; `None` when only the deployment knows.
@@ -187,7 +187,7 @@ class Hosting:
         return self.resources.named(template, value, MODEL, "ModelName")
 
     def requirements(self, component: TemplateResource) -> Iterator[CopyRequirement]:
-        """Yield what each specification of a component asks for; adapters ask for nothing."""
+        """Yield what each specification of a component requests; adapters ask for nothing."""
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
             if specification.at("BaseInferenceComponentName").is_absent:

@@ -52,7 +52,7 @@ _OF_TRANSLATED = {
     "MAX_BATCH_SIZE": "OPTION_MAX_ROLLING_BATCH_SIZE",
     "CUDA_MEMORY_FRACTION": "OPTION_GPU_MEMORY_UTILIZATION",
 }
-# Fields of SageMaker's API and arguments of its SDK that were found in environments (aws/amazon-sagemaker-examples
+# Fields of SageMaker's API and arguments of its SDK that were read in environments (aws/amazon-sagemaker-examples
 # issue 3432), in small letters, and where they belong.
 _API_FIELDS = {
     "container_startup_health_check_timeout": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
@@ -252,7 +252,7 @@ def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] 
 
 
 def _unprefixed(target: TargetContainer, key: str) -> bool:
-    """Say whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
+    """Return whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
     return key.isupper() and "_" in key and key not in _ANYBODYS and is_known_option(target, key.lower())
 
 

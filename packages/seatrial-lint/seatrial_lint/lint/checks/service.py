@@ -33,7 +33,7 @@ def divisible_degree(subject: Subject) -> Iterator[Finding]:
     degree = field.number if field else None
     if field is None or degree is None:
         return
-    # Else it is told as out of range.
+    # Else it is reported as out of range.
     if degree > 0:
         heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
         if heads and heads % degree:
@@ -202,7 +202,7 @@ def eula(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
     elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
         message = "these weights are gated, but no ModelAccessConfig accepts their EULA"
-        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} next to S3Uri"
         yield finding(subject, "SEA331", uri, message, fix)
 
 

@@ -209,7 +209,7 @@ def default_batch_size(subject: Subject) -> Iterator[Finding]:
 
 @rule("SEA336")
 def single_gpu_default(subject: Subject) -> Iterator[Finding]:
-    """Containers that use one GPU unless they are told."""
+    """Containers that use one GPU by default."""
     target, instance = subject.target, subject.instance
     if target is None or target.engine not in _NEEDS_DEGREE or instance is None or instance.accelerator_count == 1:
         return
@@ -259,7 +259,7 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
     message = f"without option.async_mode, {target.called} loads the model with Hugging Face Accelerate, not vLLM"
     fix = (
         f"write {key_of(subject, 'async_mode')}=true and {key_of(subject, 'entryPoint')}="
-        "djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
+        "djl_python.lmi_vllm.vllm_async_service as well, or leave it out"
     )
     yield finding(subject, "SEA334", option.entry, message, fix)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method", "rope_scaling.kind")
-# tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py beside it refuses.
+# tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py does not.
 _BOTH_TYPES = ("lmi-neuronx",)
 _TGI_TYPES = ("float16", "bfloat16")
 # Their lists of values grow with vLLM and SGLang.
@@ -104,7 +104,7 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
 
 
 def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether another rule reports what is wrong with a value."""
+    """Return whether another rule reports what is wrong with a value."""
     target = subject.target
     is_lmi = target is not None and target.engine == "lmi"
     return (
@@ -143,7 +143,7 @@ def spelled(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
+    """Return whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
     words = {word.lower() for row in rows for word in (*row.translation.values(), *row.reads)}
     is_flag = any(row.kind in ("flag", "inverted_flag") for row in rows) or (words and words <= {"true", "false"})
     if target is None or not is_flag:
@@ -155,7 +155,7 @@ def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: Named
 
 
 def _is_others(subject: Subject, option: NamedOption) -> bool:
-    """Say whether an image that is not told may read the value: `rolling_batch=auto` is TensorRT-LLM in its own."""
+    """Return whether an image that is not told may read the value: `rolling_batch=auto` is TensorRT-LLM in its own."""
     target = subject.target
     if target is None or option.space != "option":
         return False
@@ -175,7 +175,7 @@ def _table(dialect: DialectName, version: Version) -> SpellingTable | None:
 
 
 def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
-    """Say whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
+    """Return whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
     counts = target is not None and target.engine == "vllm" and option.name in _COUNTED
     return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
@@ -198,7 +198,7 @@ def _allowed(rows: list[Spelling]) -> str:
 
 
 def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
+    """Return whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
     texts = [row for row in rows if row.kind == "text" and (row.values or row.leave)]
     if not texts:
         return False
@@ -293,7 +293,7 @@ def whole_text(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_frayed(subject: Subject, option: NamedOption) -> bool:
-    """Say whether quotes or a blank make another value of one that was meant."""
+    """Return whether quotes or a blank make another value of one that was meant."""
     target = subject.target
     in_env_file = option.entry.form == "env" and not subject.source.is_json
     if target is None or in_env_file or option.space == "env" or not _is_plain(target, option):
@@ -310,7 +310,7 @@ def _is_quoted(value: str) -> bool:
 
 
 def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
-    """Say whether an option takes a plain word, so that neither quotes nor blanks can be meant."""
+    """Return whether an option takes a plain word, so that neither quotes nor blanks can be meant."""
     if option.space == "server":
         return option.name == "engine"
     return option.name not in ("env", "stop") and is_known_option(target, option.name)
@@ -361,7 +361,7 @@ class Range:
     until: str | None = None
 
     def takes(self, number: float) -> bool:
-        """Say whether a number is taken."""
+        """Return whether a number is taken."""
         if number in self.but or number in self.values:
             return True
         low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
@@ -369,7 +369,7 @@ class Range:
 
     @property
     def shown(self) -> str:
-        """The range for people."""
+        """The range for users."""
         if self.values:
             return ", ".join(f"{value:g}" for value in self.values)
         low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
@@ -465,7 +465,7 @@ def _beyond_defaults(subject: Subject, target: TargetContainer, written: dict[st
         if given and not written[row.absent] and row.exceeds(given[1], row.default):
             entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
             message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
-            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
+            yield finding(subject, "SEA322", entry, message, f"write {row.name} as well")
 
 
 @rule("SEA302", handler="any")

@@ -80,7 +80,7 @@ def eulas(hosting: Hosting) -> Iterator[Finding]:
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
         accepted = source.at("ModelAccessConfig", "AcceptEula")
-        hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} next to S3Uri"
         if accepted.flag is False:
             yield finding_at(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
         elif accepted.is_absent and _GATED.match(source.at("S3Uri").text or ""):

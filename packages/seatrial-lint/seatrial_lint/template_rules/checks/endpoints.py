@@ -200,7 +200,7 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
             message = "ShadowProductionVariants are set, and a variant has no ModelName"
             yield finding_at(config, shadows, "SEA714", message, "set ModelName in every variant")
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
-            message = f"{len(shadows.items)} shadow variants beside {len(variants)} production variants"
+            message = f"{len(shadows.items)} shadow variants for {len(variants)} production variants"
             yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
 
 

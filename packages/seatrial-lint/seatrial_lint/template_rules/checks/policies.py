@@ -216,7 +216,7 @@ def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: 
 
 
 def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
-    """Tell whether each action has a request of its own; a role is assumed and its session tagged by one."""
+    """Return whether each action has a request of its own; a role is assumed and its session tagged by one."""
     return statement.is_allow and statement.policy.kind != "trust"
 
 
@@ -267,7 +267,7 @@ def _lost_resources(statement: PolicyStatement, rights: _Rights) -> Iterator[Fin
 
 
 def _is_refused_by_s3(statement: PolicyStatement) -> bool:
-    """Tell whether S3 refuses such a statement: "Action does not apply to any resource(s) in statement"."""
+    """Return whether S3 refuses such a statement: "Action does not apply to any resource(s) in statement"."""
     return statement.policy.resource.resource_type == BUCKET_POLICY
 
 
