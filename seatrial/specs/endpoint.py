@@ -31,7 +31,6 @@ LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resourc
 Level = Annotated[int, Field(ge=1, le=4096)]
 Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-Deviation = Annotated[float, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 TrialMode = Literal["rollback", "report", "off"]
 TrialUpdate = Literal["candidate", "in_place", "verify_only"]

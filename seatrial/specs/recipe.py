@@ -240,11 +240,6 @@ def quantizes(recipe: Recipe) -> OptimizationSpec | None:
     return next((entry for entry in recipe if entry.name in WEIGHTS), None)
 
 
-def speculates(recipe: Recipe) -> OptimizationSpec | None:
-    """Return the optimization of a recipe that drafts tokens; `None` without one."""
-    return next((entry for entry in recipe if entry.name in SPECULATIONS), None)
-
-
 def compiles(recipe: Recipe) -> Compilation | None:
     """Return the compilation of a recipe; `None` without one."""
     return next((entry.compile for entry in recipe if entry.compile is not None), None)

@@ -15,8 +15,6 @@ from seatrial_base.catalog.rows import CatalogTable
 Severity = Literal["error", "warning", "note"]
 # The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-# The rule of what could not be asked: worth knowing, and no sign that anything is wrong.
-NOT_ASKED = "SEA436"
 _OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")
 
 

@@ -418,17 +418,20 @@ def _lint_problems(config: ServingConfig, rendered: Rendered, table: SpellingTab
     wrong = {finding.field: finding.message for finding in findings if finding.severity != "note"}
     if not wrong:
         return {}
-    written = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).entries
+    written = _read_back(rendered, table).entries
     fields = {one.field: wrong[one.key] for one in written if one.field and one.key in wrong}
     names = {name for name in _names(config) if name not in _SOURCE}
     return {_WHOLE.get(name, name): because for name, because in fields.items() if name in names}
 
 
+def _read_back(rendered: Rendered, table: SpellingTable) -> Parsed:
+    version, properties = ".".join(map(str, table.version)), "".join(rendered.files.values())
+    return parse(table.dialect.name, version, properties=properties, env=rendered.env)
+
+
 def _unsaid(config: ServingConfig, rendered: Rendered, table: SpellingTable) -> dict[str, str]:
     """Return the fields that don't come back when the result is read, but for those that are said by silence."""
-    version = ".".join(map(str, table.version))
-    back = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).config
-    read, notes = flatten(back), {note.field: note.message for note in rendered.notes}
+    read, notes = flatten(_read_back(rendered, table).config), {note.field: note.message for note in rendered.notes}
     return {
         name: notes.get(name, f"{table.called} has no option for it")
         for name, value in flatten(config).items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import yaml
@@ -235,7 +235,7 @@ class _YamlReader:
             name = node.tag[1:]
             long = name if name in ("Ref", "Condition") else f"Fn::{name}"
             member = Member(long, plain.line, plain.span, plain)
-            return Node((member,), quoted=False, line=plain.line, span=plain.span, is_object=True)
+            return replace(plain, value=(member,), quoted=False, is_object=True)
         return plain
 
     def _plain(self, node: yaml.Node) -> Node:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import EXPERT_WIDTHS, ConfigJson, read_config_json
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,21 +162,16 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
     """
     total, active = count_parameters(config)
     window, sliding_layers = config.sliding
-    return Architecture(
+    return made_of(
+        Architecture,
+        config,
         id=name,
-        family=config.family,
-        layers=config.layers,
         hidden_size=config.number("hidden_size"),
         attention_heads=config.number("num_attention_heads"),
-        kv_heads=config.kv_heads,
-        head_dim=config.head_dim,
         vocab=config.number("vocab_size"),
-        max_context=config.max_context,
         dtype=_DTYPES.get(config.text("dtype") or config.text("torch_dtype") or "", "bf16"),
         params_total=total,
         params_active=active,
-        experts=config.experts,
-        experts_per_token=config.experts_per_token,
         tied_embeddings=config.ties_embeddings,
         sliding_window=window,
         parallel_attention=config.layout.parallel_attention,
@@ -183,13 +179,9 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         source=source,
         date=date,
         sliding_layers=sliding_layers,
-        linear_layers=config.linear_layers,
-        latent_dim=config.latent_dim,
-        is_multimodal=config.is_multimodal,
         sparse_tokens=config.optional("index_topk"),
         mixed_layers=config.mamba_layers if config.family == "falcon_h1" else 0,
         state_bytes=config.mamba_layers * (config.mamba.state_bytes if config.mamba else 0),
-        unknown_family=config.unknown_family,
     )
 
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,14 +154,9 @@ _NAMINGS: Final = CatalogTable(_Naming, "replacement.json", key="resource_type")
 def _rule(schema: ResourceSchema, naming: _Naming | None) -> ReplacementRule:
     unchangeable = naming.unchangeable if naming else ()
     fixed = {*schema.create_only, *schema.conditional_create_only} - {*unchangeable}
-    return ReplacementRule(
-        resource_type=schema.resource_type,
-        replaced_by=tuple(sorted(fixed)),
-        named_by=naming.named_by if naming else (),
-        unchangeable=unchangeable,
-        source=schema.source,
-        date=schema.date,
-    )
+    named_by = naming.named_by if naming else ()
+    replaced_by = tuple(sorted(fixed))
+    return made_of(ReplacementRule, schema, replaced_by=replaced_by, named_by=named_by, unchangeable=unchangeable)
 
 
 INFERENCE_COMPONENT = "AWS::SageMaker::InferenceComponent"

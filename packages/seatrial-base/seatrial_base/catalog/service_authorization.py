@@ -81,11 +81,6 @@ class ActionFacts:
     dependent_actions: tuple[str, ...] = ()
     is_described: bool = True
 
-    @property
-    def has_resource_level(self) -> bool:
-        """Whether a statement can name its resources."""
-        return bool(self.targets)
-
     def targets_of(self, arn: str) -> tuple[ActionTarget, ...]:
         """Return the targets whose type an ARN, or a pattern of ARNs, may be of."""
         return tuple(target for target in self.targets if target.resource_type.has(arn))

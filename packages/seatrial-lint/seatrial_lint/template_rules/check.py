@@ -34,14 +34,17 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}
-    ordered = sorted(findings, key=_order)
-    return tuple(replace(finding, place=_with_line(finding.place, templates)) for finding in listed(ordered))
-
-
-def _order(finding: Finding) -> tuple[str, ...]:
-    # Whose line is not known yet.
-    place = finding.place
-    return place.file, place.resource, place.field, finding.rule, finding.message
+    # By places whose line is not known yet.
+    ordered = sorted(
+        findings,
+        key=lambda each: (each.place.file, each.place.resource, each.place.field, each.rule, each.message),
+    )
+    placed: list[Finding] = []
+    for each in listed(ordered):
+        place = each.place
+        line = templates[place.file].line(place.resource, place.field) if place.resource else place.line
+        placed.append(replace(each, place=replace(place, line=line)))
+    return tuple(placed)
 
 
 # The last that is registered: the others use up the budget.
@@ -52,7 +55,3 @@ def left_out(hosting: Hosting) -> Iterator[Finding]:
         message = f"it takes more than {MOST_STEPS:,} comparisons: not all of its policies and updates are checked"
         hint = "split the template, or its policies"
         yield Finding("SEA788", Place(template), message, hint)
-
-
-def _with_line(place: Place, templates: Mapping[str, Template]) -> Place:
-    return replace(place, line=templates[place.file].line(place.resource, place.field)) if place.resource else place
