@@ -98,8 +98,7 @@ def decision_changes(old: Mapping[str, object], new: Mapping[str, object]) -> tu
 def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
     """Return one line for each decision that differs, as `max_copies: 2 -> 4`, for the cost, and for what is compiled.
 
-    Args:
-        old: The plan that was locked, as it was written; another release may have had other fields.
+    `old`: the plan that was locked, as it was written; another release may have had other fields.
     """
     # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
@@ -230,8 +229,7 @@ def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
 def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
     """Return the plan with the digest that is locked, when both name the same tag of the same registry.
 
-    Args:
-        locked: The plan that was locked before, as it was written; `None` when there was none.
+    `locked`: the plan that was locked before, as it was written; `None` when there was none.
     """
     image = locked.get("image") if locked is not None else None
     value = image.get("value") if isinstance(image, dict) else None

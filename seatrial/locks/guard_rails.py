@@ -239,11 +239,7 @@ def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
 def _beyond(
     plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...], above: float | None = 1.0
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown.
-
-    Args:
-        above: The price that counts over the plan's own; `None` when it is unknown.
-    """
+    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown."""
     for name in names:
         bound, planned = getattr(bounds, name), getattr(plan.cost, name)
         price = None if planned is None or above is None else planned * above

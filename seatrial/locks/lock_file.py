@@ -113,9 +113,6 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
 
     Equal plans give equal bytes.
 
-    Returns:
-        The lock's path.
-
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """

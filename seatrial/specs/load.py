@@ -137,11 +137,7 @@ class LoadedSpec:
         )
 
     def set_by(self, rail: str) -> str:
-        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
-
-        Args:
-            rail: The field of `guard_rails`.
-        """
+        """Return who set a guard rail and where, as `set by the-team in environments/prod.yaml:12`."""
         return set_by(self.environment, self.place, rail)
 
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Finding:
@@ -152,8 +148,7 @@ class LoadedSpec:
 def load_spec(path: Path, environment: str, *, environments: Path, default_region: str | None = None) -> LoadedSpec:
     """Load an endpoint's spec for one environment.
 
-    Args:
-        default_region: Region of the environment where that folder has none at all; `None` refuses that.
+    `default_region`: region of the environment where that folder has none at all; `None` refuses that.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -166,8 +161,7 @@ def load_source(
 ) -> LoadedSpec:
     """Load an endpoint's spec that was read already.
 
-    Args:
-        path: The file beside which its lock and calibration are.
+    `path`: the file beside which its lock and calibration are.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -241,8 +235,7 @@ def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
     """Return the prices file of an environment, or `None` when there is none, with its problems.
 
-    Args:
-        named: The file that the environment names, relative to that folder; `None` where it names none.
+    `named`: the file that the environment names, relative to that folder; `None` where it names none.
     """
     file = prices_path(environments, named)
     if named is None and not kind_of(file):

@@ -188,8 +188,7 @@ def endpoint_name(hub_id: str) -> str:
 def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
     """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are reported alike.
 
-    Args:
-        most_copies: Up to which autoscaling adds copies.
+    `most_copies`: up to which autoscaling adds copies.
     """
     return "\n".join((*_lines(load, name, most_copies), ""))
 

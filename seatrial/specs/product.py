@@ -118,8 +118,7 @@ def written_field(product: YamlSource, size: str, field: str) -> str:
 def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Finding]:
     """Yield what contradicts itself within a product.
 
-    Args:
-        stem: The name of its file without the suffix.
+    `stem`: the name of its file without the suffix.
     """
     if product.name != stem:
         message = f"the name {product.name} differs from the file name {stem}"

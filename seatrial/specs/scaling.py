@@ -249,7 +249,6 @@ _FIELDS = (
     _Field("year", 1970, 2199),
 )
 _DAY_OF_MONTH, _DAY_OF_WEEK = 2, 4
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 LONGEST_WINDOW_MINUTES = 1440  # EventBridge Scheduler API reference, FlexibleTimeWindow
 
 
@@ -271,7 +270,7 @@ def schedule_error(expression: str) -> str | None:
 def rate_minutes(expression: str) -> int | None:
     """Return the minutes from one time of a `rate(…)` to the next; `None` for another expression."""
     rate = _RATE.fullmatch(expression)
-    return None if rate is None else int(rate[1]) * _MINUTES[rate[2].removesuffix("s")]
+    return None if rate is None else int(rate[1]) * {"minute": 1, "hour": 60, "day": 1440}[rate[2].removesuffix("s")]
 
 
 def _cron_error(words: list[str]) -> str | None:

@@ -124,8 +124,7 @@ def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
 def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> tuple[float, ...]:
     """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
 
-    Args:
-        shares: Of the planned rate; those up to it, unless others are asked for.
+    `shares`: of the planned rate; those up to it, unless others are asked for.
     """
     workload = endpoint.workload
     if not ARRIVALS[workload.arrivals].is_open or workload.requests_per_second is None:

@@ -354,12 +354,11 @@ def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     return HINTS.get(str(context.get("pattern", "")), "")
 
 
-_LISTS = ("tuple_type", "list_type")
 _MAPPINGS = ("model_type", "model_attributes_type", "dict_type")
 
 
 def _type_hint(kind: str, value: object, fields: tuple[str, ...]) -> str:
-    if kind in _LISTS:
+    if kind in ("tuple_type", "list_type"):
         return f"write a list: [{value}]" if isinstance(value, str) else "write a list, or leave the field out"
     if kind in _MAPPINGS and fields:
         return f"write its fields: {', '.join(fields)}; or leave it out"
@@ -551,8 +550,7 @@ def secret_values(source: YamlSource) -> tuple[str, ...]:
 def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:
     """Yield the problems as they may be shown: what the user wrote is quoted in them.
 
-    Args:
-        secrets: Values that must not be repeated although their form does not tell them.
+    `secrets`: values that must not be repeated although their form does not tell them.
     """
 
     def shown(text: str) -> str:

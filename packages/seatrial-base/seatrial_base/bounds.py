@@ -63,8 +63,7 @@ def trial_timeout_s(budget_s: int) -> int:
 def wrong_objective(metric: str, bound: float) -> str:
     """Return why no objective on a metric can have this bound; empty when it can, or isn't a finite number.
 
-    Args:
-        metric: `error_rate` (a share), `output_tok_s`, or a latency in ms.
+    `metric`: `error_rate` (a share), `output_tok_s`, or a latency in ms.
     """
     if not isfinite(bound):
         return ""

@@ -277,8 +277,7 @@ def changing(path: Path) -> Iterator[None]:
 def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
     """Take the lock of an open file until it is closed; return whether no other process holds it.
 
-    Args:
-        shared: Take it beside others who share it, which tells whether somebody holds it alone.
+    `shared`: take it beside others who share it, which tells whether somebody holds it alone.
     """
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

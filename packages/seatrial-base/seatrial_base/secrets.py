@@ -1,4 +1,4 @@
-r"""What credentials look like, so that one in plain text is refused and never repeated.
+r"""Forms of credentials, so that one in plain text is refused and never repeated.
 
 This is the only list: specs, environments, locks, code folders, rendered configurations, `lint`, `convert`, results,
 reports, logs and error messages all ask here. It is the standard library alone, because it also ships in a Lambda.
@@ -249,8 +249,7 @@ class Credential:
 def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """Return every credential of a text in its order; those that overlap are one.
 
-    Args:
-        name: The name of the field whose whole value the text is; it may tell what the value is.
+    `name`: the name of the field whose whole value the text is; it may tell what the value is.
     """
     if not text:
         return ()

@@ -169,8 +169,7 @@ def _markdown_line(cell: Cell) -> str:
 def csv_table(table: Table, *, is_guarded: bool = True) -> str:
     """Write a table as CSV with a head: numbers exact, nothing where a value is missing.
 
-    Args:
-        is_guarded: Set a quote before a text that a spreadsheet would take for a formula.
+    `is_guarded`: set a quote before a text that a spreadsheet would take for a formula.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -89,8 +89,7 @@ def candidate_tags(environment: str, endpoint_name: str, request_id: str) -> dic
 def maker_of(name: str, endpoint_name: str, tags: Mapping[str, str]) -> Maker:
     """Tell who made a component.
 
-    Args:
-        tags: Its tags; a resource shows none for some time after it was created.
+    `tags`: its tags; a resource shows none for some time after it was created.
     """
     if not is_candidate_name(name):
         return "other"

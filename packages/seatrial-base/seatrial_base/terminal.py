@@ -110,8 +110,7 @@ def _guarded(stream: TextIO | None) -> TextIO:
 def console(*, stderr: bool = False, markup: bool = False) -> Console:
     """Return a console whose texts are printable; only the styles and cursor movements of rich itself are written.
 
-    Args:
-        markup: Square brackets in texts are styles: only for a caller that escapes what isn't its own.
+    `markup`: square brackets in texts are styles: only for a caller that escapes what isn't its own.
     """
     from rich.console import Console  # noqa: PLC0415 (who prints no view needs no rich)
     from rich.segment import Segment  # noqa: PLC0415 (likewise)

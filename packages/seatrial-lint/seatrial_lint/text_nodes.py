@@ -31,7 +31,6 @@ _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = "tag:yaml.org,2002:null"
 _NO_TEXTS = {_NULL, *(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))}
-_MERGE = "<<"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +248,7 @@ class _YamlReader:
 
     def _members(self, node: yaml.Node) -> Iterator[Member]:
         for key, value in node.value:
-            if key.value == _MERGE and not key.style:
+            if key.value == "<<" and not key.style:
                 read = self.node(value)
                 for one in (read, *read.items()):
                     yield from one.members()

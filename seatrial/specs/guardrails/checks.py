@@ -39,8 +39,7 @@ _LATENCIES = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
     """Return who set a guard rail and where, as `set by platform-team in environments/prod.yaml:12`.
 
-    Args:
-        rail: The field of `guard_rails`; with dots where it is within another, as `slo.error_rate`.
+    `rail`: the field of `guard_rails`; with dots where it is within another, as `slo.error_rate`.
     """
     who = "" if environment.owner is None else f" by {environment.owner}"
     return f"set{who} in {place.where(('guard_rails', *rail.split('.')))}"
@@ -66,8 +65,7 @@ def template_rail_problems(
 ) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
-    Args:
-        options: What the template writes otherwise than Seatrial's own: values by key or variable.
+    `options`: what the template writes otherwise than Seatrial's own: values by key or variable.
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)

@@ -82,8 +82,7 @@ class JobInstance:
 def job_instance(endpoint: EndpointSpec, planned: str) -> JobInstance | None:
     """Return what the optimization job of a spec may use; `None` when its recipe needs none.
 
-    Args:
-        planned: The plan's instance type, which a job that names none is for.
+    `planned`: the plan's instance type, which a job that names none is for.
     """
     jobs = [(index, entry, entry.job) for index, entry in enumerate(endpoint.optimization)]
     needed = [(index, entry, job) for index, entry, job in jobs if job is not None]
@@ -120,8 +119,7 @@ def fleets_of(
     An update of one variant starts its surge; one of several starts a second fleet beside all of them, as SageMaker
     rolls no endpoint of several variants (developer guide, deployment guardrails, exclusions).
 
-    Args:
-        others: Specs that variants run, with their plans' sizes, by name.
+    `others`: specs that variants run, with their plans' sizes, by name.
     """
     hosting, scaling, shadow = endpoint.hosting, endpoint.scaling, endpoint.hosting.shadow
     named: list[tuple[FieldPath, VariantSpec | ShadowSpec]] = [

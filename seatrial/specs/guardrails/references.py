@@ -60,8 +60,7 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
 
     A path in the container is left out: what is there came with the model's own weights, or with the image.
 
-    Args:
-        region: The environment's region, whose bucket has what JumpStart's metadata names.
+    `region`: the environment's region, whose bucket has what JumpStart's metadata names.
     """
     yield from _model(endpoint.model, region, folder)
     yield from _recipe(endpoint)
@@ -118,8 +117,7 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     where it is JSON: a path, a repository, a module. So a new option, or a new member of an old one, is judged too. An
     option that no container's sources know may load anything, so its text can't be judged.
 
-    Args:
-        hub_id: The model's repository, which the option's revision is of; `None` where it has none.
+    `hub_id`: the model's repository, which the option's revision is of; `None` where it has none.
     """
     if not isinstance(value, str):
         return

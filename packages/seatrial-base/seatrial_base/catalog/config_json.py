@@ -193,8 +193,7 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     It has the same kind of layers (experts, latent, linear attention, Mamba) by the fields that tell them, and needs
     no field that is missing; of these, the newest whose name begins alike, else the most common one of the kind.
 
-    Args:
-        fields: Its `config.json`, of the text part where it is multimodal.
+    `fields`: its `config.json`, of the text part where it is multimodal.
     """
     kind = _kind_of(fields)
     alike = [family for family in _EVERY if _kind_of(dict.fromkeys(family.required, 1)) == kind]
@@ -260,7 +259,6 @@ _GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "Image
 _HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
 # Blocks of a model whose every block is one of mixer, MLP and experts (Nemotron-H), as a word or a letter.
 _STATE = ("mamba", "M")
-_ATTENTION = ("attention", "*")
 _EXPERTS, _MLP = ("moe", "E"), ("mlp", "-")
 _UNCACHED = ("linear", "mamba", "conv", "recurrent")  # parts of the names in `layer_types` of layers without a KV cache
 _STATE_BYTES = 4  # of a value: the engines keep the state in 32 bits where the checkpoint says so (Nemotron 3)
@@ -339,7 +337,7 @@ class ConfigJson:
     def layers(self) -> int:
         """Transformer layers; of a model in blocks (Nemotron-H), those that attend or have Mamba."""
         blocks = self._single_blocks
-        return _count(blocks, (*_STATE, *_ATTENTION)) if blocks else self.number("num_hidden_layers")
+        return _count(blocks, (*_STATE, *("attention", "*"))) if blocks else self.number("num_hidden_layers")
 
     @property
     def experts(self) -> int | None:

@@ -306,8 +306,7 @@ def why_chosen(case: EngineCase, option: EngineCandidate) -> str:
 def choice_warnings(case: EngineCase, option: EngineCandidate, fixed_by: str) -> tuple[str, ...]:
     """Return a warning of what speaks against an option, in one piece; none when nothing does.
 
-    Args:
-        fixed_by: The fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
+    `fixed_by`: the fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
     """
     against, best = rule_reasons(case, option, "excludes", "against"), best_candidate(case)
     if not against:

@@ -121,11 +121,7 @@ def can_be_sharded(architecture: Architecture, degree: int) -> bool:
 
 
 def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
-    """Return the degrees that the chips of an instance type support and that a model can be sharded over.
-
-    Args:
-        instance: The instance type in cores.
-    """
+    """Return the degrees that the chips of an instance type support and that a model can be sharded over."""
     supported = chip_of(instance).degrees
     return tuple(
         each for each in supported if each <= instance.accelerator_count and can_be_sharded(architecture, each)

@@ -198,11 +198,7 @@ def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
 
 
 def holds(engines: tuple[str, ...], until: str | None, engine: str, version: tuple[int, ...] | None) -> bool:
-    """Return whether a row is true of an engine; of a version that can't be read, only rows of every version are.
-
-    Args:
-        until: The row's last version; `None` for every one.
-    """
+    """Return whether a row is true of an engine; of a version that can't be read, only rows of every version are."""
     if engines and engine not in engines:
         return False
     return until is None or (version is not None and within(version, None, until))

@@ -78,8 +78,7 @@ _ROWS: Final = CatalogTable(_Row, "speculation.json", key="method")
 def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
     """Return what to take for a method on a model, until a trial measures it.
 
-    Args:
-        model: The model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
+    `model`: the model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
     """
     resolved = resolve_model(model)
     return facts_of(method, resolved[0] if resolved else None, draft)

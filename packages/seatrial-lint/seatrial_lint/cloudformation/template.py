@@ -156,8 +156,7 @@ class Template:
 
         Without a text that is 0.
 
-        Args:
-            path: Names and indices from the resource on, with dots between them.
+        `path`: names and indices from the resource on, with dots between them.
         """
         try:
             return _text_lines(self.text).of(logical_id, path)
@@ -344,8 +343,7 @@ class TemplateResources:
     def named(self, template: str, value: TemplateValue, kind: str, name: str) -> TemplateResource | None:
         """Return the resource of a type that a value refers to or names.
 
-        Args:
-            template: Where the value stands; a name means a resource of this template first.
+        `template`: where the value stands; a name means a resource of this template first.
         """
         return self.by_text(template, self.written(template, value), kind, name)
 

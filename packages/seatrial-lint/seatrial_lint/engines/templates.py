@@ -61,8 +61,7 @@ class TemplateVariables:
 def render_template(template: str, variables: TemplateVariables, *, own: Path | None = None) -> str:
     """Render one template, named by its path below `serving_templates/`.
 
-    Args:
-        own: Folder of templates that override ours; default: none.
+    `own`: folder of templates that override ours; default: none.
 
     Raises:
         RenderError: SEA301 when the template is missing, broken, or names what there is not; when the folder is

@@ -36,9 +36,6 @@ _VARIANT_FACTS = {
 _COUNTS = frozenset(["model_data_url", "artifact_url"])
 # So that nothing is said of what is not known.
 _TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}
-_STARTUP = {"startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",)}
-# As DescribeInferenceComponent tells it.
-_IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}
 # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes.
 _INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")
 _ARGUMENTS = ("command", "args", "entrypoint")
@@ -76,7 +73,8 @@ def components(root: Node, file: str) -> Iterator[ConfigSource]:
     nodes = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
     for one in nodes:
         startup = one.member("StartupParameters")
-        shared = {name: _fact(startup, path) for name, path in _STARTUP.items()} if startup else {}
+        timeout = _fact(startup, ("ContainerStartupHealthCheckTimeoutInSeconds",)) if startup else None
+        shared = {"startup_timeout_s": timeout} if startup else {}
         shared["network_isolation"] = None
         if container := one.member("Container"):
             yield _container(container, file, shared)
@@ -104,8 +102,9 @@ def _is_name(member: Member) -> bool:
 
 
 def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> ConfigSource:
-    facts = {name: _fact(node, path) for name, path in (_CONTAINER_FACTS | _IMAGE).items()}
-    facts |= {name: _fact(node, path) or facts.get(name) for name, path in (("image", ("Image",)),)}
+    facts = {name: _fact(node, path) for name, path in _CONTAINER_FACTS.items()}
+    # As DescribeInferenceComponent returns it.
+    facts["image"] = facts["image"] or _fact(node, ("DeployedImage", "SpecifiedImage"))
     environment = node.member("Environment")
     # A function as a whole, or among the names, may give further ones.
     is_partial = environment is not None and (

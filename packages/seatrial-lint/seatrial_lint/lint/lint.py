@@ -63,12 +63,8 @@ class Given:
 
     def facts(self) -> dict[str, SourceEntry]:
         """Return the deployment's facts among them."""
-        facts = {
-            "instance_type": self.instance_type,
-            "ami_version": self.ami_version,
-            "startup_timeout_s": self.startup_timeout_s,
-        }
-        return {name: SourceEntry("", str(value), 1, "env") for name, value in facts.items() if value is not None}
+        known = {name: getattr(self, name) for name in ("instance_type", "ami_version", "startup_timeout_s")}
+        return {name: SourceEntry("", str(value), 1, "env") for name, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

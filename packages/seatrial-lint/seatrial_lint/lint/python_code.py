@@ -27,7 +27,6 @@ MOST_STEPS = 200_000
 MOST_BRACES = 20_000
 """In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
 _TEXT_OF_NODE = 32
-_TOO_MUCH = "its values are followed to a bound"
 # As a member's name: further names may come.
 _OPAQUE = "**"
 # SageMaker Python SDK 2: model.py and djl_inference/model.py, Model.deploy.
@@ -57,11 +56,7 @@ class CodeCell:
 
 
 def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
-    """Return the containers and variants that calls make, and why cells can't be read.
-
-    Args:
-        cells: The file's text, or the code cells of a notebook in their order.
-    """
+    """Return the containers and variants that calls make, and why cells can't be read."""
     if sum(cell.text.count("{") for cell in cells) > MOST_BRACES:
         return (), [f"more than {MOST_BRACES:,} braces"]
     reader = _CallReader(file)
@@ -81,7 +76,7 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
             wrong.append(f"not Python: {error}")
         except (RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
-    unread = _TOO_MUCH if reader.steps_left <= 0 else ""
+    unread = "its values are followed to a bound" if reader.steps_left <= 0 else ""
     return tuple(
         replace(one, is_fixable=False, unread=", ".join(filter(None, (one.unread, unread)))) for one in reader.found
     ), wrong

@@ -269,7 +269,6 @@ def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
 
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
-_EXPORT = "export "
 _SHORTEST_QUOTED = 2
 
 
@@ -277,7 +276,7 @@ def read_env(text: str) -> Iterator[SourceEntry]:
     """Yield the variables of an environment file in their order; quotes around a value don't belong to it."""
     for number, line in enumerate(_LINE.finditer(text), 1):
         name, equals, value = line[1].partition("=")
-        written = name.strip().removeprefix(_EXPORT).strip()
+        written = name.strip().removeprefix("export ").strip()
         if not equals or not written or written[0] == "#":
             continue
         key_at = line.start() + name.rindex(written)

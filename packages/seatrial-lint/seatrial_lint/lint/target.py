@@ -58,22 +58,10 @@ FIRST_ASYNC = (15,)
 LAST_LMI_DIST = (14,)
 _TGI_NAMES = frozenset(
     [
-        "MAX_INPUT_LENGTH",
-        "MAX_INPUT_TOKENS",
-        "MAX_TOTAL_TOKENS",
-        "MAX_BATCH_TOTAL_TOKENS",
-        "NUM_SHARD",
-        "WAITING_SERVED_RATIO",
-        "MAX_WAITING_TOKENS",
-        "MESSAGES_API_ENABLED",
-        "HF_MODEL_REVISION",
-        "HF_MODEL_QUANTIZE",
-        "QUANTIZE",
-        "SM_NUM_GPUS",
-        "MAX_BATCH_PREFILL_TOKENS",
-        "MAX_BEST_OF",
-        "SPECULATE",
-        "CUDA_GRAPHS",
+        *("MAX_INPUT_LENGTH", "MAX_INPUT_TOKENS", "MAX_TOTAL_TOKENS", "MAX_BATCH_TOTAL_TOKENS", "NUM_SHARD"),
+        *("WAITING_SERVED_RATIO", "MAX_WAITING_TOKENS", "MESSAGES_API_ENABLED", "HF_MODEL_REVISION"),
+        *("HF_MODEL_QUANTIZE", "QUANTIZE", "SM_NUM_GPUS", "MAX_BATCH_PREFILL_TOKENS", "MAX_BEST_OF"),
+        *("SPECULATE", "CUDA_GRAPHS"),
     ]
 )
 _IMAGE_ENGINES: tuple[tuple[str, EngineName], ...] = (
@@ -224,8 +212,7 @@ def guess(
 ) -> TargetContainer | None:
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
 
-    Args:
-        options: What the engine makes of the keys, when that was read before.
+    `options`: what the engine makes of the keys, when that was read before.
 
     Raises:
         ValueError: When the given version is none of the engine's.

@@ -29,8 +29,7 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
     `Fn::Join` and `Fn::ImportValue` of an output of another of these templates. Of a rule at most 100 findings of a
     template are reported; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
 
-    Args:
-        templates: The templates by name, of one account and region.
+    `templates`: the templates by name, of one account and region.
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}

@@ -32,7 +32,6 @@ _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method", "rope_scaling.kind")
 # tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py does not.
 _BOTH_TYPES = ("lmi-neuronx",)
-_TGI_TYPES = ("float16", "bfloat16")
 # Their lists of values grow with vLLM and SGLang.
 _OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 # DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
@@ -96,7 +95,7 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
     written = option.value.strip().lower()
     spelled = (_SHORT if target.engine == "lmi" else _LONG).get(written)
     takes = "auto, fp32, fp16, bf16" if target.engine == "lmi" else "float16, bfloat16"
-    if spelled is None or (target.engine == "tgi" and spelled not in _TGI_TYPES):
+    if spelled is None or (target.engine == "tgi" and spelled not in ("float16", "bfloat16")):
         return
     edit = revalue(subject.source, option.entry, spelled)
     message = f"{target.called} does not start with {option.value}; valid: {takes}"

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyDocument, PolicyStatement
 
 PASSING = "iam:PassRole"
-PASSED_TO = "iam:passedtoservice"
 _WILD = ("*", "?")
 MANAGED_CHARACTERS: Final = 6_144
 TRUST_CHARACTERS: Final = 2_048
@@ -276,7 +275,7 @@ def passed_roles(hosting: Hosting) -> Iterator[Finding]:
     """A right to pass roles to whatever service."""
     for statement in hosting.statements:
         passing = [action for action in statement.actions if (action.text or "").lower() == PASSING.lower()]
-        is_bound = any(condition.key.lower() == PASSED_TO for condition in statement.conditions)
+        is_bound = any(condition.key.lower() == "iam:passedtoservice" for condition in statement.conditions)
         condition = statement.value.at("Condition")
         if not passing or not statement.is_allow or is_bound or not (condition.is_known or condition.is_absent):
             continue
