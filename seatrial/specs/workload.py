@@ -63,7 +63,7 @@ def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversat
 def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:
     """Read the file of requests of a spec; return what is taken of it, with every problem of it.
 
-    A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
+    A file that is not there, or that is another repository's, is reported by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
     if endpoint is None or name is None or why_away(spec, name) or kind_in_repository(spec.parent / name) != "file":
@@ -129,8 +129,7 @@ def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
 def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> tuple[float, ...]:
     """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
 
-    Args:
-        shares: Of the planned rate; those up to it, unless others are asked for.
+    `shares`: of the planned rate; those up to it, unless others are asked for.
     """
     workload = endpoint.workload
     if not ARRIVALS[workload.arrivals].is_open or workload.requests_per_second is None:
