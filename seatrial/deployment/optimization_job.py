@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial.engines.model_source import model_source
-from seatrial.engines.render import render_plan
+from seatrial.engines.render import model_source, render_plan
 from seatrial.specs.guardrails.references import job_instance
 from seatrial_base.catalog import models
 from seatrial_base.errors import SpecError

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_base.files import follow_links, kind_of, try_lock
+from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Literal, Self
 
 
+REGION: Final = "us-east-1"
 ACCOUNT: Final = "000000000000"
 """The account of an embedded AWS that is started without another one."""
 
@@ -52,14 +54,24 @@ POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class RunningProcess:
-    """The process of an embedded AWS: its loopback port, the access key that requests are signed with, its account."""
+class LocalAws:
+    """A running embedded AWS: process, loopback port, account, and the key of its user, who may do everything on it."""
 
     pid: int
     port: int
     access_key_id: str
     secret_access_key: str = field(repr=False)
     account: str = ACCOUNT
+
+    @property
+    def endpoint_url(self) -> str:
+        """The address of every service."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def region(self) -> str:
+        """Its only region."""
+        return REGION
 
 
 class StateLock:
@@ -78,7 +90,7 @@ class StateLock:
         """Release it."""
         self._file.close()
 
-    def write_state(self, process: RunningProcess) -> None:
+    def write_state(self, process: LocalAws) -> None:
         """Write who runs, readable by its owner only; the reader sees the whole file or none."""
         self._written = json.dumps(asdict(process)).encode()
         part = self._state_dir / f"{STATE_FILE}.part"
@@ -141,7 +153,7 @@ def lock_holder(state_dir: Path) -> int | None:
     return pid
 
 
-def running_process(state_dir: Path) -> RunningProcess | None:
+def running_process(state_dir: Path) -> LocalAws | None:
     """Return the process that runs with this state, or None when none does, or it has only begun to start.
 
     Raises:
@@ -230,7 +242,7 @@ def _private(path: str, flags: int) -> int:
     return descriptor
 
 
-def _read_state(state_dir: Path) -> RunningProcess | None:
+def _read_state(state_dir: Path) -> LocalAws | None:
     """Return what the state file says, or None when it isn't what a process wrote."""
     try:
         document = json.loads((state_dir / STATE_FILE).read_bytes())
@@ -240,7 +252,7 @@ def _read_state(state_dir: Path) -> RunningProcess | None:
         account = document.get("account", ACCOUNT)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return RunningProcess(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
+    return LocalAws(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
 
 
 def _number_in(path: Path) -> int | None:

@@ -19,7 +19,7 @@ import boto3
 from ministack.services import cloudwatch
 
 from seatrial_laptop.aws.json_document import children, number, text_member, whole
-from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.aws.ministack import wrapper
 from seatrial_laptop.aws.runtime.telemetry import (
     SAMPLE_S,
     Dimensions,
@@ -28,7 +28,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
     metric_dimensions,
     statistic,
 )
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,14 +200,10 @@ def is_ours(alarm: object) -> bool:
 def take_over_evaluation() -> None:
     """Keep MiniStack's own evaluation away from the alarms that are evaluated here."""
 
-    def foreign(theirs: Callable[[object], None]) -> Callable[[object], None]:
-        def evaluate_alarm(alarm: object) -> None:
-            if not is_ours(alarm):
-                theirs(alarm)
-
-        return evaluate_alarm
-
-    wrap("_evaluate_alarm", foreign, cloudwatch)
+    @wrapper("_evaluate_alarm", cloudwatch)
+    def evaluate_alarm(theirs: Callable[[object], None], alarm: object) -> None:
+        if not is_ours(alarm):
+            theirs(alarm)
 
 
 def _kept_alarms() -> list[Document]:

@@ -128,9 +128,8 @@ def _text_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
         most = shape.metadata.get("max")
         size = len(value) if isinstance(value, bytes) else value
         if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
-            kind = "length" if isinstance(value, bytes) else "value"
-            beginning = "" if isinstance(value, bytes) else f"Value '{value}' at "
-            yield f"{beginning}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
+            kind, fault = ("length", "") if isinstance(value, bytes) else ("value", f"Value '{value}' at ")
+            yield f"{fault}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
 
 
 def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ministack.core import lambda_runtime
 from ministack.services import eventbridge, lambda_svc, sns, stepfunctions
@@ -29,7 +29,7 @@ from ministack.services.cloudformation import custom_resource
 
 import seatrial_laptop
 from seatrial_laptop.aws.json_document import Document, child, text_member, whole
-from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.aws.ministack import replace, wrapper
 from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
@@ -65,17 +65,14 @@ def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> N
     """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed."""
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
-    wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
-    wrap("_scaled_sleep", lambda _: clock.wait_aws, stepfunctions)
-    _call_again(clock)
+    replace("_scaled_sleep", clock.wait_aws, stepfunctions)
 
-
-def _counted(theirs: Callable[..., object], clock: VirtualClock) -> Callable[..., object]:
-    def execute(*arguments: object) -> object:
+    @wrapper("_execute_function_dispatch", lambda_svc)
+    def execute(theirs: Callable[..., object], *arguments: object) -> object:
         with clock.function_runs():
             return theirs(*arguments)
 
-    return execute
+    _call_again(clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,36 +140,25 @@ def _call_again(clock: VirtualClock) -> None:
     def dispatch(arn: str, payload: str) -> None:
         function, config, _ = lambda_svc._get_func_record_for_ref(arn)  # noqa: SLF001 (the contract)
         if function and config:
-            calls.begin(lambda_svc._execution_record_for_config(function, config), _event(payload))  # noqa: SLF001 (the contract)
+            try:
+                event: object = json.loads(payload)
+            except ValueError:
+                event = {"body": payload}
+            calls.begin(lambda_svc._execution_record_for_config(function, config), event)  # noqa: SLF001 (the contract)
 
-    wrap("_execute_function_with_config_scope", lambda _: execute, lambda_svc)
+    replace("_execute_function_with_config_scope", execute, lambda_svc)
     lambda_svc.invoke_async_with_retry = calls.begin
-    wrap("_dispatch_to_lambda", lambda _: dispatch, eventbridge)
-    custom_resource.invoke_custom_resource = _asynchronous(custom_resource.invoke_custom_resource)
-    wrap("_deliver_to_lambda", _asynchronous, sns)
+    replace("_dispatch_to_lambda", dispatch, eventbridge)
+    wrapper("invoke_custom_resource", custom_resource)(_asynchronous)
+    wrapper("_deliver_to_lambda", sns)(_asynchronous)
 
 
-def _event(payload: str) -> object:
+def _asynchronous(theirs: Callable[..., object], *arguments: object, **named: object) -> object:
+    token = _is_asynchronous.set(True)
     try:
-        event: object = json.loads(payload)
-    except ValueError:
-        return {"body": payload}
-    return event
-
-
-Call = ParamSpec("Call")
-Result = TypeVar("Result")
-
-
-def _asynchronous(theirs: Callable[Call, Result]) -> Callable[Call, Result]:
-    def call(*arguments: Call.args, **named: Call.kwargs) -> Result:
-        token = _is_asynchronous.set(True)
-        try:
-            return theirs(*arguments, **named)
-        finally:
-            _is_asynchronous.reset(token)
-
-    return call
+        return theirs(*arguments, **named)
+    finally:
+        _is_asynchronous.reset(token)
 
 
 class PythonPath:

@@ -260,15 +260,6 @@ class Admission:
         """
         if self.running + self.waiting >= self._max_in_flight:
             raise Overloaded
-        await self._turn(tokens)
-        try:
-            yield
-        finally:
-            self.running -= 1
-            self._free_tokens += tokens
-            self._start_next()
-
-    async def _turn(self, tokens: int) -> None:
         entry = (tokens, asyncio.get_running_loop().create_future())
         self._queue.append(entry)
         self._start_next()
@@ -280,9 +271,15 @@ class Admission:
             else:
                 # Its turn had come in the same moment: give the place back.
                 self.running -= 1
-                self._free_tokens += entry[0]
+                self._free_tokens += tokens
             self._start_next()
             raise
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self._free_tokens += tokens
+            self._start_next()
 
     def _start_next(self) -> None:
         # Strictly in the order of arrival: a small request waits behind a large one.

@@ -21,10 +21,19 @@ from ministack.services import eventbridge
 
 from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
 from seatrial_laptop.aws.autoscaling.scaling_policies import COPIES, INSTANCES, check_steps, delete_alarms, put_alarms
-from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
-from seatrial_laptop.aws.control_plane.records import Kind, Store
-from seatrial_laptop.aws.json_document import Document, child, number, text_map, text_member, text_members, whole
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.control_plane.records import Kind, Store, is_asynchronous, live_variants
+from seatrial_laptop.aws.json_document import (
+    Document,
+    child,
+    number,
+    page_of,
+    text_map,
+    text_member,
+    text_members,
+    whole,
+)
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -240,9 +249,7 @@ def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "ScheduledActionNames")
     views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
     matches = [view for view in views if not names or view["ScheduledActionName"] in names]
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
-    return {"ScheduledActions": matches[first : first + most], **more}
+    return page_of("ScheduledActions", matches, request, MOST_ACTIVITIES)
 
 
 def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
@@ -256,9 +263,7 @@ def _describe_activities(scaling: Scaling, request: Document) -> Document:
     """Return the activities, newest first; what was not scaled is not told here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
     matches = [view for view in views if _has(view, request)]
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
-    return {"ScalingActivities": matches[first : first + most], **more}
+    return page_of("ScalingActivities", matches, request, MOST_ACTIVITIES)
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:

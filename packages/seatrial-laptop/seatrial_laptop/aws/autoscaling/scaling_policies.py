@@ -13,7 +13,8 @@ import boto3
 
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

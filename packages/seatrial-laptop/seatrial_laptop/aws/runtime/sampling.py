@@ -13,10 +13,9 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial_laptop.aws.control_plane.containers import known_role
-from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, is_asynchronous
 from seatrial_laptop.aws.json_document import text_member
-from seatrial_laptop.aws.rights.role_rights import may_log
+from seatrial_laptop.aws.rights import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.container_history import read_copies
 from seatrial_laptop.aws.runtime.telemetry import (
@@ -34,7 +33,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
     metric_dimensions,
     metric_values,
 )
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +176,7 @@ class Publisher:
         if last_lines:
             now_ms = int(time.time() * 1000)
             events: list[InputLogEventTypeDef] = [{"timestamp": now_ms, "message": line} for line in last_lines]
-            # Where their stream is not there, or somebody deleted it, it is made.
+            # Where their stream is not there, or was deleted, it is made.
             try:
                 self.logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
             except ClientError as error:
