@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_component
 from seatrial.deployment.packing import copies_of, misfits, pack, reservable, smallest_type
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import SeatrialError, SpecError

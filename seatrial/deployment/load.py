@@ -13,8 +13,8 @@ from seatrial.deployment.packing import copies_of
 from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan
 from seatrial.locks.guard_rails import Beside, created_problems
-from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
-from seatrial.locks.pins import promotion_command
+from seatrial.locks.lock_file import locked_environments
+from seatrial.locks.locked_plan import awaits_promotion, promotion_command, read_locked_plan
 from seatrial.specs.load import environment_names, load_environment, load_spec
 from seatrial.specs.spec_files import hosts
 from seatrial_base.catalog.instances import find_instance

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial.engines.render import model_source, render_plan
-from seatrial.specs.guardrails.references import job_instance
+from seatrial.specs.guardrails.fleets import job_instance
 from seatrial_base.catalog import models
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
@@ -20,7 +20,7 @@ from seatrial_base.units import S_PER_HOUR
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial.specs.guardrails.references import JobInstance
+    from seatrial.specs.guardrails.fleets import JobInstance
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec
     from seatrial.specs.yaml_source import FieldPath

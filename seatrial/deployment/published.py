@@ -45,7 +45,7 @@ SOURCE_SUFFIX: Final = ".source.json"
 MADE_FROM, PLANS = "MadeFrom", "Plans"
 """The members of such a file: what the template's digest is of, and the whole plans, whose digests that holds."""
 # Fields of an environment that no template of a product depends on.
-_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "trial_schedule", "vending"}
+_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "vending"}
 _RULE: Final = "SEA487"
 
 

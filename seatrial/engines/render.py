@@ -170,12 +170,19 @@ def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rende
         image=plan.image.value.uri,
         payload_schema=_SCHEMAS[engine],
         files={**rendered.files, **_code(loaded, rendered)},
-        container_env=rendered.env,
+        container_env={**rendered.env, **_adapter_variables(loaded, engine)},
         secret_env=source.secret_env,
         weights_s3_uri=source.weights_s3_uri,
         isolated=loaded.environment.network.isolated,
         notes=(*(f"{note.field}: {note.message}" for note in source.notes), *map(str, rendered.notes)),
     )
+
+
+def _adapter_variables(loaded: LoadedSpec, engine: EngineName) -> dict[str, str]:
+    """Return what lets vLLM's own server load the adapters of components, which it otherwise refuses at /adapters."""
+    # No option: the container passes SM_VLLM_ names alone on as flags (awslabs/ml-container-creator pull request 177).
+    loads = engine == "vllm" and loaded.endpoint.serving.adapters
+    return {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"} if loads else {}
 
 
 def _code(loaded: LoadedSpec, rendered: Rendered) -> dict[str, str]:

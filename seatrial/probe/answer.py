@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import EndpointCalibration
     from seatrial.documents.plan import Plan
-    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.result import LevelResult, TrialResult
@@ -111,7 +111,7 @@ def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None 
     )
 
 
-def predicted_level(pinned: PinnedSpec) -> SimulatedLevel:
+def predicted_level(pinned: PinnedSpec) -> Level:
     """Return what the copy is predicted to do, with the endpoint's calibration where it is of this deployment."""
     hardware, loaded = pinned.probed.hardware, pinned.loaded
     copy = measured_copy(loaded, pinned.plan)

@@ -72,6 +72,7 @@ def loaded_with(extra: dict[str, str | int | bool], engine: str) -> LoadedSpec:
 @example(extra={"code_revision": "evil.Class"}, engine="lmi")
 @example(extra={"adapter": '{"model": "auto", "draft": "evil"}'}, engine="lmi")
 @example(extra={"speculative_config": '{"model": "evil/model"}'}, engine="lmi")
+@example(extra={"aggregate_engine_logging": '"evil.Class"'}, engine="lmi")
 @example(extra={"structured_outputs_config": '{"reasoning_parser_plugin": "/srv/evil.py"}'}, engine="vllm")
 def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
     extra: dict[str, str | int | bool], engine: str

@@ -536,7 +536,10 @@ def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
     names = parameters.get("Names")
     alarms = parameters.get("AlarmNames")
     if action == "cloudwatch:DescribeAlarms":
-        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms else ["*"]
+        # Composite alarms are described with the scope * alone (CloudWatch user guide, permissions reference).
+        types = parameters.get("AlarmTypes")
+        composite = isinstance(types, list) and "CompositeAlarm" in types
+        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms and not composite else ["*"]
         yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
     elif action == "ssm:GetParameters" and isinstance(names, list):
         yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)

@@ -182,8 +182,12 @@ def _of_handler(right: Right, denied: str) -> str:
         called = "".join(word.capitalize() if word.isupper() and not word.isdigit() else word for word in words)
         status = BAD_REQUEST if model.metadata["protocol"] == "json" else FORBIDDEN
     answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
-    handled = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
-    return f'Resource handler returned message: "{denied} {answered}" {handled}'
+    return handler_message(f"{denied} {answered}", "AccessDenied")
+
+
+def handler_message(message: str, code: str) -> str:
+    """Return a service's refusal as the event of a resource has it."""
+    return f'Resource handler returned message: "{message}" (RequestToken: {uuid.uuid4()}, HandlerErrorCode: {code})'
 
 
 def resolve_with_rights() -> None:

@@ -10,6 +10,7 @@ under that name.
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Final
 
 from ministack.services import tagging
@@ -17,7 +18,13 @@ from ministack.services.cloudformation import changesets, engine, handlers, prov
 
 from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.cloudformation.deployer import check_right, deployer, remember_deployers, resolve_with_rights
+from seatrial_laptop.aws.cloudformation.deployer import (
+    check_right,
+    deployer,
+    handler_message,
+    remember_deployers,
+    resolve_with_rights,
+)
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from seatrial_laptop.aws.cloudformation.resource_types import (
@@ -34,7 +41,11 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     end_waits_on_cancel,
     list_resources_in_progress,
 )
+from seatrial_laptop.aws.json_document import child, text_member
 from seatrial_laptop.aws.ministack import wrapper
+from seatrial_laptop.aws.rights import Right, role_allows
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,6 +137,7 @@ def guard_resources() -> None:
     ) -> Created:
         _check_properties(logical_id, resource_type, properties)
         _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
+        _check_network(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
 
     @wrapper("_update_resource", stacks)
@@ -149,6 +161,7 @@ def guard_resources() -> None:
                 if replaces(resource_type, old, new)
                 else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
             )
+            _check_network(resource_type, new)
         return theirs(resource_type, physical_id, old, new, stack, logical_id, old_attributes)
 
     @wrapper("_delete_resource", stacks)
@@ -224,3 +237,26 @@ def _check_rights(operation: ResourceOperation) -> None:
     if by := deployer.get():
         for right in needed_rights(operation):
             check_right(by, right)
+
+
+def _check_network(resource_type: str, properties: Document) -> None:
+    """Refuse a function in a VPC whose role may not make and remove its network interfaces.
+
+    Lambda asks before there is an interface, so that a statement on `network-interface/*` does not match
+    (hashicorp/terraform-provider-aws issue 20698); the Lambda developer guide names `arn:…:*/*` or `*`.
+
+    Raises:
+        ApiError: InvalidRequest, in Lambda's words.
+    """
+    if resource_type != "AWS::Lambda::Function" or not child(properties, "VpcConfig").get("SubnetIds"):
+        return
+    prefix, role = f"arn:aws:ec2:{REGION}:{own_account()}", text_member(properties, "Role")
+    for action, resource in (
+        ("CreateNetworkInterface", f"{prefix}:network-interface/*"),
+        ("DescribeNetworkInterfaces", "*"),
+        ("DeleteNetworkInterface", f"{prefix}:*/*"),
+    ):
+        if not role_allows(role, Right(f"ec2:{action}", resource)):
+            refused = f"The provided execution role does not have permissions to call {action} on EC2"
+            where = f"(Service: Lambda, Status Code: 400, Request ID: {uuid.uuid4()})"
+            raise ApiError("InvalidRequest", handler_message(f"{refused} {where}", "InvalidRequest"))

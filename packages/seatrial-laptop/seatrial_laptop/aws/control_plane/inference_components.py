@@ -93,7 +93,9 @@ def create_component(cloud: Cloud, request: Document) -> Document:
 def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
     """Look at an adapter's files; the local engine does not load them, so the base answers as it is."""
     spec = component_container(cloud.store, child(wanted, "Specification"))
+    base = cloud.store.need(Kind.INFERENCE_COMPONENT, base_name(wanted))
     try:
+        refuse_adapter(component_container(cloud.store, child(base.request, "Specification")))
         with tempfile.TemporaryDirectory() as folder:
             spec.fill(Path(folder))
     except ArtifactError as error:
@@ -352,6 +354,21 @@ def check_adapter(cloud: Cloud, request: Document) -> Record:
     if not text_member(child(specification, "Container"), "ArtifactUrl"):
         raise invalid("An adapter needs Container.ArtifactUrl.")
     return base
+
+
+def refuse_adapter(base: ContainerSpec) -> None:
+    """Refuse an adapter where the container of its base has no `POST /adapters` (assumed: how SageMaker says so).
+
+    vLLM's own server has it since pull request 27892, with VLLM_ALLOW_RUNTIME_LORA_UPDATING alone; TGI has none. LMI
+    has it in every version that is known; of other images nothing is known.
+
+    Raises:
+        ArtifactError: It has not.
+    """
+    name = base.image.rpartition("/")[2]
+    is_allowed = base.environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower() in {"1", "true"}
+    if ("vllm" in name and not is_allowed) or "tgi" in name:
+        raise ArtifactError(f"The container {name} did not load the adapter: POST /adapters returned status 404.")
 
 
 def adapters_of(cloud: Cloud, component: Record) -> list[str]:

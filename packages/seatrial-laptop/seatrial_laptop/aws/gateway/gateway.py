@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of
