@@ -117,6 +117,7 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
     folder = f"runs/{endpoint_name}/{request_id}"
     text = documents.read(f"{folder}/progress.json")
     levels = () if text is None else TrialProgress.from_json(text).levels
+    measured = {level.concurrency for level in levels}
     level = _read(documents, f"{folder}/level.json")
     error = "" if document is None else f"{json.loads(document).get('error', '')}"
     return LiveTrial(
@@ -124,14 +125,10 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
         is_due=True,
         left_s=max(0.0, float(f"{owner['seen_at_s']}") + float(f"{owner['budget_s']}") - now_s),
         levels=levels,
-        loading=int(f"{level['concurrency']}") if level and level["concurrency"] not in _measured(levels) else None,
+        loading=int(f"{level['concurrency']}") if level and level["concurrency"] not in measured else None,
         result=None if document is None or error else TrialResult.from_json(document),
         error=error,
     )
-
-
-def _measured(levels: tuple[LevelResult, ...]) -> set[object]:
-    return {level.concurrency for level in levels}
 
 
 def _read(documents: Documents, key: str) -> dict[str, object]:

@@ -172,11 +172,8 @@ def at_target(destination: Target | Alias, send: Callable[[Target], Answer]) -> 
     try:
         return send(target)
     except InvocationError as error:
-        moved = destination.moved(target) if _is_gone(error.failure) else None
+        is_gone = error.failure.error == "validation" and "not found" in error.failure.detail.lower()
+        moved = destination.moved(target) if is_gone else None
         if moved is None:
             raise
     return send(moved)
-
-
-def _is_gone(failure: Failure) -> bool:
-    return failure.error == "validation" and "not found" in failure.detail.lower()

@@ -33,7 +33,7 @@ from seatrial_load.payload.request import DEFAULTS, WHERE, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
 
     from botocore.eventstream import EventStream
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
-    from seatrial_load.payload.answer import Piece, Token
+    from seatrial_load.payload.answer import Piece
     from seatrial_load.payload.request import Options, Prompt
 
 
@@ -239,11 +239,12 @@ def continue_until_stop(
     first, last = rounds[0], rounds[-1]
     counts = [output_tokens(completion) for completion in rounds]
     known = [count for count in counts if count is not None]
+    tokens = [completion.tokens for completion in rounds if completion.tokens is not None]
     return replace(
         last,
         text="".join(completion.text for completion in rounds),
         reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
-        tokens=_all_tokens(rounds),
+        tokens=tuple(token for part in tokens for token in part) if len(tokens) == len(rounds) else None,
         usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
     )
 
@@ -273,15 +274,14 @@ def generate_rounds(
         yield completion
         written += completion.text
         # An empty round would be repeated until the rounds are used up.
-        if not completion.text or not _is_cut(completion, limit, target.where):
+        if not completion.text:
             return
-
-
-def _is_cut(completion: Completion, limit: int, where: str) -> bool:
-    cut = was_cut(completion, limit)
-    if cut is None:
-        raise AnswerError.of(UNKNOWN_END_RULE, "the answer has no finish reason and no token count", where=where)
-    return cut
+        cut = was_cut(completion, limit)
+        if cut is None:
+            message = "the answer has no finish reason and no token count"
+            raise AnswerError.of(UNKNOWN_END_RULE, message, where=target.where)
+        if not cut:
+            return
 
 
 def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -> tuple[Prompt, Options]:
@@ -291,11 +291,6 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
         return f"{prompt}{written}", options
     messages = [message("user", prompt)] if isinstance(prompt, str) else [*prompt]
     return [*messages, message("assistant", written)], replace(options, extra={**options.extra, **_OPEN_LAST_MESSAGE})
-
-
-def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:
-    known = [completion.tokens for completion in rounds if completion.tokens is not None]
-    return tuple(token for tokens in known for token in tokens) if len(known) == len(rounds) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

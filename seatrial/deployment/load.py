@@ -369,9 +369,6 @@ def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
     return None
 
 
-_LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
-
-
 def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
     """Yield each endpoint whose name on SageMaker is that of another spec's, by its generation."""
     first: dict[str, Path] = {}
