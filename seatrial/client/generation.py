@@ -194,7 +194,7 @@ class GenerationStream:
 
     @property
     def completion(self) -> Completion:
-        """What was said so far; whole after the iteration, and what is left after an error."""
+        """The completion so far; whole after the iteration, the rest after an error."""
         return self._reader.completion()
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ def continue_until_stop(
 
     Raises:
         RequestError: SEA370, the schema can't say it, or the limit of a request isn't known.
-        AnswerError: SEA371, an answer has no known shape; SEA373, one doesn't tell whether it was cut.
+        AnswerError: SEA371, an answer has no known shape; SEA373, one doesn't show whether it was cut.
         InvocationError: SEA372, the endpoint did not answer the first round, or failed in a later one.
     """
     rounds: list[Completion] = []
@@ -295,7 +295,7 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """The probability that the model itself gave to its answer; it says nothing of the answer being true.
+    """The probability that the model itself gave to its answer; it is no measure of the answer being true.
 
     Attributes:
         tokens: Tokens counted, N.
@@ -316,7 +316,7 @@ class Confidence:
 def confidence(completion: Completion) -> Confidence | None:
     """Return the confidence; None when the answer has no tokens or one has no log-probability.
 
-    Ask OpenAI's schemas for them with `Options(log_probabilities=True)`; LMI's and TGI's tell them anyway. With
+    Ask OpenAI's schemas for them with `Options(log_probabilities=True)`; LMI's and TGI's have them anyway. With
     sampling, engines differ in whether temperature and penalties are in the numbers.
 
     Source of the formulas: Jurafsky and Martin, Speech and Language Processing, chapter on n-gram language models

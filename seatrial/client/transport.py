@@ -181,7 +181,7 @@ def invocation_arguments(target: Target, body: bytes, *, stream: bool) -> Invoca
     """Return boto3's arguments for a request.
 
     Raises:
-        RequestError: SEA370, a new session is asked for in a stream, whose answer has no place to name it.
+        RequestError: SEA370, a new session is requested in a stream, whose response has no place to name it.
     """
     if stream and target.session_id == NEW_SESSION:
         problem = "a stream can't open a session: open it without streaming"
@@ -209,7 +209,7 @@ def client_config(*, concurrency: int = 10, read_timeout_s: float = READ_TIMEOUT
     client's quota of retries lasts. A container that is full answers `ModelError` (424), which it doesn't repeat.
 
     Args:
-        concurrency: Requests in flight at once: so many connections are kept open (botocore's own default is 10).
+        concurrency: Requests in flight at the same time: as many connections are kept open (botocore's default: 10).
         read_timeout_s: The longest silence. SageMaker gives a model 60 s for a whole answer (so stay above that), and
             a stream 8 minutes in all.
     """

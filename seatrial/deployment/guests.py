@@ -38,7 +38,7 @@ class Guest:
 
 
 def absent_specs(loaded: LoadedSpec) -> Iterator[Finding]:
-    """Yield each spec that the hosting of an endpoint names and that is not beside it."""
+    """Yield each spec that the hosting of an endpoint names and that is not in its folder."""
     hosting = loaded.endpoint.hosting
     named: list[tuple[FieldPath, str | None, str]] = [
         *((("hosting", "more_models", index), name, _RULE) for index, name in enumerate(hosting.more_models)),

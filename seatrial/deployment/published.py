@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TEMPLATE_SUFFIX = ".template.json"
 SECTION, TEMPLATE = "Seatrial", "Template"
-"""The section of a template's metadata, and the digest of the template in it, beside that of what it was made from."""
+"""The section of a template's metadata, and the digest of the template in it, with that of what it was made from."""
 State: TypeAlias = Literal["published", "not published", "changed", "published without its source"]
 SOURCE_SUFFIX: Final = ".source.json"
 MADE_FROM, PLANS = "MadeFrom", "Plans"
@@ -198,7 +198,7 @@ def secrets_of(template: Path) -> Iterator[str]:
 
 
 class _NotJudgedError(Exception):
-    """A version can't be held against guard rails; the message says why."""
+    """A version can't be held against guard rails; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -
     """Yield each broken guard rail with its size.
 
     Raises:
-        _NotJudgedError: It can't be told.
+        _NotJudgedError: It can't be judged.
     """
     for size, endpoint, plan in _sizes(offered):
         # A published size has no file with lines any more, so that each finding is placed at the product.

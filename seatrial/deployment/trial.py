@@ -93,7 +93,7 @@ OPENAI_ENGINES: Final = ("vllm", "sglang")
 
 
 def trial_api(loaded: LoadedSpec, engine: str) -> Api:
-    """Return the path that a trial takes: what the spec says, else what the engine serves best."""
+    """Return the path that a trial takes: the spec's, else the one that the engine serves best."""
     endpoint = loaded.endpoint
     serves = engine in OPENAI_ENGINES and endpoint.hosting.asynchronous is None
     return endpoint.workload.api or ("openai" if serves else "invoke")
@@ -234,7 +234,7 @@ RULE: Final = "SEA533"
 
 
 def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor | None:
-    """Return what a trial asks after its levels; None where the spec bounds no quality.
+    """Return the quality floor that a trial proves after its levels; None where the spec bounds no quality.
 
     Raises:
         SpecError: SEA527 for an evaluation set with bad lines, SEA533 for one that is too large for a trial or has no

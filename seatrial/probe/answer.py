@@ -1,4 +1,4 @@
-"""The result of a probe: measured values beside predicted ones, which deployment meets the SLO, and its calibration."""
+"""The result of a probe: measured values and predicted ones, which deployment meets the SLO, and its calibration."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ProbeAnswer:
 
     @property
     def throughput_met(self) -> bool | None:
-        """Whether the copy reached its share of `slo.output_tok_s`; `None` without one, and where nothing tells it."""
+        """Whether the copy reached its share of `slo.output_tok_s`; `None` without one, or where not measured."""
         throughput = self.metrics[0]
         if throughput.bound is None or throughput.measured is None:
             return None
@@ -189,7 +189,7 @@ def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibrati
     source = CalibrationSource(file=f"{pinned.loaded.endpoint.name}.result.json", digest=digest(text))
     fresh = calibrate_endpoint(pinned.loaded, pinned.plan, measured, source)
     fresh = fresh.model_copy(update={"model": model_name(loaded.endpoint)})
-    # Fitted again with the earlier points of the same deployment: one level alone can't tell the two factors apart.
+    # Fitted again with the earlier points of the same deployment: one level alone can't separate the two factors.
     points = usable((*_former(loaded, fresh), *measured), where)
     if points == measured:
         return fresh

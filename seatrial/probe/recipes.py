@@ -1,4 +1,4 @@
-"""Measures recipes of one endpoint: each is deployed as one copy in a stack of its own, tried, asked and deleted."""
+"""Measures recipes of one endpoint: each as one copy in a stack of its own, tried, evaluated and deleted."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PinnedRecipe:
         return self.pinned.deployment.serving.payload_schema == "openai_chat"
 
     def digest(self, evaluation_set: EvaluationSet | None, most_tokens: int) -> str:
-        """Return the digest of all that is deployed and asked."""
+        """Return the digest of all that is deployed and sent."""
         deployment, environment = self.pinned.deployment, self.pinned.loaded.environment
         place = f"{environment.name} {environment.region} {environment.account or ''}"
         questions = evaluation_set.digest if evaluation_set else ""
@@ -83,7 +83,7 @@ class PinnedRecipe:
 
 
 def compare_folder(loaded: LoadedSpec) -> Path:
-    """Return where the files of an endpoint's comparison lie; each comparison replaces them."""
+    """Return the folder of an endpoint's comparison; each comparison replaces it."""
     return own_folder(loaded, _FOLDER)
 
 
@@ -154,7 +154,7 @@ def pin_recipes(
 
 
 def asking_limit_s(evaluation_set: EvaluationSet | None) -> float:
-    """Return how long an evaluation set may be asked, in seconds: every request its time limit, at most an hour."""
+    """Return how long an evaluation set may take, in seconds: every request its time limit, at most an hour."""
     if evaluation_set is None:
         return 0.0
     return min(LONGEST_ASKING_S, (1 + math.ceil(len(evaluation_set.prompts) / MOST_AT_ONCE)) * TIMEOUT_S)
@@ -243,7 +243,7 @@ def region_logs(region: str) -> CloudWatchLogsClient:
 
 
 def local_weight_bytes(logs: CloudWatchLogsClient, target: TrialTarget) -> int | None:
-    """Return the size of the file that a local engine serves; None where its log doesn't tell it (yet)."""
+    """Return the size of the file that a local engine serves; None where its log doesn't have it (yet)."""
     kind, name = ("Endpoints", target.endpoint_name)
     if target.inference_component is not None:
         kind, name = ("InferenceComponents", target.inference_component)

@@ -56,7 +56,7 @@ _LIVE_RULE = "SEA502"
 
 
 def probe_folder(loaded: LoadedSpec) -> Path:
-    """Return where the files of an endpoint's probe lie: in the CDK app's folder, else beside the spec."""
+    """Return the folder of an endpoint's probe: in the CDK app's folder, else next to the spec."""
     return own_folder(loaded, _FOLDER)
 
 
@@ -213,7 +213,7 @@ class AwsStacks:
         """Return whether there is a stack of a name.
 
         Raises:
-            BenchError: SEA502 when it can't be told; as `aws_failures` when AWS can't be asked.
+            BenchError: SEA502 when it isn't known; as `aws_failures` when AWS can't be read.
         """
         try:
             describe_stack(name, self.cloudformation)
@@ -348,7 +348,7 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
 
     Raises:
         BenchError: SEA502 when there is no such endpoint or component, or the component is not one of several, or
-            names no model or no accelerators; as `aws_failures` when AWS can't be asked.
+            names no model or no accelerators; as `aws_failures` when AWS can't be read.
     """
     where = f"endpoint {endpoint_name}"
     with asking(where):

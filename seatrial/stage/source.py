@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 OTHER_WEIGHTS = (".bin", ".pth", ".pt")
-"""Suffixes of weights that a model's repository often holds a second time beside its safetensors files."""
+"""Suffixes of weights that a model's repository often holds a second time with its safetensors files."""
 
 
 @dataclass(frozen=True, slots=True)

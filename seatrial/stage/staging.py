@@ -46,7 +46,7 @@ class Survey:
     Attributes:
         looks: One for each file, sorted by name.
         old: The manifest under the prefix; `None` when there is none that can be read.
-        others: What lies under the prefix and is neither the manifest nor a file of this model.
+        others: What is under the prefix and is neither the manifest nor a file of this model.
     """
 
     looks: tuple[Look, ...]

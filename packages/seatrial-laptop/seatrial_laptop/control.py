@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 10.0
 Settings = dict[str, object]
-"""What the embedded AWS tells: every setting by its name."""
+"""Every setting of the embedded AWS by its name."""
 
 
 def settings_of(words: Sequence[str]) -> Settings:

@@ -93,7 +93,7 @@ def variables(process: LocalAws) -> dict[str, str]:
 
 
 def removed(ours: Mapping[str, str]) -> list[str]:
-    """Return the names that must not be set beside ours: those known, and every other one of AWS and CDK in use."""
+    """Return the names that must not be set with ours: those known, and every other one of AWS and CDK in use."""
     return sorted({*KNOWN, *(name for name in os.environ if name.startswith(FOREIGN))} - ours.keys())
 
 
@@ -143,7 +143,7 @@ def function_environment(process: LocalAws, *, scratch: Path, verbose: bool = Fa
 
 
 def engine_environment() -> dict[str, str]:
-    """Return what an engine needs to start, beside its container's own environment: the user's cache among it."""
+    """Return what an engine needs to start, in addition to its container's environment: the user's cache among it."""
     kept = ("PATH", *ENGINE_VARIABLES, "TMPDIR")
     return {**{name: os.environ[name] for name in kept if name in os.environ}, "PYTHONPATH": package_root()}
 

@@ -144,7 +144,7 @@ def stop_embedded_aws(state_dir: Path) -> bool:
     """Stop the embedded AWS and every engine; return whether there was one.
 
     Raises:
-        LocalError: SEA601, it could not be stopped; SEA607, no file tells which process it is.
+        LocalError: SEA601, it could not be stopped; SEA607, no file has its process number.
     """
     pid = lock_holder(state_dir)
     if pid is None:

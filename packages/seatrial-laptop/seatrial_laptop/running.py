@@ -29,7 +29,7 @@ ANSWER_S: Final = 5.0
 
 
 class PlaceEntry(TypedDict):
-    """An endpoint or an inference component, as the embedded AWS tells it."""
+    """An endpoint or an inference component, as the embedded AWS reports it."""
 
     name: str
     endpoint: NotRequired[str]
@@ -121,7 +121,7 @@ def silence_hint(pid: int) -> str:
 
 
 def status_of_document(local: LocalAws, document: StatusDocument) -> LocalStatus:
-    """Return the status that a document tells."""
+    """Return the status of a document."""
     return LocalStatus(
         local=local,
         state="running",

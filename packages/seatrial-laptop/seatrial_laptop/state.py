@@ -49,7 +49,7 @@ FOLDER_OF_OWNER: Final = 0o700
 STARTING_S: Final = 0.5
 """How long lock and state may differ: a process that starts takes the one and then writes the other."""
 PATIENCE_S: Final = 1.0
-"""How long a start waits for the lock: whoever asks whether it is held holds it for an instant."""
+"""How long a start waits for the lock: a check whether it is held holds it for an instant."""
 POLL_S: Final = 0.02
 
 
@@ -139,7 +139,7 @@ def lock_holder(state_dir: Path) -> int | None:
     """Return the number of the process that holds the lock, or None when none does.
 
     Raises:
-        LocalError: SEA607, a process holds it and no file tells its number.
+        LocalError: SEA607, a process holds it and no file has its number.
     """
     if not is_held(state_dir):
         return None
@@ -196,7 +196,7 @@ def make_private(folder: Path) -> None:
 
 
 def open_private(path: Path, mode: Literal["ab", "wb", "xb"]) -> IO[bytes]:
-    """Open a file for writing that nobody but its owner can read.
+    """Open a file for writing that its owner alone can read.
 
     Raises:
         OSError: It can't be opened.
@@ -216,7 +216,7 @@ def copies_folder(state_dir: Path) -> Path:
 
 
 def aws_log(state_dir: Path) -> Path:
-    """Return the log of the embedded AWS; those of the engines lie beside it."""
+    """Return the log of the embedded AWS; those of the engines are in the same folder."""
     return state_dir / LOG_FOLDER / AWS_LOG
 
 
@@ -243,7 +243,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _read_state(state_dir: Path) -> LocalAws | None:
-    """Return what the state file says, or None when it isn't what a process wrote."""
+    """Return the content of the state file, or None when it isn't what a process wrote."""
     try:
         document = json.loads((state_dir / STATE_FILE).read_bytes())
         pid, port = int(document["pid"]), int(document["port"])

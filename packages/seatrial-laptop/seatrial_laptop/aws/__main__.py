@@ -183,7 +183,7 @@ def _server_config(arguments: EmbeddedAwsArguments) -> Config:
 
 async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
     """Stop when the state folder is gone or another's: `seatrial local down` would not find this process any more."""
-    while lock.is_ours():  # noqa: ASYNC110 (nothing tells when a file is changed)
+    while lock.is_ours():  # noqa: ASYNC110 (no event comes when a file is changed)
         await asyncio.sleep(WATCH_S)
     sys.stderr.write("the state folder was removed or changed: the embedded AWS stops\n")
     stop.set()

@@ -123,7 +123,7 @@ class AlarmRule:
 
 
 def alarm_rule(alarm: Document) -> AlarmRule | None:
-    """Return the rule of an alarm as DescribeAlarms tells it.
+    """Return the rule of an alarm as in the response of DescribeAlarms.
 
     None for a comparison or a statistic that is not evaluated here: the alarm stays in INSUFFICIENT_DATA.
     """
@@ -152,7 +152,7 @@ class AlarmBook(Protocol):
     """Where alarms are looked up, and where their states are set."""
 
     def alarms(self) -> list[Document]:
-        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+        """Return the alarms on metrics of SageMaker, as in the response of DescribeAlarms."""
 
     def raised(self, action: str) -> list[Document]:
         """Return the alarms in state ALARM, of any namespace, that have this action."""
@@ -168,7 +168,7 @@ class MiniStackAlarms:
     """The alarms in the CloudWatch of this process; use it off the event loop only."""
 
     def alarms(self) -> list[Document]:
-        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+        """Return the alarms on metrics of SageMaker, as in the response of DescribeAlarms."""
         return [alarm for alarm in _kept_alarms() if is_ours(alarm)]
 
     def raised(self, action: str) -> list[Document]:

@@ -36,7 +36,7 @@ MOST_GB: Final = 1_000.0
 
 
 class _RefusedOperation(BaseModel):
-    """An operation that is refused so many times, or for so many virtual seconds.
+    """An operation that is refused `count` times, or for some virtual seconds.
 
     Attributes:
         operation: An operation of one of the services.
@@ -97,7 +97,7 @@ class ControlSettings(BaseModel):
         absent_is_denied: Whether SageMaker denies a request that names what is not there.
         iam_propagation_s: How long requests for a new resource are denied, in virtual seconds.
         tags_late_s: How long the tags of a new resource of SageMaker are not visible, in virtual seconds.
-        silent_rollback: Whether the next update of a component's specification changes nothing and tells no reason.
+        silent_rollback: Whether the next update of a component's specification changes nothing and gives no reason.
         raised_alarms_end_updates: Whether a raised alarm also ends the update of a component that changes nothing.
         stuck: The inference component whose update doesn't end; None for none.
         optimization_job_s: How long an optimization job is in progress at least, in virtual seconds.

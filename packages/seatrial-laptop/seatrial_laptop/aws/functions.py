@@ -3,9 +3,9 @@
 MiniStack calls a function once where EventBridge, SNS or CloudFormation do; Lambda calls it twice more. Done through
 names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
 
-`function_modules/sitecustomize.py` reads AWS's date, and sleeps by it. The seconds that were skipped lie in a file that
-every function maps: they change only while no function runs. A function that sleeps says so, with a key, on a loopback
-port; meanwhile time may be skipped.
+`function_modules/sitecustomize.py` reads AWS's date, and sleeps by it. The seconds that were skipped are in a file that
+every function maps: they change only while no function runs. A function that sleeps reports it, with a key, on a
+loopback port; meanwhile time may be skipped.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> N
 
 @dataclass(frozen=True, slots=True)
 class AsynchronousCalls:
-    """Calls of functions for which nobody waits.
+    """Calls of functions whose result is not waited for.
 
     Attributes:
-        call: Calls a function with an event and returns how it went, as MiniStack tells it.
+        call: Calls a function with an event and returns how it went, as MiniStack reports it.
     """
 
     clock: WaitingClock
@@ -93,7 +93,7 @@ class AsynchronousCalls:
         threading.Thread(target=work.run, args=(self.make, function, event), name="call", daemon=True).start()
 
     def make(self, function: Document, event: object) -> None:
-        """Call a function until it succeeds or was called often enough; then tell the destination of failures."""
+        """Call a function until it succeeds or was called often enough; then notify the destination of failures."""
         config = _invoke_config(function)
         retries = whole(config, "MaximumRetryAttempts", RETRIES)
         ends_s = self.clock.now_s() + whole(config, "MaximumEventAgeInSeconds", LONGEST_AGE_S)
@@ -169,7 +169,7 @@ class PythonPath:
         self._set()
 
     def follow(self, settings: ControlSettings) -> None:
-        """Go by the setting: functions start anew when it changes, and those that run are ended."""
+        """Go by the setting: functions start again when it changes, and those that run are ended."""
         if settings.function_python_path != self._first:
             self._first = settings.function_python_path
             self._set()
@@ -200,7 +200,7 @@ def _accept(clock: VirtualClock, listener: Listener) -> None:
 
 
 def _sleep(clock: VirtualClock, connection: Connection[object, object]) -> None:
-    """Wait as long as a function asks; end when it is gone."""
+    """Wait as long as a function requests; end when it is gone."""
     with connection, suppress(OSError, EOFError, ValueError, TypeError):
         end_s = clock.aws_date_s() + float(str(connection.recv()))
         with clock.function_sleeps():

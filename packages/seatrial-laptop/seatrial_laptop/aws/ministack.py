@@ -36,7 +36,7 @@ def replace(name: str, ours: object, *modules: ModuleType) -> None:
 
 
 def wrapper(name: str, *modules: ModuleType) -> Callable[[Callable[..., object]], None]:
-    """Decorate what stands for a function of MiniStack, and gets that function before its arguments.
+    """Decorate what replaces a function of MiniStack, and gets that function before its arguments.
 
     Args:
         modules: Where it is called; the first one has it.

@@ -1,7 +1,7 @@
 """Expiry of objects by S3's lifecycle rules: once a virtual day, and immediately when `object_age_days` is set.
 
 Left out: transitions, noncurrent versions, delete markers and multipart uploads. AWS rounds an age up to midnight; here
-an object expires when it is as old as its rule says.
+an object expires at the age of its rule.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str],
 
 
 def bearer_right() -> Right:
-    """Return what every call with a bearer token needs, beside the right to what it calls."""
+    """Return the right that every call with a bearer token needs in addition."""
     return Right("sagemaker:CallWithBearerToken", "*")
 
 
@@ -446,7 +446,7 @@ def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_
 
 
 def pin_parameters(parameters: Document) -> None:
-    """Remember what this task's request asks for, until the next request."""
+    """Remember the parameters of this task's request, until the next request."""
     _parameters.set(parameters)
 
 

@@ -95,7 +95,7 @@ class Artifact:
     created_s: float = field(default_factory=time.time)
 
     def view(self) -> Document:
-        """Return what the service tells of it."""
+        """Return it as the service lists it."""
         return {
             "Id": self.artifact_id,
             "Name": self.name,
@@ -120,7 +120,7 @@ class Product:
         return str(self.properties.get("Name", ""))
 
     def summary(self) -> Document:
-        """Return what the service tells of it in lists."""
+        """Return its summary in lists."""
         names = {
             "Owner": "Owner",
             "Distributor": "Distributor",

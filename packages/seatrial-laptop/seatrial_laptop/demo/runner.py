@@ -62,7 +62,7 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
     """Run the whole scenario in a checkout of the repository.
 
     Raises:
-        LocalError: SEA601 to SEA606 when a step did not happen as told; SEA611 when another demo runs in the checkout;
+        LocalError: SEA601 to SEA606 when a step did not happen; SEA611 when another demo runs in the checkout;
             SEA612 when a folder can't be written.
         BenchError: SEA504 when the embedded AWS doesn't answer.
         SystemExit: After Ctrl-C, a termination or a closed terminal, when everything is stopped: 128 + the signal.

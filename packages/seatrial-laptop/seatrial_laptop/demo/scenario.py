@@ -199,7 +199,7 @@ class Scenario:
 
 
 def check_deployment(deployed: Deployed) -> None:
-    """Check that the trial was of the plan and passed, and that scaling tracks what it found."""
+    """Check that the trial was of the plan and passed, and that scaling tracks its result."""
     result = deployed.result
     expect("the result is of another plan", result.request.plan_digest, deployed.plan.digest)
     expect(f"the trial did not pass ({result.verdict.because})", result.verdict.status, "pass")

@@ -172,7 +172,7 @@ def check_machine(workspace: Workspace) -> None:
     """Check what the demo needs before anything is started: a CDK CLI, folders that can be written, and room.
 
     Raises:
-        LocalError: SEA603 and SEA612, every problem found.
+        LocalError: SEA603 and SEA612, every problem.
     """
     problems = [*_unusable(workspace.folder, "allow writing there, or use another checkout")]
     if not cdk_path().is_file():

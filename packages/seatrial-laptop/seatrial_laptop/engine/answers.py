@@ -2,9 +2,9 @@
 
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines
-in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They tell log-probabilities when
+in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They have log-probabilities when
 `logprobs` asks for them; TGI's completions never do (its router answers null). vLLM's own container writes server-sent
-events too, and tells the usage in a chunk of its own, where the request asks for it.
+events too, and has the usage in a chunk of its own, on request.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class OpenAiFormat:
         done = b"data: [DONE]\n\n" if self.sse else b""
         return self._chunk({"choices": [choice], **(usage if self.usage == "last" else {})}) + own + done
 
-    def whole(self, written: Written, *, details: bool) -> bytes:  # noqa: ARG002 (the usage is always told)
+    def whole(self, written: Written, *, details: bool) -> bytes:  # noqa: ARG002 (the usage is always written)
         """Write the completion object."""
         reason = self._reason(written.usage)
         content = {"content": written.text} if not self.tools.forced else {"content": None, **self._call(written.text)}

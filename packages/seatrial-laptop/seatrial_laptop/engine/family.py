@@ -35,7 +35,7 @@ KNOWN: Final = "djl-inference, *tgi-inference* and vllm"
 
 
 def read_settings(image: str, environment: Mapping[str, str], model_dir: Path) -> EngineSettings:
-    """Read the configuration of a container: its environment and the `serving.properties` beside its model.
+    """Read the configuration of a container: its environment and the `serving.properties` with its model.
 
     A configuration without quantization has that of the checkpoint, as every engine reads it: of its `config.json`
     where it was mounted, else of the model's name.

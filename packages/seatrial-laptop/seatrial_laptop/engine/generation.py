@@ -46,9 +46,9 @@ class Ask:
         schema: `inputs`, `prompt` (OpenAI completions) or `messages` (OpenAI chat).
         prompt: The text, or the chat messages as they were sent.
         output_tokens: The limit that the request names; None when it names none.
-        details: Whether a whole answer tells its token counts.
-        model: The model that an OpenAI body names, told in its answer; empty for none.
-        logprobs: Whether an OpenAI answer tells the log-probabilities of its tokens.
+        details: Whether a whole response has its token counts.
+        model: The model that an OpenAI body names, repeated in its response; empty for none.
+        logprobs: Whether an OpenAI response has the log-probabilities of its tokens.
         usage: Whether an OpenAI stream ends with its usage (`stream_options.include_usage`).
         tools: How the model may call tools.
     """

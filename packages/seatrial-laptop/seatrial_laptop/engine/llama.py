@@ -132,7 +132,7 @@ def server_parameters(
     """Set up llama.cpp for a configuration and return its parameters."""
     parameters.model.path = str(weights)
     parameters.hostnames = [HOST]
-    # The system chooses a free port, which `listening_address` tells.
+    # The system chooses a free port, which `listening_address` has.
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.cors_origins = ""

@@ -199,7 +199,7 @@ def _tensors(shape: Shape, tokens: list[str], seed: int) -> dict[str, NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class ServedWeights:
-    """A GGUF file and what is told about it.
+    """A GGUF file and its description.
 
     Attributes:
         text: What it is, in place of what.

@@ -53,7 +53,7 @@ ACTIVE: Final[Document] = {
     "DynamicScalingOutSuspended": False,
     "ScheduledScalingSuspended": False,
 }
-"""The suspended state of a target that nobody suspended."""
+"""The suspended state of a target that was never suspended."""
 
 Key = tuple[str, str, str]
 """Namespace, resource and dimension: what identifies a scalable target."""
@@ -65,7 +65,7 @@ AT: Final = re.compile(r"at\((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})\)")
 RATE: Final = re.compile(r"rate\((\d+)\s+(minute|hour|day)s?\)")
 CAPACITIES: Final = ("MinCapacity", "MaxCapacity")
 LOOKED: Final = "LookedUntil"
-"""The member of a kept action that tells up to which virtual date it was looked at; never told outside."""
+"""The member of a kept action with the virtual date up to which it was looked at; in no response."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,9 +73,9 @@ class ScalingActivity:
     """One change of a capacity by Application Auto Scaling.
 
     Attributes:
-        desired: The capacity that was asked for.
+        desired: The requested capacity.
         status: InProgress, Successful or Failed.
-        message: How it ended; while it goes on, what was asked for.
+        message: How it ended; while it goes on, what was requested.
         description: What was done, when it isn't a desired count.
         started_s: Seconds since the epoch.
         ended_s: Seconds since the epoch; None while it goes on.
@@ -104,7 +104,7 @@ class ScalingActivity:
         self.ended_s = time.time()
 
     def view(self) -> Document:
-        """Return what DescribeScalingActivities says."""
+        """Return an entry of the response of DescribeScalingActivities."""
         namespace, resource, dimension = self.key
         return {
             "ActivityId": self.activity_id,
@@ -260,7 +260,7 @@ def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
 
 
 def _describe_activities(scaling: Scaling, request: Document) -> Document:
-    """Return the activities, newest first; what was not scaled is not told here."""
+    """Return the activities, newest first; what was not scaled is no activity here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
     matches = [view for view in views if _has(view, request)]
     return page_of("ScalingActivities", matches, request, MOST_ACTIVITIES)
@@ -371,7 +371,7 @@ def kept_action(old: Document, request: Document, now_s: float) -> Document:
 
 
 def view_of(action: Document) -> Document:
-    """Return what DescribeScheduledActions says."""
+    """Return an entry of the response of DescribeScheduledActions."""
     return {key: value for key, value in action.items() if key != LOOKED}
 
 
@@ -453,7 +453,7 @@ Schedule = AtSchedule | RateSchedule | CronSchedule
 
 
 def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
-    """Return what a schedule expression says.
+    """Return the schedule of an expression.
 
     Args:
         start_s: When a rate begins, in seconds since the epoch.

@@ -275,7 +275,7 @@ class ScaledResource:
         return {"EndpointName": self.record.name, "DesiredWeightsAndCapacities": [wanted]}
 
     def failure(self, desired: int) -> str | None:
-        """Return why it has not the number that was asked for, or None when it has."""
+        """Return why it has not the requested number, or None when it has."""
         if self.record.failure_reason:
             return self.record.failure_reason
         if self.current == desired:

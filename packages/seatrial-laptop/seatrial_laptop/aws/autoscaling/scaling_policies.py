@@ -53,7 +53,7 @@ class Breach:
 
 
 def check_steps(configuration: Document) -> None:
-    """Refuse a step scaling policy that says nothing, or two things at once."""
+    """Refuse a step scaling policy without a change, or with two contradicting ones."""
     steps = children(configuration, "StepAdjustments")
     if not steps or "AdjustmentType" not in configuration:
         raise invalid("StepScalingPolicyConfiguration must have AdjustmentType and StepAdjustments.")

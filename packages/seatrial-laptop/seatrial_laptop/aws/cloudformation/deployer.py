@@ -78,7 +78,7 @@ class Deployer:
     """A role or user that deploys.
 
     Attributes:
-        session_name: The name of the role's session, which error messages tell; empty for a user.
+        session_name: The name of the role's session, which error messages show; empty for a user.
     """
 
     arn: str
@@ -122,7 +122,7 @@ def _with_role(name: str, theirs: Callable[[Parameters], Response], params: Para
 
 
 def _caller() -> Deployer | None:
-    """Return the user, or the role's session, that asks; `None` for the root."""
+    """Return the user, or the role's session, that calls; `None` for the root."""
     arn = str(iam_evaluator.caller_arn())
     if ":user/" in arn:
         return Deployer(arn, "")
@@ -202,7 +202,7 @@ def resolve_with_rights() -> None:
 
 
 def reference_rights(literal: str) -> Iterator[Right]:
-    """Return what a dynamic reference asks of the role that deploys.
+    """Return the rights that a dynamic reference needs of the role that deploys.
 
     Args:
         literal: As `{{resolve:secretsmanager:seatrial/hub-token}}`.

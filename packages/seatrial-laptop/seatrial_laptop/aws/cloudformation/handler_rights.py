@@ -104,7 +104,7 @@ class ResourceOperation:
 
 
 def needed_rights(operation: ResourceOperation) -> Iterator[Right]:
-    """Return what a handler asks of the role that deploys, each right once."""
+    """Return the rights that a handler needs of the role that deploys, each once."""
     if operation.resource_type.startswith(CUSTOM):
         yield Right("lambda:InvokeFunction", text_member(operation.given, "ServiceToken"))
         return

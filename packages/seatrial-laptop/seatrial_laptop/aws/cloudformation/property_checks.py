@@ -72,7 +72,7 @@ def _is_system(key: object) -> bool:
 
 
 def _lines(error: ValidationError) -> Iterator[str]:
-    """Yield what everit says of a problem; that of a choice among schemas does not tell why none fits."""
+    """Yield everit's messages of a problem; that of a choice among schemas does not explain why none fits."""
     place = "#" + "".join(f"/{part}" for part in error.absolute_path)
     keyword, value, wanted, schema = (
         getattr(error, name) for name in ("validator", "instance", "validator_value", "schema")

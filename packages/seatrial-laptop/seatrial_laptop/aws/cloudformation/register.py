@@ -66,8 +66,7 @@ SENT_BACK: Final = "AWS::SageMaker::InferenceComponent"
 def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     """Teach MiniStack our types, and let their handlers run on worker threads: they wait, and call this process.
 
-    The wait for a custom resource ends when its stack's update is cancelled. Tags of SageMaker are found by the tagging
-    API.
+    The wait for a custom resource ends when its stack's update is cancelled. The tagging API lists tags of SageMaker.
     """
     types = provisioners._RESOURCE_HANDLERS  # noqa: SLF001 (the contract)
     types.update(sagemaker_types(cloud))

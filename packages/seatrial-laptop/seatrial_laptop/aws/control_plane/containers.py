@@ -1,4 +1,4 @@
-"""The container that a model or an inference component asks for."""
+"""The container of a model or an inference component."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ PENDING_POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRules:
-    """What a variant says about its instances.
+    """The rules of a variant for its instances.
 
     Attributes:
         accelerators: Of one instance; None for a type that is not in the catalog.
@@ -79,7 +79,7 @@ class InstanceRules:
 
 
 def instance_rules(variant: Document) -> InstanceRules:
-    """Return what a variant says about its instances; without managed scaling their number doesn't change."""
+    """Return the rules of a variant for its instances; without managed scaling their number doesn't change."""
     scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
     pools = pools_of(variant)
     managed = text_member(scaling, "Status") == "ENABLED"
@@ -179,7 +179,7 @@ class Fleet:
             return [instance.pool.instance_type for instance in self._instances if instance.running]
 
     def grow(self, count: int) -> None:
-        """Start instances until there are so many, and wait until they run."""
+        """Start instances until there are `count`, and wait until they run."""
         with self._lock:
             if count > self._most():
                 raise lack_of_capacity(
@@ -387,7 +387,7 @@ class Fleet:
                     instance.idle_since_s = self._clock.now_s()
 
     def _instance(self, wanted: int = 0) -> _Instance:
-        """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
+        """Return a new instance for a copy with `wanted` accelerators; it doesn't run yet."""
         return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
 
     def _await(self, fresh: Sequence[_Instance], meanwhile: Meanwhile | None = None) -> None:
@@ -453,7 +453,7 @@ class InstancePool:
     model_name: str = ""
 
     def takes(self, devices: int) -> bool:
-        """Return whether a copy with so many accelerators fits on an empty instance."""
+        """Return whether a copy with this number of accelerators fits on an empty instance."""
         return self.accelerators is None or devices <= self.accelerators
 
 
@@ -473,7 +473,7 @@ def pools_of(variant: Document) -> tuple[InstancePool, ...]:
 def pool_with_capacity(
     pools: Sequence[InstancePool], settings: Callable[[], ControlSettings], devices: int = 0
 ) -> InstancePool:
-    """Return the first pool that has capacity for a copy with so many accelerators.
+    """Return the first pool that has capacity for a copy with this number of accelerators.
 
     Raises:
         CopyFailed: InsufficientInstanceCapacity, none has.

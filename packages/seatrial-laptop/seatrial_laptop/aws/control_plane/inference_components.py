@@ -108,9 +108,10 @@ def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
 def update_component(cloud: Cloud, request: Document) -> Document:
     """Change a component's specification or its number of copies.
 
-    New copies start before the old ones stop, in batches when the DeploymentConfig says so. When they fail, the old
-    ones go on serving the old specification and the component is InService again, with a FailureReason. A request that
-    changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live copy count.
+    New copies start before the old ones stop, in batches when the DeploymentConfig has a rolling update. When they
+    fail, the old ones go on serving the old specification and the component is InService again, with a FailureReason. A
+    request that changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live
+    copy count.
 
     Raises:
         ApiError: ValidationException, the component isn't there, is changing, or the request isn't allowed.
@@ -339,7 +340,7 @@ def check_adapter(cloud: Cloud, request: Document) -> Record:
     """Return the base of an adapter.
 
     Raises:
-        ApiError: ValidationException, the base isn't there or doesn't fit, or the adapter asks for more than its files.
+        ApiError: ValidationException, the base isn't there or doesn't fit, or the adapter requests more than its files.
     """
     specification, endpoint = child(request, "Specification"), text_member(request, "EndpointName")
     base = cloud.store.need(Kind.INFERENCE_COMPONENT, base_name(request))

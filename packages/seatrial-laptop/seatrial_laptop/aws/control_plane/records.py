@@ -315,7 +315,7 @@ class EmulatedVariant:
     """One variant of an endpoint.
 
     Attributes:
-        document: What the endpoint configuration says about it.
+        document: Its part of the endpoint configuration.
         weight: Its share of the traffic, relative to the other variants.
         instances: How many instances it should have.
         is_shadow: Whether it gets copies of requests only.

@@ -51,11 +51,11 @@ WATCH_S: Final = 1.0
 
 
 class RolledBack(Exception):  # noqa: N818 (named after what happened)
-    """The update was rolled back, and the old specification serves; the message says why."""
+    """The update was rolled back, and the old specification serves; the message is the reason."""
 
 
 class RollbackFailed(Exception):  # noqa: N818 (named after the status)
-    """Neither the new nor the old specification serves with all copies; the message says why."""
+    """Neither the new nor the old specification serves with all copies; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,7 +350,7 @@ def principal_of(access_key_id: str) -> str:
 def refusal_of_caller(
     received: Received, access_key_id: str, service: str, body: bytes, tags_of: TagsOf
 ) -> Refusal | None:
-    """Return why a caller may not do what a request asks; `None` when it may, or when the root asks."""
+    """Return why a caller may not make a request; `None` when it may, or when it is the root."""
     if (principal := _principal(access_key_id)) is None:
         return None
     parameters = request_parameters(received.query, body, received.headers.get("content-type", ""))
@@ -392,7 +392,7 @@ def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> I
 
 
 def _action(received: Received, body: bytes) -> str:
-    """Return the action that a request to a service of MiniStack asks for; empty when that isn't known."""
+    """Return the action of a request to a service of MiniStack; empty when that isn't known."""
     query = {name: list(values) for name, values in received.query.items()}
     headers, method, path = dict(received.headers), received.method, received.path
     detected = detect_service(method, path, headers, query)

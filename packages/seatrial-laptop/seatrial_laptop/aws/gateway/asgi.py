@@ -68,7 +68,7 @@ async def disconnected(receive: Receive) -> None:
 
 
 async def begin_response(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    """Send the head of a response, with an ID of the request as every service of AWS tells one."""
+    """Send the head of a response, with an ID of the request, as every service of AWS does."""
     named = {REQUEST_ID: str(uuid.uuid4()), **headers}
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
     await send({"type": "http.response.start", "status": status, "headers": pairs})

@@ -1,6 +1,6 @@
 """One ASGI app: our services in front, MiniStack behind; `gate` lets in what is signed.
 
-The credential scope of the signature tells the service; the path tells the runtime from the control plane.
+The credential scope of the signature names the service; the path separates the runtime from the control plane.
 
 Requests that are throttled by a fault, whatever service they are for.
 """
@@ -195,7 +195,7 @@ async def _answer_query(cloud: Cloud, receive: Receive, send: Send) -> None:
 
 
 async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:
-    """Answer the control interface: GET tells the settings, PUT changes those given, DELETE returns to the defaults."""
+    """Answer the control interface: GET reads the settings, PUT changes those given, DELETE returns to the defaults."""
     body = await body_of(receive)
     if method not in ("GET", "PUT", "DELETE"):
         problem = f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}."
@@ -260,7 +260,7 @@ def denial_of_absent(cloud: Cloud, operation: str, request: Document) -> ApiErro
 
 BAD_REQUEST: Final = 400
 CLOUDWATCH: Final = "GraniteService"
-"""How the target of CloudWatch begins: it tells the code of the query protocol, which it once spoke, too."""
+"""How the target of CloudWatch begins: it sends the code of the query protocol, which it once spoke, too."""
 RPC_PATH: Final = re.compile(r"/service/[^/]+/operation/(\w+)")
 REST_PATHS: Final = (
     (re.compile(r"/endpoints/[^/]+/invocations"), "InvokeEndpoint"),
@@ -269,7 +269,7 @@ REST_PATHS: Final = (
     (OPENAI_PATH, "InvokeEndpoint"),
     (re.compile(r"/2015-03-31/functions/[^/]+/invocations"), "Invoke"),
 )
-"""Operations that the path of a request alone tells."""
+"""Operations that follow from the path of a request alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ class Throttling:
 
 
 def operation_of(headers: dict[str, str], path: str, body: bytes) -> str:
-    """Return the operation that a request asks for; empty when neither headers, path nor body tell."""
+    """Return the operation of a request; empty when neither headers, path nor body name it."""
     if target := headers.get("x-amz-target", ""):
         return target.rpartition(".")[2]
     if rpc := RPC_PATH.fullmatch(path):
@@ -306,7 +306,7 @@ def operation_of(headers: dict[str, str], path: str, body: bytes) -> str:
 
 
 async def _refuse(scope: Scope, send: Send) -> None:
-    """Answer as AWS does: the query protocol says Throttling, as does CloudWatch; all others ThrottlingException."""
+    """Answer as AWS does: Throttling in the query protocol, as does CloudWatch; all others ThrottlingException."""
     refused = Refusal(json="ThrottlingException", query="Throttling", s3="SlowDown", message="Rate exceeded")
     if openai_route(str(scope["path"])):
         await reply_openai_error(send, BAD_REQUEST, refused.json, refused.message)

@@ -86,7 +86,7 @@ def read_s3_object(url: str) -> bytes | None:
 
 
 class ServiceFailed(Exception):  # noqa: N818 (named after what happened)
-    """An object could not be read or written, or a message not published; the message says why."""
+    """An object could not be read or written, or a message not published; the message is the reason."""
 
 
 class Services(Protocol):

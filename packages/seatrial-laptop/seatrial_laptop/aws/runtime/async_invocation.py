@@ -199,7 +199,7 @@ class _Done:
             self.cloud.queues.end(self.job)
 
     async def call(self, place: CopyPlace, copy: CopyProcess) -> None:
-        """Let a copy answer, and write and notify what it says; the copy was reserved."""
+        """Let a copy answer, write its response and notify; the copy was reserved."""
         arrived_s = time.monotonic()
         # The copy is free again before its response is written and notified.
         try:

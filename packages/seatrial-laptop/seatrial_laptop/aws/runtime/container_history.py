@@ -116,11 +116,11 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
         text = answer.read().decode(errors="replace")
         engine = answer.headers.get("x-seatrial-engine", "")
     except (OSError, HTTPException):
-        # A copy that is being stopped tells nothing; those of the others are read all the same.
+        # A copy that is being stopped has no metrics; those of the others are read all the same.
         return []
     finally:
         connection.close()
-    # What is simulated says so, in each series that comes from it.
+    # What is simulated is marked so, in each series that comes from it.
     simulated = {SIMULATED_LABEL: engine} if engine else {}
     lines = (LINE.fullmatch(line) for line in text.splitlines()) if answer.status == HTTPStatus.OK else ()
     return [

@@ -336,7 +336,7 @@ async def measured_call(
     arrived_s: float,
     path: str = INVOCATIONS,
 ) -> tuple[ContainerAnswer, Invocation]:
-    """Return the answer of a copy and what it tells the metrics; `arrived_s` is when the request came."""
+    """Return the response of a copy and its measurement; `arrived_s` is when the request came."""
     in_flight, sent_s = copy.outstanding, time.monotonic()
     answer = await ask_container(copy, headers, body, limit_s, path)
     measured = Invocation(

@@ -274,7 +274,7 @@ class CopyProcess:
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
         peak: The most of them since the last sample.
         ended: Called once when its process has ended; gives back its place on an instance.
-        stopping: Whether it was told to stop.
+        stopping: Whether its stop was requested.
         instance_type: Of the instance that it runs on; empty when none was requested.
     """
 
@@ -375,7 +375,7 @@ def stop_copy(copy: CopyProcess) -> None:
 
 
 def watch_copy(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
-    """Call `died` once when the process of a copy ends without having been told to."""
+    """Call `died` once when the process of a copy ends by itself."""
 
     def wait() -> None:
         copy.process.wait()

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 
 def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
-    """Keep a sample of every place that has copies or was asked, which ends at a virtual moment.
+    """Keep a sample of every place that has copies or had requests, which ends at a virtual moment.
 
-    When more than ten virtual seconds have passed since the last one, those in between tell the same requests in
+    When more than ten virtual seconds have passed since the last one, those in between have the same requests in
     flight; invocations count in the last one.
     """
     seen = cloud.telemetry.take_sample()

@@ -163,7 +163,7 @@ def _datum(name: str, values: Sequence[float], place: CopyPlace) -> MetricDatumT
 
 
 def copy_dimensions(place: CopyPlace) -> list[DimensionTypeDef]:
-    """Return the dimensions of a place's metrics, those that target tracking asks for."""
+    """Return the dimensions of a place's metrics, those of target tracking."""
     if not place.variant:
         return [{"Name": "InferenceComponentName", "Value": place.owner}]
     return [{"Name": "EndpointName", "Value": place.owner}, {"Name": "VariantName", "Value": place.variant}]
