@@ -92,9 +92,13 @@ class AlarmRule:
 
     def look(self, history: MetricHistory, now_s: float) -> Datapoints:
         """Return the statistic of each of the last whole periods."""
-        end_s = self.end_s(now_s)
-        starts = [end_s - (back + 1) * self.period_s for back in reversed(range(self.periods))]
-        return [self._datapoint(history, start_s) for start_s in starts]
+        found = []
+        for back in reversed(range(self.periods)):
+            until_s = self.end_s(now_s) - back * self.period_s
+            after_s = until_s - self.period_s
+            values = history.values(self.dimensions, self.metric, after_s=after_s + 1e-3, until_s=until_s + 1e-3)
+            found.append(statistic(self.statistic, values))
+        return found
 
     def state(self, datapoints: Sequence[float | None]) -> StateValue | None:
         """Return the state that these datapoints make; None keeps the one that it has."""
@@ -108,11 +112,6 @@ class AlarmRule:
         if not known:
             return None if self.missing == "ignore" else StateValue.INSUFFICIENT_DATA
         return None if self.missing == "ignore" and all(known) else StateValue.OK
-
-    def _datapoint(self, history: MetricHistory, start_s: float) -> float | None:
-        end_s = start_s + self.period_s
-        values = history.values(self.dimensions, self.metric, after_s=start_s + 1e-3, until_s=end_s + 1e-3)
-        return statistic(self.statistic, values)
 
     def _breaches_as_far_as_known(self, breach: Sequence[bool | None]) -> bool:
         """Whether the oldest breach is M periods old or older and everything since then breaches or is missing."""
@@ -128,10 +127,8 @@ def alarm_rule(alarm: Document) -> AlarmRule | None:
     None for a comparison or a statistic that is not evaluated here: the alarm stays in INSUFFICIENT_DATA.
     """
     periods = whole(alarm, "EvaluationPeriods", 1)
-    comparison, computed = (
-        text_member(alarm, "ComparisonOperator"),
-        str(alarm.get("ExtendedStatistic") or alarm["Statistic"]),
-    )
+    comparison = text_member(alarm, "ComparisonOperator")
+    computed = str(alarm.get("ExtendedStatistic") or alarm["Statistic"])
     if comparison not in COMPARISONS or not is_statistic(computed):
         return None
     return AlarmRule(
@@ -182,7 +179,7 @@ class MiniStackAlarms:
 
     def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
-        _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=state.value, StateReason=reason)
+        own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=state.value, StateReason=reason)
 
 
 def acts(alarm: Document, action: str) -> bool:
@@ -211,7 +208,8 @@ def _kept_alarms() -> list[Document]:
 
 
 @functools.cache
-def _own_cloudwatch() -> CloudWatchClient:
+def own_cloudwatch() -> CloudWatchClient:
+    """Return a client of this same process's CloudWatch; use it off the event loop only."""
     return boto3.client("cloudwatch", region_name=REGION)
 
 
