@@ -182,7 +182,7 @@ def _comparison(
     what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
 ) -> _Compared:
     """Read everything that must be known before anything is asked of AWS."""
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.probe.pinned import read_candidate
     from seatrial.probe.recipes import results_folder
     from seatrial.specs.load import load_spec

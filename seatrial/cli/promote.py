@@ -129,7 +129,7 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
 
 
 def _tell(promoted: Sequence[PromotedLock]) -> None:
-    from seatrial.locks.pins import provenance_lines
+    from seatrial.locks.locked_plan import provenance_lines
 
     for one in promoted:
         typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")

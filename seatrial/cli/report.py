@@ -70,7 +70,7 @@ def _planned(
     spec: Path, environment: str, environments: Path | None, result: TrialResult
 ) -> tuple[Plan, Outlook | None]:
     """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.planner.calibration import outlook_of
     from seatrial.report.planned import is_comparable, plan_of_trial
     from seatrial.specs.load import load_spec

@@ -14,8 +14,8 @@ from seatrial.account.trials import describe_stack
 from seatrial.engines.render import render_plan
 from seatrial.locks.changes import changes, count_generation
 from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import locked_document, read_edited_plan, read_locked_plan
-from seatrial.locks.pins import provenance_problems
+from seatrial.locks.lock_file import locked_document
+from seatrial.locks.locked_plan import provenance_problems, read_edited_plan, read_locked_plan
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial.operations.promotion.evidence import (
     PromotionStep,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.deployment.load import deployment_of
-from seatrial.locks.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
+from seatrial.locks.lock_file import document_in_lock, locked_environments
+from seatrial.locks.locked_plan import awaits_promotion, read_locked_plan
 from seatrial.specs.load import environment_names, load_spec
 from seatrial.specs.spec_files import hosts
 from seatrial_base.errors import SeatrialError, SpecError
