@@ -122,7 +122,7 @@ def test_a_failed_request_is_data(send: Send, manner: str, error: str, status: i
 def test_a_stall_is_a_timeout_of_ours(send: Send) -> None:
     (record,) = send("stall", timeout_s=0.3)
     assert (record.error, record.detail) == ("timeout", "no complete answer within 0.3 s (after 1 token events)")
-    assert 0.3 <= record.ended_s - record.sent_s
+    assert record.ended_s - record.sent_s >= 0.3
 
 
 def test_a_stall_does_not_hold_up_the_other_streams(send: Send, runtime_url: str) -> None:

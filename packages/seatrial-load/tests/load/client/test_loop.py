@@ -203,7 +203,7 @@ def test_an_answer_that_stops_has_stalled(dial: Callable[[], Connection]) -> Non
     result = run_wave(wave, lambda _index: http_request("stall"), dial)
     record = record_of(result.exchanges[0], stream=True)
     assert (record.error, record.detail) == ("stalled", "no data for 0.2 s (after 1 token events)")
-    assert 0.2 <= record.ended_s - record.sent_s
+    assert record.ended_s - record.sent_s >= 0.2
 
 
 def test_silence_before_the_answer_is_a_queue_not_a_stall() -> None:
