@@ -174,7 +174,7 @@ SUITE: Final = """
 import sys
 from pathlib import Path
 from tests.acceptance.account import run as runner
-from tests.acceptance.account.run import expiring_credentials, Options, Surroundings, run
+from tests.acceptance.account.run import Options, Surroundings, run
 
 class Rising:
     # cheap while the run is priced, dear once an instance runs
