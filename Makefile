@@ -117,10 +117,10 @@ data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews
 renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
 
-test-test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options.
+test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options.
 	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix $(PYTEST_ARGS)
 
-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
+test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)
 
 mutants: $(DEV_STAMP) ## Draw mutants of what decides, and tell which of them the nearest tests don't notice (SEED=1 COUNT=200).
