@@ -50,8 +50,7 @@ class WrittenOption:
 class TemplateVariables:
     """What a template may name.
 
-    Attributes:
-        options: The options by topic, `extra` last; a topic without any is empty.
+    `options`: the options by topic, `extra` last; a topic without any is empty.
     """
 
     header: str

@@ -93,12 +93,10 @@ def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
     inner = root.member("Environment") or root.member("environment") or root.member("env")
     node = inner if inner is not None and len(root.members()) == 1 else root
     members = node.members()
-    if members and all(_is_name(member) and member.node.text() is not None for member in members):
+    names = [member.name for member in members if member.node.text() is not None]
+    is_named = all(name.replace("_", "").isalnum() and any(map(str.isupper, name)) for name in names)
+    if members and is_named and len(names) == len(members):
         yield ConfigSource(file, "environment JSON", read_environment(node), is_json=True, line=node.line)
-
-
-def _is_name(member: Member) -> bool:
-    return member.name.replace("_", "").isalnum() and any(char.isupper() for char in member.name)
 
 
 def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> ConfigSource:

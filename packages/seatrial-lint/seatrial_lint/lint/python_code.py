@@ -47,8 +47,7 @@ _FRAMEWORKS = {
 class CodeCell:
     """A piece of Python.
 
-    Attributes:
-        lines: The line of the file of each of its lines.
+    `lines`: the line of the file of each of its lines.
     """
 
     text: str
