@@ -118,7 +118,7 @@ def _trial_request(place: DeployedSpec, written: Written, mistakes: Mistakes) ->
     if "--url" not in written:
         return _deployed_request(place, written, mistakes)
     if place.spec is not None or place.environment is not None:
-        mistakes.say("--url", "can't be combined with SPEC or --environment")
+        mistakes.add("--url", "can't be combined with SPEC or --environment")
     return server_request(written, mistakes), None
 
 
@@ -134,9 +134,9 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     from seatrial.deployment.load import load_deployment
 
     if place.spec is None:
-        mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url")
+        mistakes.add("SPEC", "give the spec of a deployed endpoint, or --url")
     elif place.environment is None:
-        mistakes.say("--environment", "SPEC needs an environment: add `-e ENV`")
+        mistakes.add("--environment", "SPEC needs an environment: add `-e ENV`")
     mistakes.stop_if_any()
     assert place.spec is not None  # noqa: S101 (tells the type checker)
     assert place.environment is not None  # noqa: S101 (likewise)

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.optimization import Recipe
     from seatrial.specs.yaml_source import Yaml
-    from seatrial_load.measure.conversations import Conversations
-    from seatrial_load.measure.lengths import RequestLengths
+    from seatrial_load.measure.lengths import Conversations, RequestLengths
 
 
 ENVIRONMENTS = "environments"

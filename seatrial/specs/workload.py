@@ -9,8 +9,14 @@ from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.request import Workload
-from seatrial_load.measure.conversations import cached_share, conversations_of, request_lengths
-from seatrial_load.measure.lengths import lengths_of, paired_lengths, shared_share
+from seatrial_load.measure.lengths import (
+    cached_share,
+    conversations_of,
+    lengths_of,
+    paired_lengths,
+    request_lengths,
+    shared_share,
+)
 from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
 
@@ -21,8 +27,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.yaml_source import Document
     from seatrial_base.findings import Finding
-    from seatrial_load.measure.conversations import Conversations
-    from seatrial_load.measure.lengths import RequestLengths
+    from seatrial_load.measure.lengths import Conversations, RequestLengths
 
 
 RATE_SHARES: Final = (0.5, 0.75, 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from seatrial_base.terminal import console, show, show_lines
-from seatrial_load.cli.show import levels_told, watched_lines
+from seatrial_load.cli.show import levels_noted, watched_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
             screen.watch(event)
             live.refresh()
 
-        with levels_told(refresh) as watch:
+        with levels_noted(refresh) as watch:
             return run(watch)
 
 
