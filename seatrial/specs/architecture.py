@@ -67,7 +67,6 @@ def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:
 
 
 def _named_quantization(loaded: LoadedSpec) -> str | None:
-    """Return the quantization that the name of the repository tells."""
     return split_precision(loaded.endpoint.model.hub_id or "")[1]
 
 

@@ -376,7 +376,6 @@ def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
 
 
 def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
-    """Yield every image that a spec names, with its field."""
     hosting = endpoint.hosting
     named: tuple[tuple[FieldPath, str | None], ...] = (
         (("serving", "image"), endpoint.serving.image),

@@ -136,7 +136,6 @@ class _Part:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the parts of the text of `Fn::Sub`."""
     parts, end = list[_Part](), 0
     for match in _REFERENCE_OR_LITERAL.finditer(text):
         parts += [_Part(text[end : match.start()]), _Part(match[1] or "${", is_reference=match[1] is not None)]

@@ -221,7 +221,6 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return value
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts its arguments and its result."""
 
         def counted(*args: object, **kwargs: object) -> object:
             for value in (*args, *kwargs.values()):

@@ -310,7 +310,6 @@ def _unknowns(root: Node) -> dict[str, Node]:
 
 
 def _with_unknown(environment: Node, later: Node | None) -> Node:
-    """Return an environment with the variables that are known later."""
     if later is None or not later.members():
         return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
     names = {member.name for member in environment.members()}

@@ -236,7 +236,6 @@ def is_known_option(target: TargetContainer, name: str) -> bool:
 
 
 def _passes_on(target: TargetContainer) -> bool:
-    """Return whether LMI passes any argument of vLLM's engine on."""
     return target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
 
 

@@ -172,7 +172,6 @@ class _CallReader(ast.NodeVisitor):
                 self.made.pop(name, None)
 
     def _set(self, name: str, key: str, value: Node, line: int) -> None:
-        """Bind a member of a dictionary: `name[key] = value`."""
         known = self.names.get(name, unknown_node(line))
         if _is_dict(known):
             others = tuple(member for member in known.members() if member.name != key)
