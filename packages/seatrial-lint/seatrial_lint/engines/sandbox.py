@@ -362,7 +362,6 @@ def _problems(node: nodes.Node, place: Place, depth: int) -> Iterator[Finding]:
 
 
 def _unlisted(node: nodes.Node) -> Iterator[tuple[str, str]]:
-    """Yield what is of no list."""
     if not isinstance(node, (*_EXPRESSIONS, *STATEMENTS)):
         is_operator = isinstance(node, (nodes.BinExpr, nodes.UnaryExpr))
         statements = ", ".join(dict.fromkeys(STATEMENTS.values()))

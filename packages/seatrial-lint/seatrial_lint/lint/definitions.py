@@ -298,7 +298,6 @@ _API_NAMES = {
 
 
 def _unknowns(root: Node) -> dict[str, Node]:
-    """Return by address what is known after the plan is applied only."""
     changes = root.member("resource_changes")
     unknowns: dict[str, Node] = {}
     for change in changes.items() if changes else ():
