@@ -298,7 +298,6 @@ def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
 
 @cache
 def _having(names: tuple[str, ...]) -> dict[str, list[int]]:
-    """Return for each pair of letters the places of the names that have it."""
     places: dict[str, list[int]] = defaultdict(list)
     for at, name in enumerate(names):
         for pair in _pairs(name):

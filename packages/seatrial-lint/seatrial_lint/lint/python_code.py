@@ -159,7 +159,6 @@ class _CallReader(ast.NodeVisitor):
                 self._forget(target)
 
     def _forget(self, node: ast.AST) -> None:
-        """Take every name that is written below a node for unknown."""
         for one in ast.walk(node):
             name = one.id if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del) else ""
             match one:
