@@ -181,7 +181,12 @@ def count_generation(locked: Mapping[str, object] | None, plan: Plan) -> tuple[P
     """Return the plan with its generation, and one line where it is another one than the locked plan's."""
     if locked is None:
         return plan, ()
-    generation, changed = generation_of(locked), list(_changes(locked, plan))
+    generation, document = generation_of(locked), plan.model_dump(mode="json")
+    changed: list[str] = []
+    for name, words in NOT_IN_PLACE.items():
+        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
+        if before != after:
+            changed.append(f"{words} changes from {before} to {after}")
     if not changed:
         return plan.model_copy(update={"generation": generation}), ()
     line = f"{', '.join(changed)}: a second endpoint is made, tried, and then takes the traffic"
@@ -192,14 +197,6 @@ def generation_of(locked: Mapping[str, object] | None) -> int:
     """Return the generation of a locked plan; 1 where it says none, or there is no plan."""
     generation = None if locked is None else locked.get("generation")
     return generation if isinstance(generation, int) and generation >= 1 else 1
-
-
-def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
-    document = plan.model_dump(mode="json")
-    for name, words in NOT_IN_PLACE.items():
-        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
-        if before != after:
-            yield f"{words} changes from {before} to {after}"
 
 
 def pin_image(plan: Plan, digest: str) -> Plan:

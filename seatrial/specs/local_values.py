@@ -221,7 +221,6 @@ def _changed(values: Iterator[LocalValue] | Sequence[LocalValue], document: Docu
 
 
 def _is_set(document: Document, path: tuple[str, ...]) -> bool:
-    """Return whether a value is written for this environment."""
     # What the base of a spec says is meant for real hardware; only an override of this environment is for the laptop.
     return document.value(*path) is not None and document.origin(path)[0] == OVERRIDES
 

@@ -146,7 +146,6 @@ def _known() -> str:
 
 
 def _entry(part: str) -> dict[str, object]:
-    """Return an optimization as a spec writes it."""
     first, *others = part.split(",")
     name, equals, main = first.partition("=")
     settings: dict[str, object] = {}

@@ -108,8 +108,7 @@ class Place:
 class Edit:
     """Characters of a file that are replaced.
 
-    Attributes:
-        end: One past the last.
+    `end`: one past the last.
     """
 
     start: int

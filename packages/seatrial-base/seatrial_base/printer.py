@@ -106,7 +106,6 @@ def _ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _shown(finding: Finding) -> Finding:
-    """Return a finding without credentials and control characters."""
     place = finding.place
     shown = Place(_plain(place.file), place.line, *map(_plain, (place.resource, place.field, place.construct_path)))
     message, hint, source, seen = map(_plain, (finding.message, finding.hint, finding.source, finding.evidence))

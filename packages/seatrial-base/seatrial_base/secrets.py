@@ -368,7 +368,6 @@ _SECRET_ACCESS_KEY = re.compile(
 
 
 def _beside_key_ids(text: str, key_ids: Iterable[tuple[int, int]]) -> Iterator[Credential]:
-    """Yield secret access keys near access key ids."""
     for start, end in _near(key_ids):
         for match in _SECRET_ACCESS_KEY.finditer(text, start, end):
             yield Credential(*match.span(), "an AWS secret access key")

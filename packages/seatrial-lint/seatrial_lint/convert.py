@@ -87,14 +87,11 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
     if task in _EMBEDDINGS and table.dialect.engine in ("tgi", "sglang"):
         raise _refused(f"{table.called} does not serve {task}", "use the container of Text Embeddings Inference (TEI)")
     model = options.get("model_id", options.get("HF_MODEL_ID", ""))
-    if origin.dialect == "lmi-trtllm" != table.dialect.name and _is_compiled(model):
+    # Compiled already: mounted, or called so, and not on the hub.
+    is_compiled = not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
+    if origin.dialect == "lmi-trtllm" != table.dialect.name and is_compiled:
         message = f"compiled engines of TensorRT-LLM can't be loaded by {table.called}"
         raise _refused(message, "give the checkpoint that they were compiled from as option.model_id")
-
-
-def _is_compiled(model: str) -> bool:
-    """Return whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
-    return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
 
 
 def chooses_dialect(key: str) -> bool:

@@ -305,8 +305,12 @@ class _Rails:
         """Yield each required objective that is missing or looser."""
         for metric in _LATENCIES:
             stated, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
-            for name in Percentiles.model_fields:
-                bound, given = getattr(required, name), _bound_at(stated, name)
+            names = list(Percentiles.model_fields)
+            for index, name in enumerate(names):
+                # The strictest bound at this percentile or a higher one: what holds there holds below it too.
+                bounds = (getattr(stated, higher) for higher in names[index:])
+                given = min((each for each in bounds if each is not None), default=None)
+                bound = getattr(required, name)
                 if bound is not None and (given is None or given > bound):
                     yield self._objective(f"{metric}.{name}", given, bound, "at most", " ms")
         slo, rails = self._endpoint.slo, self._rails.slo
@@ -357,13 +361,6 @@ class _Rails:
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 
-def _bound_at(objectives: Percentiles, name: str) -> float | None:
-    """Return the strictest bound at a percentile or a higher one: what holds there holds below it too."""
-    names = list(Percentiles.model_fields)
-    bounds = (getattr(objectives, each) for each in names[names.index(name) :])
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
     return ".." not in name.split("/") and any(fnmatchcase(name, pattern) for pattern in patterns)
@@ -379,7 +376,6 @@ def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
 
 
 def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
-    """Yield every image that a spec names, with its field."""
     hosting = endpoint.hosting
     named: tuple[tuple[FieldPath, str | None], ...] = (
         (("serving", "image"), endpoint.serving.image),

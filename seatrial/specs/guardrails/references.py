@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -127,10 +128,8 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     members: object = value
     # Any option may be given JSON: an engine that reads it would load what a text of it names.
     if is_configuration or value.lstrip()[:1] in ("{", "[", '"'):
-        try:
+        with suppress(ValueError, RecursionError):  # a text all the same, such as a template
             members = json.loads(value)
-        except (ValueError, RecursionError):
-            members = value  # a text all the same, such as a template
     if because := _unjudged(name, value, what) or (
         f"the option {name} is no JSON object" if is_configuration and not isinstance(members, dict) else ""
     ):

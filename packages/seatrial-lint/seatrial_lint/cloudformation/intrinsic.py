@@ -27,8 +27,7 @@ _COST_OF_PART = 8
 class TemplateScope:
     """What a template's functions are evaluated with.
 
-    Attributes:
-        pseudo_parameters: Values of pseudo parameters by name, as `AWS::Region`.
+    `pseudo_parameters`: values of pseudo parameters by name, as `AWS::Region`.
     """
 
     pseudo_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -39,8 +38,7 @@ class TemplateScope:
 class Reference:
     """A reference to a resource or a parameter.
 
-    Attributes:
-        attribute: The attribute; empty for `Ref`.
+    `attribute`: the attribute; empty for `Ref`.
     """
 
     logical_id: str
@@ -138,7 +136,6 @@ class _Part:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the parts of the text of `Fn::Sub`."""
     parts, end = list[_Part](), 0
     for match in _REFERENCE_OR_LITERAL.finditer(text):
         parts += [_Part(text[end : match.start()]), _Part(match[1] or "${", is_reference=match[1] is not None)]

@@ -437,8 +437,7 @@ def begins_unknown(text: str) -> bool:
 class TemplateGroup:
     """Templates of one account and region.
 
-    Attributes:
-        region: Their region; `None` when it is not known.
+    `region`: their region; `None` when it is not known.
     """
 
     templates: Mapping[str, Template]

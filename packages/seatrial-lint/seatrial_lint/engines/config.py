@@ -58,8 +58,7 @@ class SpeculativeDecoding(FrozenModel):
 class SmoothQuant(FrozenModel):
     """How SmoothQuant moves the difficulty from activations to weights.
 
-    Attributes:
-        alpha: Share that the weights take over.
+    `alpha`: share that the weights take over.
     """
 
     alpha: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -150,16 +149,11 @@ def unflatten(
         try:
             return ServingConfig.model_validate(_nested(kept) | {"extra": dict(extra or {})}), wrong
         except ValidationError as error:
-            wrong |= dict(_wrong(error, kept))
-
-
-def _wrong(error: ValidationError, kept: Mapping[str, Neutral]) -> Iterator[tuple[str, str]]:
-    for problem in error.errors():
-        path = ".".join(str(part) for part in problem["loc"] if isinstance(part, str))
-        concerned = [name for name in kept if name == path or path.startswith(f"{name}.")]
-        concerned = concerned or [name for name in kept if name.startswith(path.rpartition(".")[0])]
-        for name in concerned:
-            yield name, problem["msg"]
+            for problem in error.errors():
+                path = ".".join(part for part in problem["loc"] if isinstance(part, str))
+                concerned = [name for name in kept if name == path or path.startswith(f"{name}.")]
+                concerned = concerned or [name for name in kept if name.startswith(path.rpartition(".")[0])]
+                wrong |= dict.fromkeys(concerned, problem["msg"])
 
 
 def _nested(values: Mapping[str, Neutral]) -> dict[str, object]:

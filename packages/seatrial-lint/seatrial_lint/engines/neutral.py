@@ -135,8 +135,7 @@ _BY_DIALECT = {
 class Note:
     """What an engine can't do or does differently.
 
-    Attributes:
-        field: The neutral field; empty when it concerns the whole.
+    `field`: the neutral field; empty when it concerns the whole.
     """
 
     field: str

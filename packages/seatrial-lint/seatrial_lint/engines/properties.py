@@ -107,7 +107,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _body(line: str) -> str:
-    """Return a line without its end."""
     return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line.removesuffix("\r")
 
 

@@ -50,8 +50,7 @@ class WrittenOption:
 class TemplateVariables:
     """What a template may name.
 
-    Attributes:
-        options: The options by topic, `extra` last; a topic without any is empty.
+    `options`: the options by topic, `extra` last; a topic without any is empty.
     """
 
     header: str
@@ -156,7 +155,6 @@ def _path(template: str, own: Path | None) -> Path:
 
 
 def _shown(path: Path, own: Path | None) -> str:
-    """Return how messages name a template."""
     is_own = own is not None and path.is_relative_to(own)
     return path.as_posix() if is_own else f"serving_templates/{os.path.relpath(path, templates_folder())}"
 

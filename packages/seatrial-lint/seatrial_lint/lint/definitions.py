@@ -93,12 +93,10 @@ def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
     inner = root.member("Environment") or root.member("environment") or root.member("env")
     node = inner if inner is not None and len(root.members()) == 1 else root
     members = node.members()
-    if members and all(_is_name(member) and member.node.text() is not None for member in members):
+    names = [member.name for member in members if member.node.text() is not None]
+    is_named = all(name.replace("_", "").isalnum() and any(map(str.isupper, name)) for name in names)
+    if members and is_named and len(names) == len(members):
         yield ConfigSource(file, "environment JSON", read_environment(node), is_json=True, line=node.line)
-
-
-def _is_name(member: Member) -> bool:
-    return member.name.replace("_", "").isalnum() and any(char.isupper() for char in member.name)
 
 
 def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> ConfigSource:
@@ -300,7 +298,6 @@ _API_NAMES = {
 
 
 def _unknowns(root: Node) -> dict[str, Node]:
-    """Return by address what is known after the plan is applied only."""
     changes = root.member("resource_changes")
     unknowns: dict[str, Node] = {}
     for change in changes.items() if changes else ():
@@ -312,7 +309,6 @@ def _unknowns(root: Node) -> dict[str, Node]:
 
 
 def _with_unknown(environment: Node, later: Node | None) -> Node:
-    """Return an environment with the variables that are known later."""
     if later is None or not later.members():
         return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
     names = {member.name for member in environment.members()}

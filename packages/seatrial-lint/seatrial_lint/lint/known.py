@@ -236,7 +236,6 @@ def is_known_option(target: TargetContainer, name: str) -> bool:
 
 
 def _passes_on(target: TargetContainer) -> bool:
-    """Return whether LMI passes any argument of vLLM's engine on."""
     return target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
 
 
@@ -299,7 +298,6 @@ def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
 
 @cache
 def _having(names: tuple[str, ...]) -> dict[str, list[int]]:
-    """Return for each pair of letters the places of the names that have it."""
     places: dict[str, list[int]] = defaultdict(list)
     for at, name in enumerate(names):
         for pair in _pairs(name):

@@ -47,8 +47,7 @@ _FRAMEWORKS = {
 class CodeCell:
     """A piece of Python.
 
-    Attributes:
-        lines: The line of the file of each of its lines.
+    `lines`: the line of the file of each of its lines.
     """
 
     text: str
@@ -160,7 +159,6 @@ class _CallReader(ast.NodeVisitor):
                 self._forget(target)
 
     def _forget(self, node: ast.AST) -> None:
-        """Take every name that is written below a node for unknown."""
         for one in ast.walk(node):
             name = one.id if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del) else ""
             match one:
@@ -173,7 +171,6 @@ class _CallReader(ast.NodeVisitor):
                 self.made.pop(name, None)
 
     def _set(self, name: str, key: str, value: Node, line: int) -> None:
-        """Bind a member of a dictionary: `name[key] = value`."""
         known = self.names.get(name, unknown_node(line))
         if _is_dict(known):
             others = tuple(member for member in known.members() if member.name != key)

@@ -87,8 +87,7 @@ class ConfigSource:
 class Unreadable:
     """A path that can't be linted, and why.
 
-    Attributes:
-        is_failure: It may hold a configuration; otherwise it is passed over in a folder.
+    `is_failure`: it may hold a configuration; otherwise it is passed over in a folder.
     """
 
     file: str

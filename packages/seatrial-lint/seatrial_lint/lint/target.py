@@ -131,8 +131,7 @@ _NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vll
 class NamedOption:
     """One option: its name as the container's code calls it, and where that was written.
 
-    Attributes:
-        space: `option` of the engine, `server` of the model server, or a plain variable.
+    `space`: `option` of the engine, `server` of the model server, or a plain variable.
     """
 
     space: Space

@@ -90,8 +90,7 @@ _VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")
 class PolicyDocument:
     """A policy.
 
-    Attributes:
-        kind: Whose it is: `identity` of a role, user or group; `trust` of a role; of a `resource`.
+    `kind`: whose it is: `identity` of a role, user or group; `trust` of a role; of a `resource`.
     """
 
     kind: PolicyKind
@@ -109,8 +108,7 @@ class PolicyDocument:
 class PolicyCondition:
     """A condition on one key.
 
-    Attributes:
-        operator: As it is written, as `StringEquals`.
+    `operator`: as it is written, as `StringEquals`.
     """
 
     operator: str

@@ -218,7 +218,6 @@ def bare(subject: Subject) -> Iterator[Finding]:
 
 
 def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple[str, str] | None:
-    """Return why LMI does not read a variable, and what to do instead."""
     if target.engine != "lmi":
         return None
     if key == "SERVING_ENGINE":
@@ -230,7 +229,6 @@ def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple
 
 
 def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] | None:
-    """Return that a variable is another container's, and what to do instead."""
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
         message = f"{target.called} does not read variables of another container"

@@ -113,7 +113,6 @@ def every(subject: Subject) -> Iterator[Finding]:
 
 
 def _place(row: Trap, written: dict[str, NamedOption]) -> NamedOption | None:
-    """Return the option of the first condition when all hold."""
     if any(name in written for name in row.without):
         return None
     places = [(_first(names, written), wanted) for names, wanted in row.when.items()]

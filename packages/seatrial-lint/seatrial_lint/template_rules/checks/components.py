@@ -132,7 +132,6 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
 
 
 def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
-    """Yield each container of a model or component with its resource."""
     for model in hosting.resources.of(MODEL):
         for container in _of_model(model):
             yield model, container
