@@ -109,12 +109,7 @@ def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
 
 
 class _View:
-    """Writes lines of the CDK CLI and of the trial, and in a terminal where both are.
-
-    Args:
-        title: The stack.
-        status: The last line of the terminal; `None` where there is none.
-    """
+    """Writes lines of the CDK CLI and of the trial; `status` is the last line of a terminal, where there is one."""
 
     def __init__(self, title: str, status: Status | None) -> None:
         from seatrial.cli.trial import TrialLines

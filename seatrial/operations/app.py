@@ -40,7 +40,6 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
     """Run an app and return the folder of its templates.
 
     Args:
-        root: Folder of `cdk.json`.
         narrowed: Context values beside those of `cdk.json`.
         folder: For what the app writes; it is made.
         variables: Environment variables beside this process's.
@@ -68,13 +67,7 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
 
 
 def publish_products(products: Sequence[Path], environments: Path) -> str:
-    """Write the templates of products' current versions, with the feature flags of the nearest `cdk.json`.
-
-    Args:
-        products: The products' YAML files, at least one, of one app.
-
-    Returns:
-        The paths of the templates, relative to the folder of `cdk.json`, one on each line.
+    """Write the templates of products' current versions; return their paths from the folder of `cdk.json`, one a line.
 
     Raises:
         SpecError: SEA450 when there is no `cdk.json`.

@@ -24,11 +24,6 @@ MERGE_BASE = "..."
 def moved(path: Path, top: Path, checkout: Path) -> Path:
     """Return where a file of the repository is in a checkout of another revision.
 
-    Args:
-        path: The file, resolved.
-        top: The repository's folder.
-        checkout: The other checkout's folder.
-
     Raises:
         SpecError: SEA452 when it is not in the repository.
     """
@@ -75,9 +70,6 @@ def commits_ahead(folder: Path, commit: str) -> int:
 def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
     """Return the files that differ between a commit and the checkout, those that git does not ignore, sorted.
 
-    Args:
-        top: The repository's folder.
-
     Raises:
         SpecError: SEA452 when git can't tell.
     """
@@ -105,15 +97,7 @@ def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
 
 @contextmanager
 def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Path, Path]]:
-    """Check a revision out beside the repository; it is gone afterwards.
-
-    Args:
-        root: A folder of the repository.
-        revision: A revision of git.
-        checkout: A folder that isn't there yet.
-
-    Yields:
-        The repository's folder and the other checkout's.
+    """Check a revision out into a new folder for a while; yield the repository's folder and the checkout's.
 
     Raises:
         SpecError: SEA452 when it can't be checked out.

@@ -1,4 +1,4 @@
-"""What an update means: what users notice of each change, what it needs meanwhile, and what can't be done."""
+"""Consequences of an update, per resource: what users notice, and what would fail or is dangerous."""
 
 from __future__ import annotations
 
@@ -123,13 +123,7 @@ class Consequences:
 
 
 def consequences(diff: TemplateDiff, size: PlannedSize, raised: Iterable[RaisedAlarm] = ()) -> Consequences:
-    """Say what an update means, resource by resource.
-
-    Args:
-        diff: What CloudFormation does.
-        size: What the endpoint is planned with.
-        raised: The alarms of the endpoint that are raised now.
-    """
+    """Describe an update resource by resource; `raised` are the endpoint's alarms that are raised now."""
     moves = moves_component(diff)
 
     def effects_of(change: ResourceChange) -> tuple[Effect, ...]:

@@ -36,10 +36,7 @@ _OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",)
 def deploy_command_of(
     spec: Path, environments: Path, deployment: Deployment, cdk_options: Sequence[str] = ()
 ) -> tuple[Path, list[str]]:
-    """Return the folder of the CDK app and the command that deploys an endpoint.
-
-    Args:
-        cdk_options: More options of the CDK CLI, which go before ours.
+    """Return the folder of the CDK app and the command that deploys an endpoint; `cdk_options` go before ours.
 
     Raises:
         SpecError: SEA450 when there is no app, SEA603 when there is no CDK CLI.
@@ -66,13 +63,10 @@ def deploy_command_of(
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:
-    """Run a command of the CDK CLI, tell each line of its output, and return its exit code.
+    """Run a command of the CDK CLI, pass each line of its output to `tell`, and return its exit code.
 
-    What interrupts it ends the CLI with all that it started; CloudFormation goes on with what it was asked for.
-
-    Args:
-        root: Folder of the app.
-        variables: All environment variables of the CLI. Default: those of the app.
+    An interruption ends the CLI with all that it started; CloudFormation continues. `variables` replace the app's
+    environment.
     """
     with subprocess.Popen(
         command,
@@ -106,14 +100,9 @@ def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[s
 
 @contextmanager
 def trial_looked_at(look: Look, tell: Callable[[LiveTrial], None], *, every_s: float = LOOK_S) -> Iterator[None]:
-    """Tell a trial that begins while the block runs, at each look and once when the block has ended.
+    """Pass a trial that begins while the block runs to `tell`, every `every_s` and once at the end of the block.
 
-    What can't be read is told at a later look, and stops nothing.
-
-    Args:
-        look: Returns the endpoint's last trial; `None` where it can't be read.
-        tell: Takes it; an earlier deployment's is left out.
-        every_s: Pause between two looks.
+    An earlier deployment's trial is left out. What can't be read now is read at a later look, and stops nothing.
     """
     before = look()
 

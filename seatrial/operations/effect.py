@@ -417,11 +417,9 @@ def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Ite
 
 
 def batch_size_effect(batch: JsonValue, whole: int) -> int:
-    """Return how many of some copies or instances are replaced at a time; all of them where no batch is set.
+    """Return how many of `whole` copies or instances are replaced at a time; all where no batch is set.
 
-    Args:
-        batch: `MaximumBatchSize` of a rolling update; a share is rounded up.
-        whole: All of them.
+    The share of a `MaximumBatchSize` is rounded up.
     """
     value = at(batch, "Value")
     if not isinstance(value, int):

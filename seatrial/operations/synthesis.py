@@ -88,7 +88,6 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
     """Run the app for one endpoint in one environment.
 
     Args:
-        folder: For what the app writes; it is made.
         context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
     Raises:
@@ -121,10 +120,6 @@ def given_template(source: StackSource, path: Path) -> Template:
 
 def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Template:
     """Synthesize the stack as it is in another revision; that of a revision without the endpoint's lock is empty.
-
-    Args:
-        revision: A revision of git.
-        folder: An empty folder; the revision is checked out there for a while.
 
     Raises:
         SeatrialError: SEA452 when the revision can't be checked out, or has code that the checkout lacks; SEA450 and
@@ -187,10 +182,6 @@ def synthesize_both(
     folder: Path,
 ) -> tuple[SideTemplates, SideTemplates]:
     """Synthesize some endpoints of two sides at the same time.
-
-    Args:
-        sides: The old one and the new one.
-        folder: For what the apps write; it is made.
 
     Raises:
         SeatrialError: SEA450 when an app fails or lacks a stack, SEA451 when what it writes is no template.

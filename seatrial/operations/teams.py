@@ -1,4 +1,4 @@
-"""What each team has in which environment, of the locks and of the account where it may be asked, and how it reads."""
+"""Listing of teams' endpoints: versions, planned cost, last trials, drift."""
 
 from __future__ import annotations
 
@@ -115,20 +115,10 @@ def with_account(
     *,
     now: datetime,
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints of one environment as the account has them, those of products among them.
-
-    Args:
-        endpoints: What the locks of the environment say.
-        locked: The same, to be compared with what runs.
-        clients: Clients of the environment's account and region.
-        tagged: Finds resources by their tags.
-        now: The time.
-
-    Returns:
-        The endpoints, and what could not be asked.
+    """Return the endpoints of one environment as the account has them, and what could not be read.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
     """
     report = check_drift(locked, clients, now=now, most_days=float("inf"))
     drifts = {each.endpoint: each for each in report.endpoints}

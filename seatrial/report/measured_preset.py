@@ -20,10 +20,6 @@ _SOURCES = ("hub_id", "jumpstart_id", "s3_uri")
 def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> Preset:
     """Return what a trial measured as a preset: at the knee, or at the gate where no knee was found.
 
-    Args:
-        loaded: The spec of its endpoint in its environment.
-        where: Where the result was read, for messages.
-
     Raises:
         SpecError: SEA252 when the result is not of the locked plan, of a local engine, or without a measured level; as
             `read_locked_plan`.

@@ -154,11 +154,7 @@ class Expectation:
 
 
 def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None:
-    """Return what was predicted of the thing that was measured; None when nothing was.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the prediction of the thing that was measured; `None` without one."""
     copies = result.request.copy_count
     if plan is not None:
         if not is_comparable(result, plan) or not plan.curve:

@@ -46,10 +46,6 @@ def write_trial_report(
     The JSON is the result itself, indented: `TrialResult.from_json` reads it back, and the schema trial-result in
     `docs/schema` describes it.
 
-    Args:
-        plan: A locked plan.
-        outlook: The calibration that the trial would give; None when the spec isn't at hand.
-
     Raises:
         BenchError: SEA506 when the files can't be written; then none is changed.
     """

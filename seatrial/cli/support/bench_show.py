@@ -1,4 +1,4 @@
-"""What `seatrial bench` shows while a trial runs, and what it says of the result."""
+"""The view of a trial while `seatrial bench` runs it, and its conclusion."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
 
 
 def show_conclusion(result: TrialResult, plan: Plan | None, output: Path | None, unwritten: Unwritten) -> None:
-    """Say what the trial found, write the report where one is asked for, and exit 1 unless the trial was passed.
+    """Show the result, write the report into a given folder, and exit 1 unless the trial passed.
 
     Raises:
         BenchError: SEA506, the report or the records could not be written; the verdict was told before.

@@ -1,4 +1,4 @@
-"""What `seatrial images` prints: rows for machines, lines for people."""
+"""The output of `seatrial images`: rows as JSON, lines as text."""
 
 from __future__ import annotations
 
@@ -49,12 +49,7 @@ def _image_row(build: Build, region: str | None) -> Row:
 
 
 def images_text(rows: Sequence[Mapping[str, object]], *, wide: bool = False) -> str:
-    """Return a table of the rows, then how each frozen line stands.
-
-    Args:
-        rows: Those of `image_rows`.
-        wide: Tell CUDA's version, the number of regions, and the repository and tag or the address in a region.
-    """
+    """Return a table of the rows, then the status of each frozen line; `wide` adds CUDA, regions and addresses."""
     if not rows:
         return "no image matches\n"
     cells = [(*_COLUMNS, *(_MORE if wide else ())), *(_cells(row, wide=wide) for row in rows)]
@@ -77,7 +72,7 @@ def _cells(row: Mapping[str, object], *, wide: bool) -> tuple[str, ...]:
 
 
 def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
-    """Return what is listed after a locked image, for machines."""
+    """Return what is listed after a locked image, as JSON."""
     return {
         "endpoint": loaded.endpoint.name,
         "environment": loaded.environment.name,
@@ -94,7 +89,7 @@ def outdated_row(loaded: LoadedSpec, plan: Plan, update: Update | None) -> Row:
 
 
 def outdated_text(loaded: LoadedSpec, plan: Plan, update: Update | None) -> str:
-    """Return what is listed after a locked image, for people."""
+    """Return what is listed after a locked image, as text."""
     name = f"{loaded.endpoint.name} in {loaded.environment.name}"
     if update is None:
         return f"{name}: {plan.image.value.uri} is not in the catalog; newer builds are unknown\n"

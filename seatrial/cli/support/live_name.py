@@ -1,4 +1,4 @@
-"""Which live endpoint a command is about: its name, generation and Region, by spec, or the Region of the profile."""
+"""The live endpoint of a command: name, generation and Region, by spec, or the Region of the profile."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from seatrial_base.errors import SpecError
 
 def live_name(endpoint: str, environment: str, environments: Path | None) -> tuple[str, int, str]:
     """Return the endpoint's name in its spec, its locked generation and the environment's region.
-
-    Args:
-        endpoint: YAML file or name of the endpoint.
-        environments: Folder of environments; by default the one beside the specs'.
 
     Raises:
         SpecError: The spec, its lock or the environment can't be read.

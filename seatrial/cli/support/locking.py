@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
-    """Write one lock, and return its path with what changed in it.
-
-    Args:
-        spec: The file beside which the lock lies.
-        before: The plan that is locked; `None` without one.
+    """Write one lock beside its spec, and return its path with what changed since `before`, the locked plan.
 
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.
@@ -49,11 +45,7 @@ def refuse_format_of_findings(
 
 
 def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
-    """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
-
-    Args:
-        output_format: Other than `text`: with every problem.
-    """
+    """List the state of each lock, other than as text with every problem; exit 1 where a plan must be made again."""
     from seatrial.locks.lock_file import freshness_of
     from seatrial_base.printer import Judgement
 

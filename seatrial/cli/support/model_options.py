@@ -167,12 +167,9 @@ def load_specs_or_model(
     *,
     needs_file: bool = False,
 ) -> tuple[LoadedSpec, ...]:
-    """Load specs, or a model with its load; tell what was taken for granted on standard error.
+    """Load specs, or a model with its load; print defaults that were used to standard error.
 
     Args:
-        given: Files, folders, or a model: its hub id, or a folder of its weights.
-        environment: Its name, where one is given.
-        environments: The folder of environments, where one is given.
         needs_file: Whether the environment must have a file, since something is written that is deployed there.
 
     Raises:

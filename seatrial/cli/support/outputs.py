@@ -20,11 +20,7 @@ REPORT_FILES = ("report.html", "report.md", "report.json")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that are the same file as an input or as each other, by whatever name or link.
-
-    Args:
-        outputs: What the command would write, by the option that names it.
-        inputs: What it reads, likewise; None where nothing is.
+    """Refuse outputs, by their option, that are the same file as an input or another output, by any name or link.
 
     Raises:
         SpecError: SEA514, with every clash.

@@ -1,4 +1,4 @@
-"""What the commands that deploy for a measurement share: clients of the account, and the question whether they may."""
+"""Clients of the account and the confirmation, for the commands that deploy for a measurement."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
-    """Return clients of the region, once the credentials are known to be the environment's.
-
-    Args:
-        loaded: The spec in its environment.
-        root: Folder of the CDK app.
-        folder: Where the log of the CDK CLI is written.
+    """Return clients of the region, once the credentials are known to be the environment's; `folder` is for logs.
 
     Raises:
         SeatrialError: The credentials are of another account, or AWS can't be asked.
@@ -46,12 +41,7 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
 
 
 def confirm(lines: Iterable[str], *, yes: bool, err: bool = False) -> None:
-    """Tell what a measurement costs, and ask whether it may.
-
-    Args:
-        lines: What it deploys and costs.
-        yes: Whether nobody need be asked.
-        err: Whether standard error is written to, where standard output is for a document.
+    """Print what a measurement deploys and costs, and ask for confirmation unless `yes`.
 
     Raises:
         SpecError: SEA526 when the answer is no, or nobody can be asked.

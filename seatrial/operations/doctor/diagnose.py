@@ -51,12 +51,11 @@ RULES: Final[Mapping[CauseKind, str]] = {
 
 
 def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", source: str = "") -> Finding:
-    """Return one thing that is wrong.
+    """Return one problem of a part.
 
     Args:
         cause: What is wrong, as a sentence.
         mend: How to mend it, as an imperative.
-        seen: What it was seen by: a status, a reason, a line of a log.
         source: Where the cause is known from; empty where what was seen says it.
     """
     return Finding(rule, Place(resource=part), cause, mend, source=source, evidence=seen)

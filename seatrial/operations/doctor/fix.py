@@ -57,14 +57,9 @@ class Patience:
 def carry_out(
     steps: Iterable[FixStep], calls: AwsCalls, patience: Patience, tell: Callable[[str], None]
 ) -> Iterator[StepOutcome]:
-    """Do the steps in order and yield what came of each.
+    """Do the steps in order and yield the outcome of each; `tell` gets each step before it is done.
 
     A step whose object is gone already is done. One that meets a change at work is tried again.
-
-    Args:
-        calls: Operations of the account.
-        patience: How long a step is waited for.
-        tell: Is told of each step before it is done.
     """
     missing: set[str] = set()
     for step in steps:

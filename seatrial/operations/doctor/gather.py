@@ -113,13 +113,10 @@ class EndpointQuery:
 
 
 def examine(query: EndpointQuery, at: datetime) -> Examination:
-    """Ask for everything about an endpoint.
-
-    Args:
-        at: The time.
+    """Read everything about an endpoint.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
     """
     name, reader = query.name, AwsReader(query.calls)
     # Every other call keeps what it was refused and goes on, so without this one a session without credentials
@@ -252,10 +249,8 @@ def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsR
     """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
 
     Args:
-        endpoint: The endpoint's name on SageMaker.
         named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
         resources: Physical IDs of what is there: a stack of any name may manage it.
-        reader: Asks CloudFormation.
     """
     stack = read_stack(named or f"seatrial-{endpoint}", reader)
     if stack.existence != "absent":
@@ -359,14 +354,7 @@ def account_checks(
     components: Iterable[LiveComponent],
     reader: AwsReader,
 ) -> Iterator[AccountCheck]:
-    """Yield the checks of what a new copy or instance would need, each thing once, in order.
-
-    Args:
-        query: Which endpoint, and whom to ask.
-        endpoint: What was found of it.
-        components: Its components; adapters have files of their own.
-        reader: Asks IAM.
-    """
+    """Yield the checks of what a new copy or instance would need, each thing once, in order."""
     account, deployment = query.account, query.deployment
     models = tuple(models)
     for arn in sorted({each.role_arn for each in models} - {""}):
@@ -472,14 +460,7 @@ def container_facts(
     at: datetime,
     reader: AwsReader,
 ) -> Iterator[ContainerFacts]:
-    """Yield what the containers of each component and of each variant with a model told; nothing of those that did not.
-
-    Args:
-        components: Its components; candidates of trials are left out.
-        ask: Answers queries; None where nobody is asked.
-        at: The time.
-        reader: Keeps what could not be asked.
-    """
+    """Yield what the containers of each component, candidates excepted, and of each variant with a model published."""
     if ask is None:
         return
     places = [(f"inference component {each.name}", {COMPONENT_LABEL: each.name}) for each in components

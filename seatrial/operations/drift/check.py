@@ -50,12 +50,7 @@ _RULE = "SEA433"
 
 
 def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -> Iterator[Finding]:
-    """Yield each field in which a live endpoint is not what was deployed.
-
-    Args:
-        deployment: What the lock says; its plan is the deployed one.
-        stack: The endpoint's stack.
-        reader: A strict reader of the environment's account and region.
+    """Yield each field in which a live endpoint is not what was deployed; the reader must be a strict one.
 
     Raises:
         BenchError: As `aws_failures`.
@@ -253,11 +248,7 @@ class Locked:
 
 
 def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:
-    """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
-
-    Args:
-        files: Specs; none where a repository offers products alone.
-        environments: Folder of environments; `None` for the one beside each spec.
+    """Return what is locked for an environment; a lock that can't be read is reported with its endpoint.
 
     Raises:
         SpecError: With every problem of the environment.
@@ -294,11 +285,9 @@ def _name_of(file: Path) -> str:
 
 
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:
-    """Compare what runs with what is locked; nothing is changed, and what could not be asked is no finding.
+    """Compare what runs with what is locked; nothing is changed, and what could not be read is no finding.
 
     Args:
-        clients: Clients of the environment's account and region.
-        now: The time, for the ages of trials.
         most_days: A scheduled trial may be so old, in days.
 
     Raises:
@@ -472,7 +461,6 @@ def unknown_endpoints(
     Args:
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
-        reader: A strict reader of the environment's account and region.
 
     Raises:
         ClientError: SageMaker refuses.

@@ -83,8 +83,6 @@ def drift_finding(
     Args:
         severity: `error`: users or the next deployment are affected; `warning`: the endpoint is not the locked one;
             `note`: nothing is wrong yet.
-        what: What was compared, or what is wrong.
-        live: What there is.
         expected: What the lock, or the deployment, says; empty where there is nothing to compare.
     """
     message = f"{live}, expected {expected}" if expected else live

@@ -109,15 +109,7 @@ def scheduled_trial(deployment: Deployment, stack: LiveStack, s3: S3Client) -> L
 def trial_findings(
     deployment: Deployment, last: LastTrial, scheduled: LastTrial, *, now: datetime, most_days: float
 ) -> Iterator[Finding]:
-    """Yield trials that were not passed, are missing, or too old.
-
-    Args:
-        deployment: The endpoint.
-        last: The trial of what is deployed.
-        scheduled: The last scheduled one.
-        now: The time.
-        most_days: A scheduled trial may be so old.
-    """
+    """Yield trials that were not passed, are missing, or, of the scheduled ones, older than `most_days`."""
     yield from _outcome("trial of the deployment", last, "change the spec or the plan, and deploy again")
     hint = "compare both reports; the next scheduled trial, or `seatrial trial start`, tells whether it stays"
     yield from _outcome("scheduled trial", scheduled, hint)

@@ -62,12 +62,7 @@ def unread(subject: str, because: str) -> AccountCheck:
 
 
 def account_check(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:
-    """Ask, and make of what AWS refuses a problem where it answers the question.
-
-    Args:
-        subject: What is asked about.
-        refusals: What an error of AWS means, by its code; any other means that it could not be asked.
-    """
+    """Ask, and make a problem of a refusal of AWS whose code is among `refusals`; at another one nothing is known."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:

@@ -43,11 +43,7 @@ NETWORK_HINT = "fix the network of the environment's file"
 def check_environment(
     deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
 ) -> tuple[AccountCheck, ...]:
-    """Ask the account everything that the deployments need.
-
-    Args:
-        deployments: What is to be deployed, all of one environment.
-        clients: Clients of its account in its region.
+    """Check the account for everything that deployments of one environment need.
 
     Raises:
         BenchError: As `aws_failures`, when not even the caller's identity is answered: without it nothing can be asked.

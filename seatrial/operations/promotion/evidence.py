@@ -93,13 +93,7 @@ def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: Tri
 def evidence_problems(
     promotion: PromotionStep, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
 ) -> Iterator[Finding]:
-    """Yield everything for which a trial is no proof of the plan to promote.
-
-    Args:
-        evidence: What is known of the trial.
-        now: The time, to tell the trial's age.
-        accept_simulated: Take a result of simulated hardware.
-    """
+    """Yield everything for which a trial is no proof of the plan to promote."""
     result, where = evidence.result, promotion.source.environment.name
     yield from _deployed_problems(promotion, evidence)
     if result is None:

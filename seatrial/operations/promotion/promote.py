@@ -56,11 +56,6 @@ def evidence_of_stack(
 
     A stack without outputs of a trial was deployed without one; a result that says `error` is none.
 
-    Args:
-        endpoint_name: The endpoint's name on SageMaker, under which its trials lie.
-        cloudformation: A client of the environment's region.
-        s3: The same.
-
     Raises:
         BenchError: SEA502 when there is no such stack, SEA501 when the result can't be read; as `aws_failures` when
             AWS can't be asked.
@@ -82,11 +77,7 @@ def evidence_of_stack(
 
 
 def evidence_of_result(result: TrialResult, where: str) -> TrialEvidence:
-    """Return a result that was given as what is known of a trial; no stack is asked.
-
-    Args:
-        where: Its file or URI.
-    """
+    """Return a given result as evidence; no stack is read."""
     return TrialEvidence(result=result, result_uri=where, report_uri=f"{where.removesuffix('.json')}.md")
 
 
@@ -135,11 +126,7 @@ class PromotedLock:
 
 
 def source_of(target: EnvironmentSpec, given: str | None) -> str:
-    """Return the environment that plans are promoted from.
-
-    Args:
-        target: The environment to come.
-        given: What was asked for; `None` takes `promotion.source`.
+    """Return the environment that plans are promoted from: the given one, else `promotion.source`.
 
     Raises:
         SpecError: SEA470 when there is none, or it is another one than the environments' order says.
@@ -165,8 +152,6 @@ def check_order(source: EnvironmentSpec, target: EnvironmentSpec, order: tuple[E
     """Refuse to promote to an environment that comes before its source.
 
     Args:
-        source: Where the plan was tried.
-        target: The environment to come.
         order: Every environment, each after its source.
 
     Raises:
@@ -187,13 +172,6 @@ def promote_plan(
     source: LoadedSpec, target: LoadedSpec, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool = False
 ) -> PromotedLock:
     """Return the lock of an environment from the tried plan of the one before it.
-
-    Args:
-        source: The spec in the environment where the plan was tried.
-        target: The spec in the environment to come.
-        evidence: What is known of the trial.
-        now: The time, to tell the trial's age.
-        accept_simulated: Take a result of simulated hardware.
 
     Raises:
         SpecError: With everything that forbids it: SEA401 to SEA403 and SEA411 of the source's lock, SEA471 to SEA477,
@@ -256,10 +234,7 @@ def _planned(
 def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     """Yield everything in which the promoted plan's container would not be the tried one.
 
-    Weights may lie in a bucket of each environment's own: where they lie is not compared.
-
-    Args:
-        plan: The promoted plan.
+    Where weights are stored is not compared: each environment may have a bucket of its own.
 
     Raises:
         RenderError: When one of the plans can't be rendered.

@@ -47,11 +47,6 @@ def affected(
 
     A file that is neither of an endpoint nor of an environment may be code of the app: it affects all of them, unless
     no app reads its folder.
-
-    Args:
-        side: The side whose files are asked what they refer to.
-        paths: The changed files, from the repository's folder.
-        candidates: The endpoints and environments of both sides.
     """
     every = frozenset(candidates)
     own = defaultdict(list)
@@ -86,10 +81,6 @@ def refuse_code_of_others(side: RepositorySide, commit: str) -> None:
     """Refuse a revision whose code the checkout lacks: to compare it would run it.
 
     Its specs, environments and templates are data. The app of `cdk.json`, and what may be a module of it, is code.
-
-    Args:
-        side: The checkout.
-        commit: The revision.
 
     Raises:
         SpecError: SEA452 with the files of code.

@@ -20,13 +20,7 @@ REVIEW_SCHEMA: Final = "2"
 
 
 def consequences_document(update: Consequences, *, stack: str, old: str, new: str) -> dict[str, object]:
-    """Return an update as a document, with every resource.
-
-    Args:
-        stack: The stack's name.
-        old: What the old template is.
-        new: What the new one is.
-    """
+    """Return an update as a document, with every resource; `old` and `new` name its templates."""
     return {
         "schema_version": SCHEMA,
         "stack": stack,

@@ -58,11 +58,7 @@ def consequences_markdown(update: Consequences, *, title: str) -> str:
 
 
 def _update_lines(update: Consequences, *, is_brief: bool) -> list[str]:
-    """Return an update as a table and a list, without a title.
-
-    Args:
-        is_brief: Only count the resources whose change has no effect on what serves, by type.
-    """
+    """Return an update as a table and a list; briefly, what has no effect on what serves is counted by type."""
     view = UpdateView(update)
     uneventful = [row for row in view.rows if is_brief and all(effect.kind == "none" for effect in row.effects)]
     lines = []
@@ -99,12 +95,7 @@ def _without_effect(rows: Iterable[ChangeWithEffects]) -> Iterator[str]:
 
 
 def review_markdown(review: Review, *, base: str, most: int = MOST_CHARACTERS) -> str:
-    """Return a review as Markdown of at most so many characters; details that do not fit are left out and counted.
-
-    Args:
-        base: The revision that is compared with.
-        most: Characters.
-    """
+    """Return a review as Markdown of at most `most` characters; details that do not fit are counted."""
     title = f"### Seatrial: {code(base)} → this checkout"
     text = "".join(f"{line}\n\n" for line in (title, *map(escaped, review_headlines(review, base))))
     sizes = [size for product in review.products for size in product.sizes]

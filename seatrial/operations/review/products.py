@@ -1,7 +1,4 @@
-"""What a change of the repository does to products: to what is offered, and to each size in each environment.
-
-What teams have launched is not compared: it stays on its version until they update it.
-"""
+"""Review of products: fields, sizes and versions that change."""
 
 from __future__ import annotations
 
@@ -83,15 +80,7 @@ def product_reviews(
     holds: Callable[[EndpointPlace], bool],
     review_size: ReviewSize,
 ) -> tuple[ProductReview, ...]:
-    """Return the products that change, by name.
-
-    Args:
-        old: The base.
-        new: The checkout.
-        paths: The files that differ, from the repository's folder.
-        holds: Tells whether a size in an environment is asked for.
-        review_size: Compares a size.
-    """
+    """Return the products that change, by name; `review_size` compares a size that `holds` selects."""
     if not affects_products(new, paths):
         return ()
     names = sorted({file.stem for side in (old, new) for file in (side.root / PRODUCTS).glob("*.yaml")})

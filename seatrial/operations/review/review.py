@@ -63,13 +63,7 @@ class QuotaNeed:
 def quota_needs(
     reviews: Iterable[EndpointReview], others: Iterable[EndpointPlace], side: RepositorySide
 ) -> tuple[QuotaNeed, ...]:
-    """Sum what the endpoints of each environment need, by environment and instance type.
-
-    Args:
-        reviews: What changes.
-        others: The endpoints of the checkout in the environments that change; those that change count once.
-        side: The checkout.
-    """
+    """Sum the needs of each environment's endpoints by instance type; of `others`, those that change count once."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     changed = set()
     for review in reviews:
@@ -234,14 +228,7 @@ class Review:
 def make_review(
     old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, selection: Selection
 ) -> Review:
-    """Compare two sides.
-
-    Args:
-        old: The base.
-        new: The checkout.
-        paths: The files that differ, from the repository's folder.
-        folder: For what the apps write.
-        selection: What to compare; other endpoints only count for the quotas.
+    """Compare two sides; endpoints that are not selected only count for the quotas.
 
     Raises:
         SeatrialError: SEA450 when an app fails, SEA451 when what it writes is no template.
@@ -386,12 +373,7 @@ def _consequences(
 
 
 def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[str]) -> Iterator[ServiceReview]:
-    """Yield the trial services that differ; one that a side does not need for what was compared is not compared.
-
-    Args:
-        templates: What both sides synthesize.
-        moved: The environments that go elsewhere: theirs is new there.
-    """
+    """Yield the trial services that differ; one that a side does not need for what was compared is not compared."""
     old, new = (side.services for side in templates)
     # A side synthesizes a trial service only where one of its compared endpoints is tried: one that only one side
     # has says nothing about the other.
@@ -414,13 +396,7 @@ def _unlocked(
 def review_of(
     specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, only_environments: Sequence[str] = ()
 ) -> Review:
-    """Compare the endpoints of a folder with those of a revision.
-
-    Args:
-        specs: A folder of specs, or some of its files; a file may be one that only the revision has.
-        revision: A revision of git; with three dots behind it, its merge base with the checkout.
-        folder: An empty folder for both synthesized sides and the revision's checkout.
-        only_environments: Names of environments; none for all.
+    """Compare the endpoints of a folder, or some of its files, with those of a revision; `REF...` is the merge base.
 
     Raises:
         SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs

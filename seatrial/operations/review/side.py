@@ -101,12 +101,7 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
 
 
 def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
-    """Return the specs that have no plan in any environment, by file name.
-
-    Args:
-        side: The side.
-        known: What is locked there.
-    """
+    """Return the specs that have no plan in any environment, by file name."""
     hosted = {guest for name in environment_names(side.environments) for guest in hosts(side.endpoints, name)}
     listed = {*hosted, *(place.endpoint for place in known)}
     return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in listed)

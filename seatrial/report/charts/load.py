@@ -36,11 +36,7 @@ TITLES: Mapping[Metric, str] = {
 
 
 def load_charts(result: TrialResult, plan: Plan | None) -> tuple[Chart, ...]:
-    """Return the charts over the load; one without a measured value is left out.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the charts over the load; one without a measured value is left out."""
     view = LoadView(result, expectation_of(result, plan))
     bounded = {objective.metric for objective in result.request.objectives}
     metrics = [metric for metric in LATENCIES if metric in ALWAYS or metric in bounded]

@@ -25,11 +25,7 @@ FORMULA = (
 
 
 def cost_section(result: TrialResult, plan: Plan | None) -> Section:
-    """Return the planned cost; the measured one beside it only for a real endpoint.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the planned cost; the measured one as well only for a real endpoint."""
     if plan is None:
         tables = _measured_tables(result)
         paragraphs = tuple(_paragraphs(result, plan)) if tables else ()

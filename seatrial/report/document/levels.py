@@ -307,11 +307,7 @@ def _misses(result: TrialResult) -> Iterator[str]:
 
 
 def curves_section(result: TrialResult, plan: Plan | None) -> Section:
-    """Return the charts over the load; without a level, a sentence.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the charts over the load; without a level, a sentence."""
     charts = load_charts(result, plan)
     nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
     reading = " ".join(_curves_reading(result)) if charts else nothing

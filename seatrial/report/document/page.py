@@ -110,8 +110,6 @@ def render_html(
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
-        plan: A locked plan.
-        outlook: The calibration that the trial would give; None when the spec isn't at hand.
         library: The chart library; where it is missing, the page says so and holds the tables alone.
         document: What `render_json` wrote of the result, where it is at hand.
     """

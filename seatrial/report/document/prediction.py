@@ -59,13 +59,9 @@ def _why_apart(result: TrialResult) -> str:
 
 
 def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:
-    """Return predicted beside measured, with the relative difference and the band, and what a calibration would change.
+    """Return predicted and measured values with difference and band, and what a calibration would change.
 
-    The curves of the 95th percentiles stand in the first figure; here are those of the means.
-
-    Args:
-        plan: Its own plan.
-        outlook: The calibration that the trial would give; None when the spec wasn't given.
+    The curves of the 95th percentiles are in the first figure; here are those of the means.
     """
     beside = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
     sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)

@@ -57,10 +57,6 @@ def first_instances_view(
     """Return the ten types that matter: those that keep the SLO at the planned load, cheapest first, then the others.
 
     Args:
-        compared: The types at full load, the cheapest token first.
-        at_load: The types at the planned load.
-        basis: What the numbers rest on.
-        title: What the table is of.
         has_slo: Whether the spec bounds speed; without, a type carries the load where its requests end in time.
     """
     loads = {each.instance_type: each for each in at_load}

@@ -41,8 +41,6 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     What adds an optimization that is predicted to change nothing is left to the wide table.
 
     Args:
-        rows: The recipes.
-        title: What the table is of.
         has_slo: Whether the spec bounds speed; without, a recipe stands here where its requests end in time.
     """
     running = [row for row in rows if row.predicted is not None]
