@@ -6,18 +6,18 @@ import inspect
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.bench_show import show_conclusion, watched
+from seatrial.cli.support.files import check_outputs, local_file, read_result, report_outputs, spec_inputs
 from seatrial.cli.support.options import environments_folder
-from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
-from seatrial.cli.support.results import read_result
-from seatrial_base.terminal import end_when_interrupted, scratch_folder
+from seatrial.cli.support.probing import watched
+from seatrial_base.errors import BenchError
+from seatrial_base.terminal import end_when_interrupted, scratch_folder, show, show_lines
 from seatrial_load.cli.files import (
     BaselineResult,
     Unwritten,
@@ -69,6 +69,7 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Write the report to this folder.", rich_help_panel=OUTPUT),
 ]
+FAILED = 1
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
 
 
@@ -99,30 +100,9 @@ def _annotation(row: CommandOption) -> object:
     return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployedSpec:
-    """What the command line says of a deployment.
-
-    Attributes:
-        spec: The endpoint's YAML file.
-        environment: Name of the environment.
-        environments: Folder of environments; None is the one beside the specs'.
-    """
-
-    spec: Path | None
-    environment: str | None
-    environments: Path | None
-
-
-def _trial_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan | None]:
-    if "--url" not in written:
-        return _deployed_request(place, written, mistakes)
-    if place.spec is not None or place.environment is not None:
-        mistakes.say("--url", "can't be combined with SPEC or --environment")
-    return server_request(written, mistakes), None
-
-
-def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:
+def _deployed_request(
+    spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
+) -> tuple[TrialRequest, Plan]:
     """Return the trial of a deployment, and the plan that it was deployed from.
 
     Raises:
@@ -133,15 +113,14 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
 
-    if place.spec is None:
+    if spec is None:
         mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url")
-    elif place.environment is None:
+    elif environment is None:
         mistakes.say("--environment", "SPEC needs an environment: add `-e ENV`")
     mistakes.stop_if_any()
-    assert place.spec is not None  # noqa: S101 (tells the type checker)
-    assert place.environment is not None  # noqa: S101 (likewise)
-    folder = environments_folder(place.environments, place.spec)
-    deployment = load_deployment(place.spec, folder, place.environment)
+    assert spec is not None  # noqa: S101 (for the type checker)
+    assert environment is not None  # noqa: S101 (likewise)
+    deployment = load_deployment(spec, environments_folder(environments, spec), environment)
     import boto3
 
     from seatrial.account.reader import aws_failures
@@ -151,11 +130,10 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     with aws_failures(deployment.stack_name):
         cloudformation = boto3.client("cloudformation", region_name=deployment.environment.region)
     plain = complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
-    plan = deployment.plan
     request = with_options(plain, written, mistakes)
     mistakes.values(request)
     mistakes.stop_if_any()
-    return request, plan
+    return request, deployment.plan
 
 
 def given_options(context: typer.Context) -> frozenset[str]:
@@ -229,8 +207,13 @@ def bench_command(
     mistakes = Mistakes(given=given_options(context))
     unwritten = Unwritten()
     with as_mistakes(mistakes):
-        place = DeployedSpec(spec=spec, environment=environment, environments=environments)
-        request, plan = _trial_request(place, written, mistakes)
+        plan = None
+        if "--url" in written:
+            if spec is not None or environment is not None:
+                mistakes.say("--url", "can't be combined with SPEC or --environment")
+            request = server_request(written, mistakes)
+        else:
+            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
         with (
@@ -239,4 +222,19 @@ def bench_command(
             keeping(files.records, unwritten) as keep,
         ):
             result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched)
-    show_conclusion(result, plan, output, unwritten)
+    from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
+    from seatrial.report.write import write_trial_report
+
+    if is_jumpstart(result):
+        show(jumpstart_view(result, plan))
+    show_lines(conclusion_view(result))
+    # The verdict is shown before a file that can't be written is refused: the measurement was paid for.
+    if output is not None:
+        try:
+            typer.echo(write_trial_report(result, plan, output).html.as_posix())
+        except BenchError as error:
+            unwritten.problems.extend(error.problems)
+    unwritten.raise_if_any()
+    if result.verdict.status != "pass":
+        raise typer.Exit(FAILED)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.files import check_outputs, spec_inputs
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.support.outputs import check_outputs, spec_inputs
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show
 
@@ -86,6 +86,7 @@ def _measured(
     """Return the measured points of one copy, and where they were read."""
     from seatrial.documents.calibration import CalibrationSource
     from seatrial.planner.calibration import read_points
+    from seatrial_base.files import read_text
     from seatrial_base.frozen_model import digest
 
     if [result is None, points is None, not benchmarks].count(False) != 1:
@@ -98,7 +99,11 @@ def _measured(
         name = ", ".join(each.path.name for each in results)
         return measured_points, CalibrationSource(file=name, digest=digest(text))
     file = result or points or Path()
-    text = _text(file)
+    try:
+        text = read_text(file)
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the measured points can't be read: {error}"
+        raise SpecError.of("SEA407", message, where=file.as_posix()) from error
     if points is not None:
         return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
     from seatrial.planner.calibration import check_trial, points_of_trial, usable
@@ -108,13 +113,11 @@ def _measured(
     request, workload = trial.request, trial.request.workload
     measured = (request.endpoint, request.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
-    found = usable(points_of_trial(trial), file.as_posix())
-    note = trial.engine_note
-    return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
+    source = CalibrationSource(file=file.name, digest=digest(text), engine_note=trial.engine_note)
+    return usable(points_of_trial(trial), file.as_posix()), source
 
 
 def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
-    """Return the results that are given as `N=FILE` or `FILE`."""
     from seatrial.planner.benchmark_jobs import BenchmarkFile
 
     split = [(*given.partition("="), given) for given in benchmarks or ()]
@@ -122,13 +125,3 @@ def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
         BenchmarkFile(Path(file), int(number)) if number.isdecimal() and equals else BenchmarkFile(Path(given))
         for number, equals, file, given in split
     )
-
-
-def _text(file: Path) -> str:
-    from seatrial_base.files import read_text
-
-    try:
-        return read_text(file)
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the measured points can't be read: {error}"
-        raise SpecError.of("SEA407", message, where=file.as_posix()) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.probe.pinned import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
-    from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe
@@ -33,17 +32,12 @@ _USAGE = "write SPEC RECIPE_A RECIPE_B -e ENV, as in endpoints/chat.yaml none aw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """What the command line asks for.
+    """What the command line requests.
 
     Attributes:
-        loaded: The spec in its environment.
-        plan: Its locked plan.
-        recipes: Both recipes.
-        environments: Folder of environments.
-        hardware: What every copy runs on; None leaves it to the planner.
-        evaluation_file: The evaluation set; None without one.
+        hardware: Of every copy; `None` leaves it to the planner.
         most_tokens: Tokens that an answer may have.
-        results: Where results are kept.
+        results: The folder of the recipes' results.
         again: Whether recipes are measured again that were measured before.
         err: Whether progress is shown on standard error.
     """
@@ -118,8 +112,17 @@ def compare_command(
     measured again. It exits with 0 when B's trial did not fail and no quality metric is proven worse, 2 when the
     command line is wrong, else with 1.
     """
+    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.probe.pinned import read_candidate
+    from seatrial.probe.recipes import results_folder
     from seatrial.quality.recipe_comparison import compare_recipes
     from seatrial.quality.recipe_result import read_recipe_result
+    from seatrial.report.document.recipes import recipes_markdown
+    from seatrial.report.terminal.recipes import recipe_comparison_view
+    from seatrial.report.write import comparison_document, write_comparison
+    from seatrial.specs.load import load_spec
+    from seatrial.specs.recipe import parse_recipe, recipe_name
+    from seatrial_base.terminal import show, show_json, show_text
 
     _check_usage(what, environment, {"--on": on, "--evaluation-set": evaluation_set, "--max-tokens": max_tokens,
                                      "--results": results, "--again": again or None})  # fmt: skip
@@ -130,17 +133,39 @@ def compare_command(
         a, b = (read_recipe_result(Path(path)) for path in what)
     else:
         _check_output(output, {**inputs, "SPEC": Path(what[0])})
-        comparison = _comparison(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
-        comparison = replace(
-            comparison,
-            evaluation_file=evaluation_set or comparison.evaluation_file,
-            results=results or comparison.results,
+        # Everything that must be known is read before AWS gets the first request.
+        spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
+        # By the names in one order: `a+b` is `b+a`.
+        if recipe_name(first) == recipe_name(second):
+            raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
+        folder = environments_folder(environments, spec)
+        hardware = None if on is None else read_candidate(on, "--on")
+        loaded = load_spec(spec, f"{environment}", environments=folder)
+        if evaluation_set is None and (quality := loaded.endpoint.slo.quality) is not None:
+            evaluation_set = spec.parent / quality.evaluation_set
+        comparison = _Compared(
+            loaded=loaded,
+            plan=read_locked_plan(loaded),
+            recipes=(first, second),
+            environments=folder,
+            hardware=hardware,
+            evaluation_file=evaluation_set,
+            most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
+            results=results or results_folder(loaded),
             again=again,
             err=output_format != "text",
         )
         a, b = _measured(comparison, yes=yes, verbose=verbose)
     compared = compare_recipes(a, b)
-    _tell(compared, output_format, output)
+    if output_format == "json":
+        show_json(comparison_document(compared))
+    elif output_format == "markdown":
+        show_text(recipes_markdown(compared))
+    else:
+        show(recipe_comparison_view(compared))
+    if output is not None:
+        for path in write_comparison(compared, output):
+            typer.echo(path.as_posix(), err=output_format != "text")
     if not compared.is_accepted:
         raise typer.Exit(REFUSED)
 
@@ -171,43 +196,11 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
 
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
-    from seatrial.cli.support.outputs import check_outputs
+    from seatrial.cli.support.files import check_outputs
     from seatrial.report.write import FILES
 
     written = {} if output is None else {f"--output ({name})": output / name for name in FILES}
     check_outputs(written, inputs)
-
-
-def _comparison(
-    what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
-) -> _Compared:
-    """Read everything that must be known before anything is asked of AWS."""
-    from seatrial.locks.lock_file import read_locked_plan
-    from seatrial.probe.pinned import read_candidate
-    from seatrial.probe.recipes import results_folder
-    from seatrial.specs.load import load_spec
-    from seatrial.specs.recipe import parse_recipe, recipe_name
-
-    spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
-    # By the names in one order: `a+b` is `b+a`.
-    if recipe_name(first) == recipe_name(second):
-        raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
-    folder = environments_folder(environments, spec)
-    hardware = None if on is None else read_candidate(on, "--on")
-    loaded = load_spec(spec, environment, environments=folder)
-    quality = loaded.endpoint.slo.quality
-    return _Compared(
-        loaded=loaded,
-        plan=read_locked_plan(loaded),
-        recipes=(first, second),
-        environments=folder,
-        hardware=hardware,
-        evaluation_file=None if quality is None else spec.parent / quality.evaluation_set,
-        most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
-        results=results_folder(loaded),
-        again=False,
-        err=False,
-    )
 
 
 def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
@@ -276,20 +269,3 @@ def _deployed(
         typer.echo(f"{each.name}: {path.as_posix()}", err=comparison.err)
         measured[each.name] = result
     return measured
-
-
-def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
-    from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.terminal.recipes import recipe_comparison_view
-    from seatrial.report.write import comparison_document, write_comparison
-    from seatrial_base.terminal import show, show_json, show_text
-
-    if output_format == "json":
-        show_json(comparison_document(compared))
-    elif output_format == "markdown":
-        show_text(recipes_markdown(compared))
-    else:
-        show(recipe_comparison_view(compared))
-    if output is not None:
-        for path in write_comparison(compared, output):
-            typer.echo(path.as_posix(), err=output_format != "text")

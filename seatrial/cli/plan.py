@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.files import check_lock
 from seatrial.cli.support.locking import check_freshness, lock_plan, refuse_format_of_findings
 from seatrial.cli.support.model_options import (
     EnvironmentOrDefault,
@@ -19,7 +20,6 @@ from seatrial.cli.support.model_options import (
     takes_model,
 )
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
@@ -105,18 +105,18 @@ def plan_command(
         },
         many=many,
     )
-    if write or adopt or check:
-        _refuse_model(specs)
+    if (write or adopt or check) and any(is_model(path) for path in specs):
+        message = "a model has no lock; write its spec with --save, and plan that"
+        raise typer.BadParameter(message, param_hint="SPEC…")
     if write:
         # Before minutes of planning, not after them: a lock that can't be replaced stops the command at once.
         of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
     loaded = load_specs_or_model(specs, environment, environments, model_options, needs_file=write or adopt or check)
-    allowed = _Allowed(accept_slo_miss, allow_unknown_price)
+    allowed = {"accept_slo_miss": accept_slo_miss, "allow_unknown_price": allow_unknown_price}
     if write or adopt:
         from seatrial.locks.pins import unpromoted_problem
 
-        problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
-        if problems:
+        if problems := [problem for spec in loaded if (problem := unpromoted_problem(spec)) is not None]:
             raise SpecError(problems)
     if check:
         check_freshness(loaded, output_format, "plan --check")
@@ -125,7 +125,9 @@ def plan_command(
     elif adopt:
         _adopt(loaded[0], output_format, sections)
     else:
-        made = _made(loaded, allowed)
+        from seatrial.planner.planner import make_plan
+
+        made = of_every(loaded, lambda spec: _Made(make_plan(spec, **allowed), spec))
         of_every(made, _check_with_others)
         _show(made, output_format, sections, many=many)
         _show_local_values(made, output_format)
@@ -134,23 +136,9 @@ def plan_command(
         _show_packing(made, output_format)
 
 
-def _refuse_model(specs: Sequence[Path]) -> None:
-    if any(is_model(each) for each in specs):
-        message = "a model has no lock; write its spec with --save, and plan that"
-        raise typer.BadParameter(message, param_hint="SPEC…")
-
-
 def _check_lock(file: Path, environment: str | None, environments: Path | None) -> None:
     folder = environments_folder(environments, file)
     check_lock(file, folder, chosen_environment(environment, folder))
-
-
-@dataclass(frozen=True, slots=True)
-class _Allowed:
-    """What the user lets the plan do: miss the SLO where nothing meets it, choose a type without a price."""
-
-    accept_slo_miss: bool
-    allow_unknown_price: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +164,7 @@ def _check_options(output_format: Format, given: dict[str, bool], *, many: bool)
 
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
-    """Return the sections that are asked for; none for the first screen."""
+    """Return the requested sections; none for the first screen."""
     from seatrial.report.terminal.plan import SECTIONS
 
     if explain:
@@ -187,16 +175,6 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
         message = f"unknown: {', '.join(unknown)}; known: {', '.join(SECTIONS)}"
         raise typer.BadParameter(message, param_hint="'--section'")
     return tuple(name for name in SECTIONS if name in section_names)
-
-
-def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
-    from seatrial.planner.planner import make_plan
-
-    def made(one: LoadedSpec) -> _Made:
-        accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
-        return _Made(make_plan(one, accept_slo_miss=accepted, allow_unknown_price=unpriced), one)
-
-    return of_every(loaded, made)
 
 
 def _check_with_others(one: _Made) -> None:
@@ -237,7 +215,7 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
 
 
 def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
-    """Show what the laptop has in place of what the spec asks; on stderr beside JSON."""
+    """Show the laptop's values in place of the spec's; on stderr with JSON."""
     for one in made:
         if values := one.loaded.local_values:
             where = f"environments.{one.loaded.environment.name}"
@@ -247,7 +225,7 @@ def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
 
 
 def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
-    """Show where the copies of several models run; on stderr beside JSON, and why it is unknown.
+    """Show where the copies of several models run, or why it is unknown; on stderr with JSON.
 
     Raises:
         SpecError: SEA213 when a model does not fit on the endpoint's instances.
@@ -267,11 +245,10 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
             typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
 
 
-def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
+def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: dict[str, bool]) -> None:
     from seatrial.planner.comparisons import explain
 
-    accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
-    verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
+    verdicts = explain(loaded, instance_type, **allowed)
     if output_format == "json":
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
@@ -286,7 +263,6 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
-    """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
     from seatrial.locks.lock_file import locked_document
 
     # Every lock is read before the first is written, so that one that can't be read leaves all of them as they

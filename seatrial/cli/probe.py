@@ -24,12 +24,9 @@ _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProbeRequest:
-    """What the command line asks for.
+    """What the command line requests.
 
     Attributes:
-        loaded: The spec in its environment.
-        plan: Its locked plan.
-        environments: Folder of environments.
         candidate: The deployment to compare with; `None` leaves it to the plan.
         level: Requests in flight per copy; `None` leaves it to the plan.
     """
@@ -73,8 +70,8 @@ def probe_command(
 ) -> None:
     """Measure the level that decides between the plan and a cheaper deployment, and compare with the prediction.
 
-    The cheaper deployment is the one whose saving times its chance to meet the SLO is largest. Both chances are told
-    before anything is deployed, and so is a dearer deployment that more likely meets the SLO, where there is one.
+    The cheaper deployment is the one whose saving times its chance to meet the SLO is largest. Both chances are shown
+    before anything is deployed, and so is a more expensive deployment that more likely meets the SLO, if there is one.
 
     It deploys one copy of the plan's deployment and then one of the candidate, each in a stack of its own, tries the
     one level, and deletes the stack, also after a failure or Ctrl-C. Without a probe in the plan and without options it
@@ -90,7 +87,7 @@ def probe_command(
             import boto3
 
             from seatrial.account.reader import aws_failures
-            from seatrial.cli.support.bench_show import watched
+            from seatrial.cli.support.probing import watched
             from seatrial.probe.pinned import pin, probed_as
             from seatrial.probe.run import check_hardware, level_request, measure_probe_level, read_live
             from seatrial_base.terminal import end_when_interrupted
@@ -128,8 +125,8 @@ def probe_command(
 def _probe_request(
     spec: Path, environment: str, environments: Path, candidate: str | None, level: int | None, *, write: bool
 ) -> _ProbeRequest:
-    """Read everything that a probe needs to know before anything is asked of AWS."""
-    from seatrial.cli.support.outputs import check_outputs, spec_inputs
+    """Read everything that a probe needs to know before AWS gets a request."""
+    from seatrial.cli.support.files import check_outputs, spec_inputs
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.probe.answer import refuse_local_engine
     from seatrial.probe.pinned import read_candidate
@@ -144,13 +141,8 @@ def _probe_request(
     loaded = load_spec(spec, environment, environments=environments)
     if write and loaded.environment.is_embedded:
         refuse_local_engine(_LOCAL_ENGINE, environment)
-    return _ProbeRequest(
-        loaded=loaded,
-        plan=read_locked_plan(loaded),
-        environments=environments,
-        candidate=hardware,
-        level=level,
-    )
+    plan = read_locked_plan(loaded)
+    return _ProbeRequest(loaded=loaded, plan=plan, environments=environments, candidate=hardware, level=level)
 
 
 def _deployed(request: _ProbeRequest, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:

@@ -41,24 +41,17 @@ def validate_products(
 
     Exit 2 with an error, 1 with a warning.
     """
-    with problems_in(output_format, "products validate") as problems:
-        for loaded in _without_forbidden(_loaded(files, environments)):
-            typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
-            problems.extend(loaded.warnings)
-
-
-def _without_forbidden(loaded: tuple[LoadedProduct, ...]) -> tuple[LoadedProduct, ...]:
-    """Return products of which no version that teams may launch is beyond a guard rail.
-
-    Raises:
-        SpecError: SEA487, with every such version.
-    """
     from seatrial.deployment.published import forbidden_versions
 
-    offered = ((one, name) for one in loaded for name in one.product.environments)
-    if problems := [problem for pair in offered for problem in forbidden_versions(*pair)]:
-        raise SpecError(problems)
-    return loaded
+    with problems_in(output_format, "products validate") as problems:
+        products = _loaded(files, environments)
+        # A version that teams may launch must keep the guard rails of today, not those of its publication.
+        offered = [(product, name) for product in products for name in product.product.environments]
+        if forbidden := [problem for pair in offered for problem in forbidden_versions(*pair)]:
+            raise SpecError(forbidden)
+        for loaded in products:
+            typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
+            problems.extend(loaded.warnings)
 
 
 @products.command("plan")

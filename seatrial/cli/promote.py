@@ -11,7 +11,6 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import endpoint_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from seatrial.operations.promotion.evidence import TrialEvidence
@@ -51,7 +50,7 @@ def promote_command(
     A copy serves as it was tried; how many copies there are follows from the next environment's workload. Locks are
     written only if every endpoint can be promoted.
     """
-    from seatrial.cli.support.outputs import check_lock
+    from seatrial.cli.support.files import check_lock
     from seatrial.cli.support.specs import of_every
     from seatrial.locks.lock_file import write_lock
     from seatrial_base.terminal import show_json
@@ -66,9 +65,24 @@ def promote_command(
     now = datetime.now(UTC)
     promoted = of_every(steps, lambda step: _promoted(step, result, now, accept_simulated=accept_simulated))
     if output_format == "json":
-        show_json([_row(one) for one in promoted])
+        show_json(
+            [
+                {
+                    "spec": one.loaded.path.as_posix(),
+                    "environment": one.loaded.environment.name,
+                    "changes": list(one.lines),
+                    "plan": one.plan.model_dump(mode="json"),
+                }
+                for one in promoted
+            ]
+        )
     else:
-        _tell(promoted)
+        from seatrial.locks.pins import provenance_lines
+
+        for one in promoted:
+            typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")
+            for line in (*provenance_lines(one.plan.promoted), *one.lines):
+                typer.echo(f"  {line}")
     for one in promoted if write else ():
         typer.echo(f"locked in {write_lock(one.plan, one.loaded.path).as_posix()}", err=True)
 
@@ -103,7 +117,7 @@ def _promoted(
 
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
-    from seatrial.cli.support.results import read_result
+    from seatrial.cli.support.files import read_result
     from seatrial.operations.promotion.evidence import TrialEvidence
     from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
 
@@ -126,21 +140,3 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
     check_account(place, identity)
     live = endpoint_name(place.name, name, generation_of(locked_document(source)))
     return evidence_of_stack(stack_name(place.name, name), live, cloudformation, s3)
-
-
-def _tell(promoted: Sequence[PromotedLock]) -> None:
-    from seatrial.locks.pins import provenance_lines
-
-    for one in promoted:
-        typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")
-        for line in (*provenance_lines(one.plan.promoted), *one.lines):
-            typer.echo(f"  {line}")
-
-
-def _row(one: PromotedLock) -> dict[str, object]:
-    return {
-        "spec": one.loaded.path.as_posix(),
-        "environment": one.loaded.environment.name,
-        "changes": list(one.lines),
-        "plan": one.plan.model_dump(mode="json"),
-    }

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
 
 Positive = Annotated[float, Field(gt=0)]
-
-
 Count = Annotated[int, Field(ge=1)]
-
-
 Share = Annotated[float, Field(ge=0)]
 
 

@@ -1,4 +1,4 @@
-"""What a prediction says of one copy: its band, what bounds it, its knee and its memory."""
+"""The prediction of one copy: its band, what bounds it, its knee and its memory."""
 
 from __future__ import annotations
 

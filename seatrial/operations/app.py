@@ -1,4 +1,4 @@
-"""The app of `cdk.json`: run in a process of its own, it writes the templates of what it is narrowed to."""
+"""The app of `cdk.json`, run in a process of its own: it writes the templates of a part of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def app_folder(file: Path) -> Path:
     Raises:
         SpecError: SEA450 when there is none.
     """
-    root = next((folder for folder in follow_links(file).parents if (folder / "cdk.json").is_file()), None)
+    root = app_root(file)
     if root is None:
         hint = "keep the spec below the folder of the CDK app"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=file.as_posix(), hint=hint)
@@ -40,24 +40,33 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
     """Run an app and return the folder of its templates.
 
     Args:
-        narrowed: Context values beside those of `cdk.json`.
+        narrowed: Context values on top of those of `cdk.json`.
         folder: For what the app writes; it is made.
-        variables: Environment variables beside this process's.
+        variables: Environment variables on top of this process's.
 
     Raises:
         SeatrialError: SEA446 without Node; SEA450 with the app's last lines when it fails.
     """
-    command, context = _app(root)
+    where = (root / "cdk.json").as_posix()
+    try:
+        document = json.loads(read_text(root / "cdk.json"))
+        command = shlex.split(document["app"])
+        context: dict[str, object] = dict(document.get("context", {}))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"it can't be read, or names no app: {error}"
+        raise SpecError.of("SEA450", message, where=where) from error
+    # `python` on PATH may lack the packages that this interpreter has.
+    if command and command[0] in {"python", "python3"}:
+        command[0] = sys.executable
     out, scratch = folder / "out", folder / "tmp"  # what an app that is ended leaves behind goes with the folder
-    for each in (out, scratch):
-        each.mkdir(parents=True)
+    for path in (out, scratch):
+        path.mkdir(parents=True)
     given = app_variables(root) | {
         "CDK_OUTDIR": f"{out}",
         "CDK_CONTEXT_JSON": json.dumps({**context, **narrowed}),
         "TMPDIR": f"{scratch}",
         **(variables or {}),
     }
-    where = (root / "cdk.json").as_posix()
     done = _run(command, root, given, where)
     if done.returncode:
         lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
@@ -81,22 +90,6 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
         output = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
         raise SeatrialError.of("SEA450", f"the templates can't be made:\n{output}", where=where)
     return done.stdout
-
-
-def _app(root: Path) -> tuple[list[str], dict[str, object]]:
-    """Return the app's command line and the context of its `cdk.json`."""
-    where = (root / "cdk.json").as_posix()
-    try:
-        document = json.loads(read_text(root / "cdk.json"))
-        command = shlex.split(document["app"])
-        context: dict[str, object] = dict(document.get("context", {}))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"it can't be read, or names no app: {error}"
-        raise SpecError.of("SEA450", message, where=where) from error
-    # `python` on PATH may lack the packages that this interpreter has.
-    if command and command[0] in {"python", "python3"}:
-        command[0] = sys.executable
-    return command, context
 
 
 def app_root(spec: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""A revision of git beside the checkout: its files for a while, and what differs from it."""
+"""A revision of git next to the checkout: its files for a while, and the differences from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMM
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
 _NAMES = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
 MERGE_BASE = "..."
-"""Stands behind a revision, as in `git diff main...`."""
+"""The end of a revision, as in `git diff main...`."""
 
 
 def moved(path: Path, top: Path, checkout: Path) -> Path:

@@ -56,7 +56,7 @@ _OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] =
     "AWS::SSM::Parameter": alias_effects,
 }
 _OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
-"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
+"""What CloudFormation hands to UpdateEndpoint with the configuration: another value alone deploys the same one again
 (API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
 you must create a new EndpointConfig")."""
 SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
@@ -78,11 +78,9 @@ class Consequences:
     """What an update does.
 
     Attributes:
-        diff: What CloudFormation does.
         rows: Every resource with its effects, in the order of `diff`.
-        refused: What can't be done this way, and how to mend it.
+        refused: What can't be done this way, and how to fix it.
         warned: What rolls the update back, or doesn't.
-        size: What the endpoint is planned with.
     """
 
     diff: TemplateDiff
@@ -98,7 +96,7 @@ class Consequences:
 
     @property
     def instances(self) -> int:
-        """The most instances that are needed at once beside those that serve at the planned number of copies."""
+        """The most instances that are needed at once, on top of those that serve the planned number of copies."""
         return max((effect.instances for effect in self._effects), default=0)
 
     @property
@@ -176,18 +174,11 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
     is_second = change.action == "replaced" or (change.action == "created" and bool(others(diff, ENDPOINT, "deleted")))
     instances = f"{counted(size.instance_count, 'instance')} of {size.instance_type}"
     if is_second:
-        because = (
-            f"{instances} start under another name; the old ones run until CloudFormation's clean-up deletes them."
-        )
-        yield Effect(
-            kind="second_endpoint",
-            because=because,
-            instances=size.instance_count,
-            most_instances=size.max_instances,
-        )
+        old = "the old ones run until CloudFormation's clean-up deletes them."
+        because = f"{instances} start under another name; {old}"
+        yield size.effect("second_endpoint", because)
     elif change.action == "created":
-        because = f"{instances} start."
-        yield Effect(kind="starts", because=because, instances=size.instance_count, most_instances=size.max_instances)
+        yield size.effect("starts", f"{instances} start.")
     elif change.action == "deleted":
         if others(diff, ENDPOINT, "created"):
             yield Effect(
@@ -209,8 +200,8 @@ def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize,
     rolling = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
     if rolling is None:
         manner = f"{at(deployment, 'BlueGreenUpdatePolicy', 'TrafficRoutingConfiguration', 'Type') or 'ALL_AT_ONCE'}"
-        because = f"{reason}: a second fleet starts beside the first (blue/green, {manner})."
-        yield Effect(kind="doubled", because=because, instances=size.instance_count, most_instances=size.max_instances)
+        because = f"{reason}: a second fleet starts next to the first (blue/green, {manner})."
+        yield size.effect("doubled", because)
     else:
         planned, most = (batch_size_effect(rolling, whole) for whole in (size.instance_count, size.max_instances))
         because = f"{reason}: {planned} of {counted(size.instance_count, 'instance')} at a time."
@@ -225,12 +216,13 @@ def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
         yield from _unchangeable(change)
         if change.resource_type == ENDPOINT and change.action == "updated":
             yield from _instances(change, diff)
-        if change.resource_type == COMPONENT and change.action == "updated":
-            yield from _degree(change, diff)
+        # Another degree of a component that moves to another endpoint starts there with instances of its own.
+        if change.resource_type == COMPONENT and change.action == "updated" and not change.changes("EndpointName"):
+            old, new = (dict(template.resources[change.logical_id].properties) for template in (diff.old, diff.new))
+            yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 
 
 def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
-    """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
     rule = find_replacement_rule(change.resource_type)
     # CloudFormation creates the new resource before it deletes the old one: under one fixed name the creation
     # fails.
@@ -247,17 +239,12 @@ def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]
 
 def _unchangeable(change: ResourceChange) -> Iterator[Finding]:
     if change.replaced_by == ("Type",):
-        message = "the type of a resource can't be changed"
-        yield Finding(
-            "SEA454",
-            Place(resource=change.logical_id, field="Type"),
-            message,
-            "give the new resource another logical ID",
-        )
+        place, hint = Place(resource=change.logical_id, field="Type"), "give the new resource another logical ID"
+        yield Finding("SEA454", place, "the type of a resource can't be changed", hint)
         return
     rule = find_replacement_rule(change.resource_type)
     if rule is not None and change.changes(*rule.unchangeable):
-        names = sorted({each.name for each in change.properties} & set(rule.unchangeable))
+        names = sorted({changed.name for changed in change.properties} & set(rule.unchangeable))
         message = f"{', '.join(names)} can't be changed, neither in place nor by replacement"
         hint = "give the resource another logical ID, so that a new one is created first"
         yield Finding("SEA454", Place(resource=change.logical_id, field=names[0]), message, hint)
@@ -294,14 +281,6 @@ def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:
     pools = variant.get("InstancePools")
     first = pools[0] if isinstance(pools, list) and pools else None
     return first.get("InstanceType") if isinstance(first, dict) else variant.get("InstanceType")
-
-
-def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
-    """Yield another degree of a component that stays where it is."""
-    if change.changes("EndpointName"):
-        return
-    old, new = (dict(template.resources[change.logical_id].properties) for template in (diff.old, diff.new))
-    yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 
 
 def _in_place(change: ResourceChange, name: str, old: JsonValue, new: JsonValue) -> Iterator[Finding]:

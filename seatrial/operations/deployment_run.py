@@ -1,4 +1,4 @@
-"""Runs `cdk deploy` of one endpoint, and tells its output and the lines of its trial as they come."""
+"""`cdk deploy` of one endpoint: its output, and the lines of its trial, as they come."""
 
 from __future__ import annotations
 
@@ -83,8 +83,7 @@ def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[s
             for line in process.stdout or ():
                 tell(line.rstrip("\n"))
             return process.wait()
-        # Ctrl-C too: the CLI has a session of its own, so the terminal's signal does not reach it or its
-        # children.
+        # Ctrl-C too: the CLI has a session of its own, so the terminal's signal does not reach it or its children.
         except BaseException:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)

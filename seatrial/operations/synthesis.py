@@ -44,15 +44,7 @@ _SPEC_AND_LOCK = (".yaml", ".lock.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackSource:
-    """Where one stack comes from.
-
-    Attributes:
-        root: Folder of `cdk.json`.
-        spec: The endpoint's spec.
-        environments: Folder of environments.
-        environment: The environment.
-        stack_name: The stack's name.
-    """
+    """The sources of one stack; `root` is the folder of `cdk.json`."""
 
     root: Path
     spec: Path
@@ -101,11 +93,16 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
         "environments": source.environments.as_posix(),
         **(context or {}),
     }
-    file = run_app(source.root, narrowed, folder) / f"{source.stack_name}.template.json"
-    if not file.is_file():
-        where = (source.root / "cdk.json").as_posix()
-        raise SeatrialError.of("SEA450", f"the app has no stack {source.stack_name}", where=where)
+    file = _stack_file(source.root, run_app(source.root, narrowed, folder), source.stack_name)
     return source.template_file(file, source.stack_name)
+
+
+def _stack_file(root: Path, out: Path, stack_name: str) -> Path:
+    file = out / f"{stack_name}.template.json"
+    if not file.is_file():
+        where = (root / "cdk.json").as_posix()
+        raise SeatrialError.of("SEA450", f"the app has no stack {stack_name}", where=where)
+    return file
 
 
 def given_template(source: StackSource, path: Path) -> Template:
@@ -146,7 +143,7 @@ def deployed_template(source: StackSource, cloudformation: CloudFormationClient)
 
     Raises:
         BenchError: As `aws_failures`: no credentials, no connection, no permission.
-        SeatrialError: SEA451 when the answer is no template.
+        SeatrialError: SEA451 when it is no template.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a deployed stack needs it)
 
@@ -201,9 +198,16 @@ def synthesize_both(
 def _synthesized(
     side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path, accounts: Mapping[str, str]
 ) -> SideTemplates:
+    by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
+    are_right = _are_right(side)
+    for place, deployment in wanted.items():
+        # One run of the app for all environments is the fastest; the app leaves out the embedded AWS unless it is
+        # named, and ends where any environment is wrong.
+        is_named = deployment.environment.is_embedded or not are_right
+        by_name[place.environment if is_named else None][place] = deployment
     endpoints: dict[EndpointPlace, Template] = {}
     services: dict[str, Template] = {}
-    for number, (environment, some) in enumerate(_runs(side, wanted)):
+    for number, (environment, some) in enumerate(by_name.items()):
         scratch = folder / f"{number}"
         narrowed = {
             "endpoints": _only(side, some, scratch / "repository").as_posix(),
@@ -212,26 +216,13 @@ def _synthesized(
         if environment is not None:
             narrowed["environment"] = environment
         out = run_app(side.root, narrowed, scratch, NO_VALIDATION)
-        endpoints |= {place: _template(side, out, deployment, accounts) for place, deployment in some.items()}
-        services |= _services(out, some.values(), accounts)
+        for place, deployment in some.items():
+            endpoints[place] = _read(_stack_file(side.root, out, deployment.stack_name), deployment, accounts)
+            name = deployment.environment.name
+            service = out / f"{service_stack(name)}.template.json"
+            if name not in services and service.is_file():
+                services[name] = _read(service, deployment, accounts)
     return SideTemplates(endpoints, services)
-
-
-def _runs(
-    side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment]
-) -> tuple[tuple[str | None, dict[EndpointPlace, Deployment]], ...]:
-    """Return what each run of the app synthesizes, and for which environment where it must be named.
-
-    The app defines the embedded AWS only when it is named, and nothing at all when any environment is wrong.
-    """
-    by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
-    are_right = _are_right(side)
-    for place, deployment in wanted.items():
-        # One run of the app for all environments is the fastest; the app leaves out the embedded AWS unless
-        # it is named, and ends where any environment is wrong.
-        is_named = deployment.environment.is_embedded or not are_right
-        by_name[place.environment if is_named else None][place] = deployment
-    return tuple(by_name.items())
 
 
 def _are_right(side: RepositorySide) -> bool:
@@ -272,24 +263,6 @@ def _only(side: RepositorySide, places: Iterable[EndpointPlace], scratch: Path) 
 def _link(entries: Iterable[Path], there: Path) -> None:
     for entry in entries:
         (there / entry.name).symlink_to(entry)
-
-
-def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
-    file = out / f"{deployment.stack_name}.template.json"
-    if not file.is_file():
-        where = (side.root / "cdk.json").as_posix()
-        raise SeatrialError.of("SEA450", f"the app has no stack {deployment.stack_name}", where=where)
-    return _read(file, deployment, accounts)
-
-
-def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, Template]:
-    services: dict[str, Template] = {}
-    for deployment in deployments:
-        name = deployment.environment.name
-        file = out / f"{service_stack(name)}.template.json"
-        if name not in services and file.is_file():
-            services[name] = _read(file, deployment, accounts)
-    return services
 
 
 def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:

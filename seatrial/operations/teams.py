@@ -59,10 +59,8 @@ class TeamEndpoint:
     Attributes:
         team: The value of its tag `team`, else `no team`.
         endpoint: Its name in the spec; of a product's, on SageMaker.
-        environment: Where it is.
         plan_digest: The deployed plan, else the locked one.
         product: The product that it was made from; empty for one of a spec.
-        product_version: The version of the product.
         usd_per_hour: Planned cost.
         trial_verdict: Of the last trial.
         trial_date: The day on which that ended.
@@ -92,7 +90,7 @@ def team_of(tags: Mapping[str, str]) -> str:
 
 
 def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
-    """Return what the lock of an endpoint says, be it stale.
+    """Return an endpoint by its lock, be it stale.
 
     Raises:
         SpecError: When the lock can't be read, or was changed by hand.
@@ -131,7 +129,7 @@ def with_account(
 def _vended_endpoints(
     environment: str, tagged: ResourceGroupsTaggingAPIClient, stacks: CloudFormationClient, results: S3Client
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints of products in an environment, which no spec knows, and what could not be asked."""
+    """Return the endpoints of products in an environment, which no spec knows, and what could not be read."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:
@@ -224,7 +222,7 @@ def teams_lines(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> Ite
         yield ""
     if not endpoints:
         yield "no endpoint has a lock, and no product is deployed"
-    yield from (f"could not be asked: {each}" for each in unread)
+    yield from (f"could not be read: {line}" for line in unread)
 
 
 def _cells(endpoint: TeamEndpoint) -> tuple[str, ...]:
@@ -259,7 +257,7 @@ def teams_markdown(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> 
     for team, group in by_team(endpoints):
         lines += [f"## {escaped(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
         lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(escaped, _cells(each)))} |" for each in group), ""]
-    lines += [f"- Could not be asked: {escaped(each)}" for each in unread]
+    lines += [f"- Could not be read: {escaped(line)}" for line in unread]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What a plan predicts, in the quantities of a trial, with its expected curve and its chance to meet the SLO."""
+"""A plan's predictions in the quantities of a trial, its expected curve and its chance to meet the SLO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 EDGES = "from value / (1 + share) to value × (1 + share)"
-_MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows tell nothing
+_MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows mean nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,8 @@ class Quantity:
 
     Attributes:
         field: Its field in a point of the predicted curve.
-        title: Its name as a heading.
         group: Its name above columns.
-        unit: Of its values.
         metric: The latency that it is a statistic of; `None` for throughput.
-        statistic: Which one.
     """
 
     field: str
@@ -82,7 +79,7 @@ def edges(value: float, share: float) -> tuple[float, float]:
 
 
 def band_text(plan: Plan) -> str:
-    """Write a plan's band and where it comes from: `Band: throughput ±4 %, latency ±5 % (measured). ...`."""
+    """Write a plan's band and its source: `Band: throughput ±4 %, latency ±5 % (measured). ...`."""
     band = plan.band
     kind = band.kind
     shares = f"throughput ±{band.throughput * 100:.0f} %, latency ±{band.latency * 100:.0f} %"
@@ -159,7 +156,18 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
     if plan is not None:
         if not is_comparable(result, plan) or not plan.curve:
             return None
-        levels = tuple(_of_plan(point, copies) for point in plan.curve)
+        levels = tuple(
+            ExpectedLevel(
+                concurrency=point.concurrency,
+                output_tok_s=point.output_tok_s * copies,
+                latencies={
+                    ("ttft_ms", "p95"): point.ttft_p95_ms,
+                    ("tpot_ms", "p95"): point.tpot_p95_ms,
+                    ("e2e_latency_ms", "p95"): point.e2e_latency_p95_ms,
+                },
+            )
+            for point in plan.curve
+        )
         band = plan.band
         return Expectation(
             levels=levels,
@@ -167,8 +175,7 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             latency_share=band.latency,
             ttft_share=band.latency_of("ttft_ms"),
         )
-    # Without the plan's file the request still holds what was predicted when it was made, fewer quantities and no
-    # band.
+    # Without the plan's file the request still holds its prediction: fewer quantities and no band.
     prior = result.request.prior.levels
     if result.engine_note or not prior:
         return None
@@ -181,18 +188,6 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             )
             for level in prior
         )
-    )
-
-
-def _of_plan(point: CurvePoint, copies: int) -> ExpectedLevel:
-    return ExpectedLevel(
-        concurrency=point.concurrency,
-        output_tok_s=point.output_tok_s * copies,
-        latencies={
-            ("ttft_ms", "p95"): point.ttft_p95_ms,
-            ("tpot_ms", "p95"): point.tpot_p95_ms,
-            ("e2e_latency_ms", "p95"): point.e2e_latency_p95_ms,
-        },
     )
 
 
@@ -221,11 +216,11 @@ def side_lines(plan: Plan) -> Iterator[str]:
         yield f"cheaper: {plan.probe.words}: {chance} to meet the SLO, saves {saved}/h"
     if plan.safer is not None:
         more, chance = usd(plan.safer.more_usd_per_hour), chance_words(plan.safer.chance)
-        yield f"dearer: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
+        yield f"more expensive: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
 
 
 def _measured_by(plan: Plan) -> str:
-    """Say with which option `seatrial probe` measures the dearer deployment: more of the plan's copies, or another."""
+    """Return the option by which `seatrial probe` measures the safer deployment."""
     one = plan.safer
     if one is None:
         return ""

@@ -1,4 +1,4 @@
-"""Writes the files of a report or of a comparison of two recipes to a folder: all of them, or none."""
+"""The files of a report or of a comparison of two recipes, written to a folder: all of them, or none."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import TrialResult
 
 FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
-"""The last three are written where an evaluation set was asked."""
+"""The last three are written with an evaluation set."""
 SCHEMA_VERSION: Final = "1"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the report was written."""
+    """The files of a written report."""
 
     html: Path
     markdown: Path
@@ -65,7 +65,7 @@ def write_trial_report(
 
 
 def comparison_document(compared: RecipeComparison) -> dict[str, object]:
-    """Return a comparison as JSON; the results themselves lie in files of their own."""
+    """Return a comparison as JSON; the results themselves are in files of their own."""
     return {
         "schema_version": SCHEMA_VERSION,
         "endpoint": compared.a.endpoint,

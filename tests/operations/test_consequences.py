@@ -161,7 +161,7 @@ def test_slo_alarms_and_scaling_touch_no_copy_that_serves(change: Callable[[Docu
     ("update", "candidate", "trial"),
     [
         ("candidate", "candidate", "It proves what is live"),
-        ("in_place", "none", "Load is added beside the users' requests"),
+        ("in_place", "none", "Load is added to the users' requests"),
         ("verify_only", "none", "It proves what is live"),
     ],
 )

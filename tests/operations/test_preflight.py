@@ -400,7 +400,7 @@ def test_how_it_reads() -> None:
         "problem  secret hub-token: SEA462: it does not exist",
         "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
     ]
-    assert lines[-1] == "7 ok, 2 with a problem, 0 could not be asked"
+    assert lines[-1] == "7 ok, 2 with a problem, 0 could not be read"
     judgement = preflight_judgement(found, ENVIRONMENT)
     assert [(finding.rule, finding.severity) for finding in judgement.findings] == [
         ("SEA462", "error"),

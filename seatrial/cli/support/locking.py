@@ -49,9 +49,14 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
     from seatrial.locks.lock_file import freshness_of
     from seatrial_base.printer import Judgement
 
-    states = [freshness_of(one) for one in loaded]
+    states = [freshness_of(spec) for spec in loaded]
     problems = [problem for state in states for problem in state.problems]
-    facts: dict[str, Json] = {"locks": [_state_row(state) for state in states]}
+    facts: dict[str, Json] = {
+        "locks": [
+            {"spec": state.loaded.path.as_posix(), "environment": state.loaded.environment.name, "state": state.state}
+            for state in states
+        ]
+    }
     judgement = Judgement(command=command, findings=problems, facts=facts)
     show_judgement(judgement, output_format, {"text": lambda: lines_text(map(_state_line, states))})
     if any(state.state not in {"fresh", "awaiting promotion"} for state in states):
@@ -66,8 +71,3 @@ def _state_line(freshness: Freshness) -> str:
     return (
         place if not freshness.problems else f"{place} ({freshness.problems[0].rule}: {freshness.problems[0].message})"
     )
-
-
-def _state_row(freshness: Freshness) -> dict[str, Json]:
-    path, environment = freshness.loaded.path.as_posix(), freshness.loaded.environment.name
-    return {"spec": path, "environment": environment, "state": freshness.state}

@@ -129,7 +129,11 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
-        _take_answer_length(given, options)
+        # `--output 300` is the length of an answer also where a command has a folder of that name.
+        specs, output = given.get("specs"), given.get("output")
+        is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
+        if is_model_alone and isinstance(output, Path) and output.name.isdigit() and options["output_tokens"] is None:
+            given["output"], options["output_tokens"] = None, int(output.name)
         model_options = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
         command(**given, model_options=model_options)
         save_spec(model_options)
@@ -149,14 +153,6 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     annotations = {name: hint for name, hint in command.__annotations__.items() if name != "model_options"}
     run.__annotations__ = {**annotations, **{name: hints[name] for name in _OPTIONS}}
     return run
-
-
-def _take_answer_length(given: dict[str, object], options: dict[str, object]) -> None:
-    """Take `--output 300` for the length of an answer also where a command has a folder of that name."""
-    specs, output = given.get("specs"), given.get("output")
-    is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
-    if is_model_alone and isinstance(output, Path) and output.name.isdigit() and options["output_tokens"] is None:
-        given["output"], options["output_tokens"] = None, int(output.name)
 
 
 def load_specs_or_model(
@@ -193,7 +189,7 @@ def load_specs_or_model(
         region = None if needs_file else default_region(model_options.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
         for one in loaded:
-            tell_defaults(one, model_options.region)
+            show_defaults(one, model_options.region)
         return loaded
     return (_load_model(_without_address(given[0]), environment, environments, model_options),)
 
@@ -211,23 +207,23 @@ def is_model(path: Path) -> bool:
 
 
 def names_list(paths: Sequence[Path]) -> bool:
-    """Tell whether arguments ask for a list: several of them, or a folder of specs."""
+    """Return whether arguments request a list: several of them, or a folder of specs."""
     return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
 
 
 def _refuse_options(specs: Sequence[Path], model_options: ModelOptions) -> None:
-    """Refuse the options of a model beside what is none; a path that was meant for one is told what it lacks."""
+    """Refuse the options of a model with what is none; the message names what a path meant for one lacks."""
     given = [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(model_options, name) is not None]
     if not given:
         return
     if len(specs) == 1 and specs[0].suffix not in SUFFIXES and (lacking := _lacking(specs[0])):
         raise typer.BadParameter(f"{specs[0].as_posix()} {lacking}", param_hint="SPEC")
-    message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
+    message = "belongs to a model, as in Qwen/Qwen3-32B; a spec has its own"
     raise typer.BadParameter(message, param_hint=", ".join(given))
 
 
 def _lacking(path: Path) -> str:
-    """Say why a path is neither a model nor a folder of specs; empty where it is a file or has specs."""
+    """Return why a path is neither a model nor a folder of specs; empty where it is a file or has specs."""
     if not path.exists():
         return "is neither a file, a folder nor a hub id, as in Qwen/Qwen3-32B"
     has_specs = any(each.suffix in SUFFIXES for each in path.iterdir()) if path.is_dir() else True
@@ -269,7 +265,7 @@ def _load_model(
     text = spec_text(_model_load(model, path, model_options), file.stem, most_copies=most_copies)
     source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
     loaded = load_source(source, path, name, environments=folder, default_region=default_region(model_options.region))
-    tell_defaults(loaded, model_options.region)
+    show_defaults(loaded, model_options.region)
     if model_options.save is not None:
         model_options.texts.append(
             spec_text(_model_load(model, file, model_options), file.stem, most_copies=most_copies)
@@ -346,13 +342,13 @@ def chosen_environment(given: str | None, folder: Path) -> str:
 
 
 def _first_environment(folder: Path) -> str:
-    """Return the environment of an answer: of several `dev`, else the first of an account; told where it was chosen."""
+    """Return the environment of a first plan: of several `dev`, else the first of an account; a choice is printed."""
     from seatrial.specs.load import environment_names, load_environment
 
     names = environment_names(folder)
     if len(names) < 2:  # noqa: PLR2004 (the only one needs no word)
         return chosen_environment(None, folder)
-    # A plan for the laptop's engine would be the wrong answer to what a model needs.
+    # A plan for the laptop's engine would not show what a model needs.
     of_accounts = [name for name in names if not load_environment(folder, name).is_embedded]
     name = DEFAULT_ENVIRONMENT if DEFAULT_ENVIRONMENT in of_accounts else (of_accounts or names)[0]
     typer.echo(f"environment {name} ({(folder / name).as_posix()}.yaml); -e names another", err=True)
@@ -375,11 +371,11 @@ def default_region(given: str | None) -> str:
     return given or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
 
-def tell_defaults(loaded: LoadedSpec, region: str | None = None) -> None:
-    """Say what stands in for an environment's file.
+def show_defaults(loaded: LoadedSpec, region: str | None = None) -> None:
+    """Print what is used in place of an environment's file.
 
     Raises:
-        BadParameter: A region is given, and the environment has a file that says another.
+        BadParameter: A region is given, and the environment has a file with another.
     """
     environment = loaded.environment
     if not loaded.has_environment:

@@ -1,4 +1,4 @@
-"""Clients of the account and the confirmation, for the commands that deploy for a measurement."""
+"""Measurements of a command: clients of the account, the confirmation of a deployment, the view of a trial."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from seatrial_base.errors import SpecError
+from seatrial_base.terminal import console
+from seatrial_load.cli.show import levels_told, watched_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from seatrial.probe.run import ProbeTools
     from seatrial.specs.load import LoadedSpec
+    from seatrial_load.documents.progress import TrialEvent, Watch
+    from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.documents.result import TrialResult
 
 
 def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
@@ -53,3 +58,22 @@ def confirm(lines: Iterable[str], *, yes: bool, err: bool = False) -> None:
     if not sys.stdin.isatty() or not typer.confirm("deploy?", err=err):
         hint = "confirm on a terminal, or give --yes"
         raise SpecError.of("SEA526", "nothing was deployed", where="command line", field="--yes", hint=hint)
+
+
+def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> TrialResult:
+    """Run a trial and show it: a live table on a terminal, a line for each level elsewhere."""
+    from rich.live import Live
+
+    from seatrial.report.terminal.trial import TrialScreen
+
+    shown_on, screen = console(), TrialScreen(request)
+    if not shown_on.is_terminal:
+        return watched_lines(request, run)
+    with Live(screen, console=shown_on, auto_refresh=False, transient=False) as live:  # a thread would delay us
+
+        def refresh(event: TrialEvent) -> None:
+            screen.watch(event)
+            live.refresh()
+
+        with levels_told(refresh) as watch:
+            return run(watch)

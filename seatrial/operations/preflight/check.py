@@ -17,12 +17,11 @@ UNREAD = "SEA436"
 
 @dataclass(frozen=True, slots=True)
 class AccountCheck:
-    """One question to the account and its answer.
+    """A check of the account.
 
     Attributes:
-        subject: What it is about.
-        answer: What the account has, or why it could not be asked.
-        finding: What is wrong, an error; a note where it could not be asked; `None` where all is well.
+        answer: What the account has, or why it could not be read.
+        finding: What is wrong, an error; a note where it could not be read; `None` where all is well.
     """
 
     subject: str
@@ -41,7 +40,7 @@ class AccountCheck:
 
     @property
     def is_unread(self) -> bool:
-        """Whether it could not be asked."""
+        """Whether it could not be read."""
         return self.finding is not None and self.finding.severity == "note"
 
 
@@ -51,13 +50,13 @@ def ok(subject: str, answer: str) -> AccountCheck:
 
 
 def problem(subject: str, rule: str, answer: str, hint: str) -> AccountCheck:
-    """Return what would fail, and how to mend it."""
+    """Return what would fail, and how to fix it."""
     return AccountCheck(subject, answer, Finding(rule, Place(field=subject), answer, hint, severity="error"))
 
 
 def unread(subject: str, because: str) -> AccountCheck:
-    """Return that the question could not be asked."""
-    message = f"could not be asked: {because}"
+    """Return that it could not be read."""
+    message = f"could not be read: {because}"
     return AccountCheck(subject, because, Finding(UNREAD, Place(field=subject), message, severity="note"))
 
 
@@ -71,10 +70,10 @@ def account_check(subject: str, ask: Callable[[], AccountCheck], *, refusals: Ma
     except BenchError as error:
         return unread(subject, error.problems[0].message)
     except ClientError as error:
-        refusal_of_code = refusals.get(error_code(error))
-        if refusal_of_code is not None:
-            return problem(subject, refusal_of_code.rule, refusal_of_code.message, refusal_of_code.hint)
-        return unread(subject, error_sentence(error))
+        known = refusals.get(error_code(error))
+        if known is None:
+            return unread(subject, error_sentence(error))
+        return problem(subject, known.rule, known.message, known.hint)
 
 
 def refusal(rule: str, message: str, hint: str) -> Finding:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.printer import Json
 
-_UNREAD = "could not be asked"
+_UNREAD = "could not be read"
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_NEEDED = 6
 """`requiresBootstrapStackVersion` of the cloud assemblies that aws-cdk-lib 2.275 writes."""
@@ -46,7 +46,7 @@ def check_environment(
     """Check the account for everything that deployments of one environment need.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered: without it nothing can be asked.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
         SpecError: SEA455 when the credentials belong to another account.
     """
     with aws_failures(environment.name):
@@ -60,7 +60,7 @@ def check_environment(
 
 
 def preflight_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
-    """Yield the checks as a table: what was asked, what came of it, and how a problem is mended."""
+    """Yield the checks as a table: subject, result, and the remedy of a problem."""
     width = max(len(_status(check)) for check in checks)
     for check in checks:
         finding = check.finding if check.is_wrong else None
@@ -70,7 +70,7 @@ def preflight_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
             yield f"{'':<{width}}    hint: {finding.hint}"
     numbers = Counter(map(_status, checks))
     yield ""
-    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers[_UNREAD]} could not be asked"
+    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers[_UNREAD]} {_UNREAD}"
 
 
 def _status(check: AccountCheck) -> str:
@@ -78,7 +78,7 @@ def _status(check: AccountCheck) -> str:
 
 
 def preflight_judgement(checks: tuple[AccountCheck, ...], environment: EnvironmentSpec) -> Judgement:
-    """Return the checks as what the one printer writes; its facts are all questions with their answers."""
+    """Return the checks for the printer; its facts are all of them."""
     answers = [{"subject": check.subject, "status": _status(check), "answer": check.answer} for check in checks]
     facts: dict[str, Json] = {"environment": environment.name, "region": environment.region, "checks": answers}
     findings = [check.finding for check in checks if check.finding is not None]
@@ -93,7 +93,8 @@ def part_checks(
     yield from _region(environment, {one.plan.instance_type.value for one in deployments})
     for secret in sorted({name for one in deployments for name in one.serving.secret_env.values()}):
         yield secret_check(secret, clients.secrets)
-    for uri in sorted({uri for one in deployments for uri in _weights_of(one)}):
+    weights = {uri for one in deployments for uri in (one.serving.weights_s3_uri, one.endpoint.model.s3_uri)}
+    for uri in sorted(uri for uri in weights if uri is not None):
         yield weights_check(uri, clients.objects)
     if environment.kms_key_arn is not None:
         yield _key(environment.kms_key_arn, clients.keys)
@@ -114,7 +115,7 @@ def part_checks(
 
 
 def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
-    """Ask whether an alarm is raised that would roll an update of an endpoint back."""
+    """Check that no alarm is raised that would roll an update of an endpoint back."""
     name = deployment.endpoint_name
     subject = f"alarms of {name}"
     components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
@@ -141,14 +142,8 @@ def _region(environment: EnvironmentSpec, types: Iterable[str]) -> Iterator[Acco
             yield unread(f"{name} in {region}", "the instance type is not in the catalog")
 
 
-def _weights_of(deployment: Deployment) -> Iterator[str]:
-    for uri in (deployment.serving.weights_s3_uri, deployment.endpoint.model.s3_uri):
-        if uri is not None:
-            yield uri
-
-
 def secret_check(name: str, secrets: SecretsManagerClient) -> AccountCheck:
-    """Ask whether a secret exists; its value is not read."""
+    """Check that a secret exists; its value is not read."""
     subject = f"secret {name}"
     create = f"create it: aws secretsmanager create-secret --name {name} --secret-string …"
 
@@ -163,13 +158,13 @@ def secret_check(name: str, secrets: SecretsManagerClient) -> AccountCheck:
 
 
 def weights_check(uri: str, objects: S3Client) -> AccountCheck:
-    """Ask whether there is an object below an S3 prefix."""
+    """Check that there is an object below an S3 prefix."""
     subject = f"weights {uri}"
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
 
     def ask() -> AccountCheck:
-        answer = objects.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
-        first = next(rows(answer, "Contents"), None)
+        listed = objects.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        first = next(rows(listed, "Contents"), None)
         if first is None:
             hint = "stage the model: seatrial stage; check model.s3_uri"
             return problem(subject, "SEA463", "there is no object below the prefix", hint)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_endpoint import LiveEndpoint
     from seatrial.operations.preflight.check import AccountCheck
     from seatrial.specs.environment import EnvironmentSpec
 
@@ -47,12 +46,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota of the account.
-
-    Attributes:
-        code: Its code in Service Quotas.
-        value: Its value, in instances.
-    """
+    """A quota of the account: its code in Service Quotas and its value, in instances."""
 
     code: str
     value: float
@@ -60,7 +54,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """What runs in the account: instances by endpoint and type; or why that could not be asked."""
+    """The instances of the account by endpoint and type; or why they could not be read."""
 
     instances: Mapping[tuple[str, str], int]
     unknown: str = ""
@@ -77,12 +71,8 @@ class InUse:
 def needs_of(deployments: Iterable[Deployment]) -> tuple[Need, ...]:
     """Return what each deployment needs at most."""
     return tuple(
-        Need(
-            one.endpoint_name,
-            one.plan.instance_type.value,
-            one.most_instances,
-        )
-        for one in deployments
+        Need(deployment.endpoint_name, deployment.plan.instance_type.value, deployment.most_instances)
+        for deployment in deployments
     )
 
 
@@ -145,7 +135,7 @@ def quota_link(region: str, code: str, *, service: str = SERVICE) -> str:
 
 
 def _quotas(service: ServiceQuotasClient, wanted: set[str]) -> tuple[dict[str, Quota], str]:
-    """Return quotas by name, as set for the account or else as every account has them; or why they can't be asked."""
+    """Return quotas by name, as set for the account or else as every account has them; or why they can't be read."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:
@@ -162,22 +152,15 @@ def _quotas(service: ServiceQuotasClient, wanted: set[str]) -> tuple[dict[str, Q
 
 def _listed(ask: Callable[..., Mapping[str, object]], wanted: set[str]) -> dict[str, Quota]:
     quotas: dict[str, Quota] = {}
-    for page in _pages(ask, {"ServiceCode": SERVICE}):
+    token = ""
+    while True:
+        page = ask(ServiceCode=SERVICE, **({"NextToken": token} if token else {}))
         for row in rows(page, "Quotas"):
             value = row.get("Value")
             if text_at(row, "QuotaName") in wanted and isinstance(value, int | float):
                 quotas[text_at(row, "QuotaName")] = Quota(text_at(row, "QuotaCode"), value)
-    return quotas
-
-
-def _pages(ask: Callable[..., Mapping[str, object]], given: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
-    token = ""
-    while True:
-        page = ask(**given, **({"NextToken": token} if token else {}))
-        yield page
-        token = text_at(page, "NextToken")
-        if not token:
-            return
+        if not (token := text_at(page, "NextToken")):
+            return quotas
 
 
 def instances_in_use(endpoints: SageMakerClient) -> InUse:
@@ -186,22 +169,19 @@ def instances_in_use(endpoints: SageMakerClient) -> InUse:
     instances: Counter[tuple[str, str]] = Counter()
     for row in reader.rows("endpoints", "sagemaker", "list_endpoints", "Endpoints", MaxResults=100):
         name = text_at(row, "EndpointName")
-        for instance_type, number in _instances_of(read_endpoint(name, reader, with_tags=False)):
-            instances[name, instance_type] += number
+        endpoint = read_endpoint(name, reader, with_tags=False)
+        for variant in (*endpoint.variants, *endpoint.shadow_variants):
+            for pool in variant.pools:
+                instances[name, pool.instance_type] += pool.current
+            if not variant.pools:
+                instances[name, variant.instance_type] += max(variant.current, variant.desired)
     return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(instances)
-
-
-def _instances_of(endpoint: LiveEndpoint) -> Iterator[tuple[str, int]]:
-    for variant in (*endpoint.variants, *endpoint.shadow_variants):
-        yield from ((pool.instance_type, pool.current) for pool in variant.pools)
-        if not variant.pools:
-            yield variant.instance_type, max(variant.current, variant.desired)
 
 
 def functions_at_once(deployments: Iterable[Deployment]) -> int:
     """Return how many functions the trials of deployments run at a time at most, those of the sweep included.
 
-    Of each trial that is its largest level's; one endpoint's request of CloudFormation may wait beside them.
+    Of each trial that is its largest level's, and one more for a request of CloudFormation that waits.
     """
     # The largest trials may meet in one pipeline: their sum is the bound, not the mean.
     each = sorted((functions_of(one) + 1 for one in deployments if one.endpoint.trial.mode != "off"), reverse=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.trial import slo_objectives, trial_workload
 from seatrial.documents.plan import Promoted
+from seatrial.operations.drift.trials import ended_at
 from seatrial.specs.endpoint import TrialSpec
 from seatrial_base.field_facts import facts_of
 from seatrial_base.findings import Finding, Place
@@ -15,11 +16,11 @@ from seatrial_load.documents.request import CONVERSATIONS, Workload
 from seatrial_load.slo.verdict import up_to_gate, verdict_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
+    from datetime import datetime
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.request import Objective
     from seatrial_load.documents.result import TrialResult
 
 
@@ -32,12 +33,10 @@ class TrialEvidence:
     """What is known of the trial of a deployed plan.
 
     Attributes:
-        result: The result; `None` where there is none.
-        missing_because: Why there is none; empty otherwise.
-        result_uri: Where it lies.
-        report_uri: Where its short report lies.
-        request_id: CloudFormation's request that it was made for; `None` where nothing tells it.
-        deployed_digest: The plan that is deployed; `None` where the stack was not asked.
+        missing_because: Why there is no result; empty otherwise.
+        report_uri: Of its short report.
+        request_id: CloudFormation's request that it was made for; `None` where it is unknown.
+        deployed_digest: The plan that is deployed; `None` where the stack was not read.
     """
 
     result: TrialResult | None
@@ -68,14 +67,8 @@ class PromotionStep:
         return Finding(rule, Place.at(self.target.path.as_posix(), step), message, hint)
 
 
-def ended_at(result: TrialResult) -> datetime:
-    """Return when a trial ended, in UTC, from its result."""
-    started = datetime.fromisoformat(result.started_at)
-    return started.astimezone(UTC) + timedelta(seconds=result.duration_s)
-
-
 def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult) -> Promoted:
-    """Return what a promoted plan says of its trial, which was passed."""
+    """Return the provenance of a promoted plan: its trial, which was passed."""
     return Promoted(
         source=promotion.source.environment.name,
         plan_digest=promotion.plan.digest,
@@ -95,7 +88,10 @@ def evidence_problems(
 ) -> Iterator[Finding]:
     """Yield everything for which a trial is no proof of the plan to promote."""
     result, where = evidence.result, promotion.source.environment.name
-    yield from _deployed_problems(promotion, evidence)
+    deployed, locked = evidence.deployed_digest, promotion.plan.digest
+    if deployed is not None and deployed != locked:
+        message = f"{where} runs the plan {deployed}, and its lock is {locked}"
+        yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
     if result is None:
         hint = f"deploy the plan to {where} with its trial (`trial.mode: rollback`)"
         yield promotion.problem("SEA471", f"there is no result of a trial in {where}: {evidence.missing_because}", hint)
@@ -108,20 +104,12 @@ def evidence_problems(
         message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
         again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
         yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
-    # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS
-    # somebody must say so.
+    # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS it must
+    # be accepted by name.
     if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
         message = f"the engine of the trial was simulated: {result.engine_note}"
         hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
         yield promotion.problem("SEA477", message, hint)
-
-
-def _deployed_problems(promotion: PromotionStep, evidence: TrialEvidence) -> Iterator[Finding]:
-    deployed, locked = evidence.deployed_digest, promotion.plan.digest
-    if deployed is not None and deployed != locked:
-        where = promotion.source.environment.name
-        message = f"{where} runs the plan {deployed}, and its lock is {locked}"
-        yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
 
 
 def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
@@ -142,9 +130,9 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
     where = promotion.source.environment.name
     if result.request.manner == "verify":
         message = "the trial only verified the deployment: it sent a few requests and no load"
-        yield promotion.problem("SEA471", message, f"set trial.update: candidate in {where}, and deploy anew")
+        yield promotion.problem("SEA471", message, f"set trial.update: candidate in {where}, and deploy again")
     if not result.live.proven:
-        message = f"the trial did not prove that the deployed plan answered: {result.live.because}"
+        message = f"the trial did not prove that the deployed plan served its requests: {result.live.because}"
         yield promotion.problem("SEA471", message, f"deploy the plan to {where}, which proves it")
     if result.verdict.status != "pass":
         outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
@@ -153,7 +141,7 @@ def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
 
 
 def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
-    """Yield what the trial's requests were like, where the environment to come has others."""
+    """Yield where the trial's requests differ from those of the environment to come."""
     tried = result.request.workload
     requested = trial_workload(promotion.target, tried.schema, tried.api)
     older = not promotion.target.endpoint.workload.shared_prefix_tokens  # then a prefix has the trial's spelling
@@ -204,14 +192,17 @@ def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Finding:
 
 
 def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Finding]:
-    """Yield what the measurement says against the promoted plan at its load per copy.
+    """Yield where the measurement contradicts the promoted plan at its load per copy.
 
     Throughput is of all copies: the measured copies' counts for as many as the plan has.
     """
-    # The live count is what answered the load; the request's is what was planned before.
+    # The live count is of the copies that took the load; the request's is what was planned before.
     measured = result.live.copy_count or result.request.copy_count
     share = measured / plan.copy_count.value
-    objectives = _for_copies(tuple(slo_objectives(promotion.target.endpoint.slo)), share)
+    objectives = [
+        replace(objective, bound=objective.bound * share) if objective.metric == "output_tok_s" else objective
+        for objective in slo_objectives(promotion.target.endpoint.slo)
+    ]
     gate, confidence = plan.gate_concurrency_per_copy.value, promotion.target.endpoint.trial.confidence
     levels = up_to_gate(result.levels, result.request.load)
     verdict = verdict_at(gate, levels, objectives, confidence=confidence)
@@ -220,9 +211,3 @@ def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> I
         message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "
         hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
         yield promotion.problem("SEA475", f"{message}{verdict.because}", hint)
-
-
-def _for_copies(objectives: Sequence[Objective], share: float) -> tuple[Objective, ...]:
-    return tuple(
-        replace(each, bound=each.bound * share) if each.metric == "output_tok_s" else each for each in objectives
-    )

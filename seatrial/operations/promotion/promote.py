@@ -1,4 +1,4 @@
-"""Promotes the tried plan of one environment to the next, or says everything that forbids it.
+"""Promotion of the tried plan of one environment to the next, or everything that forbids it.
 
 The trial of a deployed endpoint is read from its stack and its environment's bucket of results.
 """
@@ -54,11 +54,10 @@ def evidence_of_stack(
 ) -> TrialEvidence:
     """Return what is known of the trial of a deployed endpoint.
 
-    A stack without outputs of a trial was deployed without one; a result that says `error` is none.
+    A stack without outputs of a trial was deployed without one; an `error` is no result.
 
     Raises:
-        BenchError: SEA502 when there is no such stack, SEA501 when the result can't be read; as `aws_failures` when
-            AWS can't be asked.
+        BenchError: SEA502 when there is no such stack, SEA501 when the result can't be read; as `aws_failures`.
     """
     stack = describe_stack(stack_name, cloudformation)
     digest = stack.outputs.get("PlanDigest")
@@ -94,8 +93,7 @@ def find_request(uri: str, endpoint_name: str, result: TrialResult, s3: S3Client
             keys = [entry["Key"] for entry in listed.get("Contents", ()) if entry["Key"].endswith(".json")]
             matches = (key for key in keys if _started_at(s3, bucket, key) == result.started_at)
             key = next(matches, None)
-    # The request's ID only makes the lock easier to trace: a caller without the right to list may promote without
-    # it.
+    # The request's ID only makes the lock easier to trace: a caller without the right to list may promote without it.
     except (BenchError, s3.exceptions.ClientError):
         return None
     return None if key is None else key.removeprefix(folder).removesuffix(".json")
@@ -185,8 +183,8 @@ def promote_plan(
     problems += evidence_problems(promotion, evidence, now=now, accept_simulated=accept_simulated)
     plan = None
     if evidence.result is not None:
-        plan, found = _planned(promotion, evidence, evidence.result)
-        problems += found
+        plan, of_plan = _planned(promotion, evidence, evidence.result)
+        problems += of_plan
     if problems or plan is None:
         raise SpecError(dict.fromkeys(problems))
     before = locked_document(target)
@@ -203,7 +201,7 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
         problems = list(error.problems)
     try:
         # An edited lock can't be promoted, but the rest is still checked against it, so that all problems are
-        # told at once.
+        # reported at once.
         return read_edited_plan(source)[0], problems
     except SpecError:
         return None, problems
@@ -212,7 +210,7 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
 def _planned(
     promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult
 ) -> tuple[Plan | None, tuple[Finding, ...]]:
-    """Return the plan of the target with what speaks against it; `None` when there is no plan at all."""
+    """Return the plan of the target with its problems; `None` when there is no plan at all."""
     workload = tuple(workload_problems(promotion, result))
     if workload:
         return None, workload
@@ -243,7 +241,7 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     here = _identity(promotion.target, render_plan(promotion.target, plan))
     names = promotion.source.environment.name, promotion.target.environment.name
     hint = f"give both environments the same model and serving options, and try them in {names[0]}"
-    # Both renderings follow the tried plan, engine included: what the target asks for is in neither of them.
+    # Both renderings follow the tried plan, engine included: the target's own engine is in neither of them.
     engine, served = promotion.target.endpoint.serving.engine, promotion.plan.engine.value
     if engine not in ("auto", promotion.source.endpoint.serving.engine) and engine != served.partition("-")[0]:
         yield promotion.problem("SEA476", f"serving.engine: {served} in {names[0]}, {engine} in {names[1]}", hint)
@@ -264,8 +262,7 @@ def _identity(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
     identity |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
     for file, text in config.files.items():
         identity |= {f"{file}: {name}": line for name, line in _lines(file, text)}
-    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must
-    # not.
+    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must not.
     return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in identity.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which endpoints a change of files can affect: only these are synthesized."""
+"""The endpoints that a change of files can affect: only these are synthesized."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
 """Folders at the top of a repository that no app reads."""
 PRODUCTS = "products"
-"""Folder of products, beside `cdk.json`."""
+"""Folder of products, next to `cdk.json`."""
 _NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
 _NOT_SYNTHESIZED_NAMES = frozenset(
     {
@@ -51,7 +51,8 @@ def affected(
     every = frozenset(candidates)
     own = defaultdict(list)
     for place in every:
-        for file in _own_files(side.spec(place)):
+        spec = side.spec(place)
+        for file in (spec, lock_path(spec), calibration_path(spec)):
             own[file].append(place)
     result: set[EndpointPlace] = set()
     for path in paths:
@@ -63,13 +64,13 @@ def affected(
 
 
 def affects_products(side: RepositorySide, paths: Iterable[str]) -> bool:
-    """Tell whether a file of products or of environments changed."""
+    """Return whether a file of products or of environments changed."""
     folders = (side.root / PRODUCTS, side.environments)
     return any((side.top / path).is_relative_to(folder) for path in paths for folder in folders)
 
 
 def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
-    """Tell whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
+    """Return whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
     folders = (side.endpoints, side.environments, side.root / PRODUCTS)
     return any(
         not _is_inert(PurePosixPath(path)) and not any((side.top / path).is_relative_to(folder) for folder in folders)
@@ -103,7 +104,7 @@ def _of_file(
     # Which spec reads a file is known only by loading all of them, in every environment: the name in the text is
     # a bound from above, and the price of a false match is one synthesis.
     if file.is_relative_to(side.endpoints):
-        # Whose spec names a file of the folder of specs, or the folder in which it lies there.
+        # Endpoints whose spec names a file of the folder of specs, or its folder there.
         name = file.relative_to(side.endpoints).parts[0]
         texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
         yield from (one for one in every if name in texts[side.spec(one)])
@@ -114,7 +115,7 @@ def _of_file(
         yield from _of_prices(side, file, every)
     elif file.is_relative_to(side.root / PRODUCTS):
         return
-    # Any other file may be a module of the app: what reads it can't be told without running it.
+    # Any other file may be a module of the app: what reads it is unknown without running it.
     elif not _is_inert(relative):
         yield from every
 
@@ -125,10 +126,6 @@ def _is_inert(relative: PurePosixPath) -> bool:
     if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
         return False
     return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
-
-
-def _own_files(spec: Path) -> tuple[Path, Path, Path]:
-    return spec, lock_path(spec), calibration_path(spec)
 
 
 def _text(file: Path) -> str:
@@ -144,8 +141,7 @@ def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]
         try:
             prices = load_environment(side.environments, name).prices or PRICES_FILE
         except SeatrialError:
-            # What can't be read may name this file: to compare too much is slow, to compare too little
-            # hides a change.
+            # What can't be read may name this file: to compare too much is slow, to compare too little hides a change.
             prices = file.name
         if side.environments / prices == file:
             yield from (one for one in every if one.environment == name)

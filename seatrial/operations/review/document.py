@@ -61,7 +61,7 @@ def _resource(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]:
 
 
 def _needs(instances: int, most: int, size: PlannedSize) -> dict[str, object]:
-    """Return what is needed beside what serves."""
+    """Return what is needed on top of what serves."""
     prices = [size.hourly(count) for count in (instances, most)]
     usd_per_hour, most_usd_per_hour = (None if price is None else round(price, 4) for price in prices)
     return {

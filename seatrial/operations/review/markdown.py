@@ -170,7 +170,8 @@ def _shared(review: Review) -> Iterator[str]:
 
 def _details(reviews: Iterable[EndpointReview]) -> Iterator[list[str]]:
     """Yield what is folded, once for all endpoints and environments that it is the same of."""
-    # A change of one shared file does the same to dozens of endpoints: told for each, it would not fit into a comment.
+    # A change of one shared file does the same to dozens of endpoints: repeated for each, it would not fit into a
+    # comment.
     alike: dict[tuple[str, tuple[str, ...]], list[EndpointPlace]] = defaultdict(list)
     for review in reviews:
         view = EndpointView(review)
@@ -211,7 +212,16 @@ def _sections(view: EndpointView) -> Iterator[list[str]]:
     if view.has_new_costs:
         yield ["**Cost**", "", *(f"- {escaped(line)}" for line in view.cost_lines)]
     if view.changed_curve:
-        yield ["**Predicted for one copy**", "", *_curve(view)]
+        rows = []
+        for row in view.changed_curve:
+            after = level_figures(row.after)
+            before = after if view.review.before is None else level_figures(row.before)
+            pairs = zip(before, after, strict=True)
+            rows.append((f"{row.concurrency}", *(old if old == new else f"{old} → {new}" for old, new in pairs)))
+        former, latter = map(band_words, view.review.plans)
+        bands = f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
+        table = _table(("concurrency", "tok/s", "TTFT p95, ms", "TPOT p95, ms"), rows)
+        yield ["**Predicted for one copy**", "", *table, "", bands]
 
 
 def _decisions(review: EndpointReview) -> list[str]:
@@ -233,18 +243,6 @@ def _field_table(fields: Iterable[FieldChange]) -> list[str]:
 
 def _value(value: str | None) -> str:
     return "(none)" if value is None else code(value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…")
-
-
-def _curve(view: EndpointView) -> list[str]:
-    rows = []
-    for row in view.changed_curve:
-        after = level_figures(row.after)
-        before = after if view.review.before is None else level_figures(row.before)
-        pairs = zip(before, after, strict=True)
-        rows.append((f"{row.concurrency}", *(old if old == new else f"{old} → {new}" for old, new in pairs)))
-    former, latter = map(band_words, view.review.plans)
-    bands = f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
-    return [*_table(("concurrency", "tok/s", "TTFT p95, ms", "TPOT p95, ms"), rows), "", bands]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

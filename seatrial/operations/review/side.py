@@ -1,4 +1,4 @@
-"""One side of a review: the checkout or another revision, and what of an endpoint stands there."""
+"""One side of a review: the checkout or another revision, with the state of its endpoints."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class RepositorySide:
         folder = f"{self.top.as_posix()}/"
         return tuple(
             replace(
-                one,
-                place=Place.at(one.where.replace(folder, ""), one.field),
-                message=one.message.replace(folder, ""),
-                hint=one.hint.replace(folder, ""),
+                problem,
+                place=Place.at(problem.where.replace(folder, ""), problem.field),
+                message=problem.message.replace(folder, ""),
+                hint=problem.hint.replace(folder, ""),
             )
-            for one in problems
+            for problem in problems
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointState:
-    """What stands on one side of an endpoint in an environment.
+    """The state of an endpoint in an environment on one side.
 
     Attributes:
         loaded: Its spec; `None` when that is wrong.
@@ -92,7 +92,7 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
         try:
             locked = locked_environments(file)
         except SeatrialError:
-            # A lock that can't be read may hold any environment: told in all, it is missed in none.
+            # A lock that can't be read may hold any environment: reported in all, it is missed in none.
             locked = frozenset(names)
         locked_places += [
             EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]
@@ -117,8 +117,7 @@ def endpoint_state(side: RepositorySide, place: EndpointPlace) -> EndpointState:
         deployment = deployment_of(loaded)
     except SeatrialError as error:
         problems = error.problems
-        # What awaits its promotion is no mistake of the change: it stays as deployed until somebody promotes
-        # it.
+        # What awaits its promotion is no mistake of the change: it stays as deployed until it is promoted.
         if awaits_promotion(error, loaded):
             problems = tuple(replace(one, severity="warning") for one in problems)
         return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(problems))

@@ -50,33 +50,28 @@ def is_open(result: TrialResult) -> bool:
 
 
 def level_load(level: LevelResult, result: TrialResult) -> float:
-    """Return where a level stands: its concurrency per copy, or the requests per second that an open loop offered."""
+    """Return a level's place on the axis: its concurrency per copy, or the rate that an open loop offered."""
     return level.offered_load if is_open(result) else level.concurrency
 
 
 @dataclass(frozen=True)
 class LoadView:
-    """A trial as the charts over the load see it.
-
-    Attributes:
-        result: The trial.
-        expected: What was predicted; None when nothing was.
-    """
+    """A trial as the charts over the load see it; `expected` is `None` without a prediction."""
 
     result: TrialResult
     expected: Expectation | None
 
     @cached_property
     def unit(self) -> str:
-        """What follows a load when it is written."""
+        """The suffix of a load when it is written."""
         return "/s" if is_open(self.result) else ""
 
     @cached_property
     def gate(self) -> float:
         """Where the SLO must hold: of an open loop, at the rate of its gate."""
         if is_open(self.result):
-            # An open loop is at its gate where it was offered that rate; the concurrency that this made
-            # is a result, and no place on the axis.
+            # An open loop is at its gate where it was offered that rate; the concurrency that this made is a result,
+            # and no place on the axis.
             gated = up_to_gate(self.result.levels, self.result.request.load) or self.result.levels
             return level_load(gated[-1], self.result)
         return self.result.request.gate_concurrency
@@ -96,7 +91,7 @@ class LoadView:
         return Axis(label=label, scale="log2", ticks=drawn(places))
 
     def marks(self) -> tuple[Mark, ...]:
-        """Return the gate and the knee, as one where they stand together."""
+        """Return the gate and the knee, as one where they are equal."""
         if self.knee == self.gate:
             return (Mark(self.gate, f"knee = gate {self.gate:g}{self.unit}", "knee"),)
         gate = Mark(self.gate, f"gate {self.gate:g}{self.unit}", "gate")
@@ -105,7 +100,7 @@ class LoadView:
         return gate, Mark(self.knee, f"knee {whole_or_tenths(self.knee)}{self.unit}", "knee")
 
     def name(self, level: LevelResult) -> str:
-        """Name a level beside its point: its load, and whether it is the gate or the knee."""
+        """Name a level at its point: its load, and whether it is the gate or the knee."""
         at = level_load(level, self.result)
         also = [name for name, place in (("knee", self.knee), ("gate", self.gate)) if at == place]
         return " ".join((f"{at:g}{self.unit}", *(("= " + " and ".join(also),) if also else ())))

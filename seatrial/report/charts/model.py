@@ -1,4 +1,4 @@
-"""What a chart shows, written in Python, and the library that draws it in the page."""
+"""The content of a chart, written in Python, and the library that draws it in the page."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ class ChartPoint:
     """One measured or predicted value.
 
     Attributes:
-        x: Its place.
-        y: Its value; None leaves a gap in the curve.
-        hover: What is shown under the pointer, one fact a line.
-        low: Lower end of the interval of `y`; None without one.
-        high: Its upper end.
+        y: Its value; `None` leaves a gap in the curve.
+        hover: The text under the pointer, one fact a line.
+        low: Lower end of the interval of `y`; `None` without one.
         x_low: Lower end of the interval of `x`.
-        x_high: Its upper end.
         void: Whether the client was the limit: drawn hollow, and not joined.
-        label: Name beside the point; empty for none.
+        label: Name at the point; empty for none.
         strong: Whether the name must be shown; others are left out where there is no room.
     """
 
@@ -57,9 +54,7 @@ class Series:
     """One curve.
 
     Attributes:
-        name: What it is.
         points: In the order in which they are joined.
-        style: How it is drawn.
         shade: Of curves that differ by a number (levels): where between the two ends of the scale, 0 to 1; else None.
         marked: Whether its points are drawn besides the line.
         filled: Whether the area below it is shaded.
@@ -129,7 +124,7 @@ class Axis:
     Attributes:
         label: What it measures, with its unit.
         scale: `log2` for loads that double, `log10` for latencies of all levels, else `linear`.
-        ticks: Where labels stand; chosen by the page when empty.
+        ticks: The places of labels; chosen by the page when empty.
         percent: Whether the values are shares, written in percent.
     """
 
@@ -145,9 +140,7 @@ class Chart:
 
     Attributes:
         anchor: Its id in the page, unique there.
-        title: What is drawn.
         description: The chart in words, for those who don't see it.
-        x: The horizontal axis.
         y: The vertical axis; it begins at 0.
         series: The curves; at least one has a point.
         bands: Uncertainty around a curve.
@@ -173,14 +166,14 @@ class Chart:
 
     @property
     def data(self) -> Markup:
-        """The chart as JSON without what says nothing; it can stand in a `<script>`: no text in it ends the element."""
+        """The chart as JSON without empty values, fit for a `<script>`: no text in it ends the element."""
         text = json.dumps(asdict(self, dict_factory=_without_empty), separators=(",", ":"), allow_nan=False)
         # Within a script element only `<` can end it; as an escape it is the same JSON.
         return Markup(text.replace("<", "\\u003c"))  # noqa: S704 (no "<" is left)
 
     @property
     def legend(self) -> Iterator[tuple[str, str, str]]:
-        """What each sign means: its class in the page's style, its shade in percent, its name."""
+        """Each sign: its class in the page's style, its shade in percent, its name."""
         if any(mark.kind == "level" for mark in self.marks):
             return  # one curve, cut at levels that are named above it
         for series in self.series:
@@ -196,7 +189,6 @@ class Chart:
 
 
 def _without_empty(items: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a chart's fields without None, False and empty texts, which say nothing."""
     return {name: value for name, value in items if value is not None and value is not False and value != ""}
 
 
@@ -214,5 +206,5 @@ def scripts(library: Path = LIBRARY) -> tuple[str, ...]:
 
 
 def source_hash(script: str) -> str:
-    """Return what a content security policy allows a script by: the hash of its text."""
+    """Return the hash of a script's text, by which a content security policy allows it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

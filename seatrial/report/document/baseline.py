@@ -1,4 +1,4 @@
-"""This trial beside the last release's, number by number: what changed first, the rest folded."""
+"""This trial and the last release's, number by number: changes first, the rest folded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES: Mapping[str, str] = {
     "error_rate": "error rate",
     "usd_per_million_output_tokens": "cost of a million output tokens",
 }
-SHOWN = 6  # changes that stand above the fold
+SHOWN = 6  # changes above the fold
 
 
 def comparison_section(result: TrialResult) -> Section:
@@ -47,7 +47,7 @@ def comparison_section(result: TrialResult) -> Section:
 
 
 def compared_section(result: TrialResult) -> Section:
-    """Return every compared number, and where the baseline lies; empty when there is none."""
+    """Return every compared number, and the baseline's URI; empty when there is none."""
     comparison, heading = result.comparison, "All numbers compared with the last release"
     if comparison is None or not comparison.changes:
         return Section(anchor="compared", heading=heading, detail=True)
@@ -106,8 +106,9 @@ def comparison_status(comparison: Comparison) -> Cell:
 
 
 def _row(change: Change) -> tuple[Cell, ...]:
-    # An error rate is a share itself: a relative change of it would read as another rate, so it is told in points.
+    # An error rate is a share itself: a relative change of it would read as another rate, so it is in points.
     points = signed_percent(change.share)
+    outcome = Cell(STATUSES["better"], tone="good") if change.better else Cell(STATUSES["same"])
     return (
         count_cell(change.concurrency),
         Cell(NAMES.get(change.metric, change.metric)),
@@ -116,7 +117,7 @@ def _row(change: Change) -> tuple[Cell, ...]:
         Cell(
             points.replace(" %", " points") if change.metric == "error_rate" else points, exact=json.dumps(change.share)
         ),
-        _outcome(change),
+        Cell(STATUSES["worse"], tone="bad") if change.worse else outcome,
     )
 
 
@@ -124,9 +125,3 @@ def _value(metric: str, value: float) -> Cell:
     if metric == "error_rate":
         return share_cell(value)
     return money_cell(value, "") if metric == "usd_per_million_output_tokens" else number_cell(value, "")
-
-
-def _outcome(change: Change) -> Cell:
-    if change.worse:
-        return Cell(STATUSES["worse"], tone="bad")
-    return Cell(STATUSES["better"], tone="good") if change.better else Cell(STATUSES["same"])

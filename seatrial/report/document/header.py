@@ -91,12 +91,12 @@ def _load_fact(result: TrialResult) -> Fact:
         aside = QUEUEING if ARRIVALS[load.arrival].is_open else f"{load.search}, {load.protocol}"
         return Fact("Load", Cell(arrivals_asked(load)), aside)
     if result.levels:
-        return Fact("Load", Cell(arrivals_asked(load)), "beside users' requests; no knee was sought")
+        return Fact("Load", Cell(arrivals_asked(load)), "on top of users' requests; no knee was sought")
     return Fact("Load", Cell("none"), "single requests; no knee was sought")
 
 
 def key_figures(result: TrialResult) -> Iterator[Fact]:
-    """Yield the figures that matter most: the scaling target, what the gate's level gave, the cost."""
+    """Yield the figures that matter most: the scaling target, the results of the gate's level, the cost."""
     level, at_gate = _gate_level(result)
     unmeasured = f"concurrency {result.request.gate_concurrency} was not measured"
     target = as_set(result.target_concurrency_per_copy)
@@ -111,7 +111,7 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
-    """Return the level that the verdict is about, and where it stands: of an open loop, the rate of its gate."""
+    """Return the level that the verdict is about, and its load in words: of an open loop, the rate of its gate."""
     gated = up_to_gate(result.levels, result.request.load)
     offered = [level for level in gated if level.is_open]
     if offered:
@@ -119,7 +119,7 @@ def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     gate = result.request.gate_concurrency
     if result.request.manner == "in_place" and result.levels:
         level = result.levels[-1]
-        return level, f"beside users, at concurrency {level.concurrency}"
+        return level, f"with users' load, at concurrency {level.concurrency}"
     at_gate = next((level for level in result.levels if level.concurrency == gate), None)
     return at_gate, f"at the gate, concurrency {gate}"
 

@@ -1,4 +1,4 @@
-"""The measured levels: curves over the load, what each gave, its latencies, and which requests failed.
+"""The measured levels: curves over the load, throughput, latencies and failed requests of each.
 
 A latency has a chart and a table, with the 95 % interval of what has one; a class of failures, those that were repeated
 too, a sample in the service's own words.
@@ -91,9 +91,9 @@ REPEATED = "A retried request fails only if every attempt fails. Its latency inc
 
 
 def levels_section(result: TrialResult) -> Section:
-    """Return what each level gave; of none, why."""
+    """Return the results of each level; of none, why."""
     if not result.levels:
-        wanted = "No level was measured in full" if adds_load(result.request, result.users) else "No load was asked for"
+        wanted = "No level was measured in full" if adds_load(result.request, result.users) else "No load was requested"
         empty = f"{wanted}: {result.stopped.because}."
         return Section(anchor="levels", heading="Levels", paragraphs=(empty,))
     return Section(
@@ -107,7 +107,12 @@ def levels_section(result: TrialResult) -> Section:
                 for level in result.levels
                 if not level.valid
             ),
-            *_misses(result),
+            *(
+                f"{loads_words([level]).capitalize()} misses the SLO: "
+                f"{plain('; '.join(level.misses).replace(f' at {level.place}', ''))}."
+                for level in result.levels
+                if level.misses and level.valid
+            ),
             f"Stop reason of the trial: {result.stopped.because}.",
         ),
     )
@@ -138,7 +143,20 @@ def throughput_table(result: TrialResult) -> Table:
         Column("goodput", "1/s"),
         Column("SLO", kind="text"),
     )
-    rows = tuple(_throughput_row(level, result) for level in result.levels)
+    no_total = "the endpoint did not report both token counts"
+    rows = tuple(
+        (
+            level_name(level),
+            count_cell(level.requests),
+            with_interval(share_cell(level.error_rate), level.error_rate_interval, share_cell),
+            measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+            number_cell(level.total_tok_s, why_missing(level, no_total)),
+            number_cell(level.requests_per_s, NO_DURATION),
+            number_cell(level.goodput_requests_per_s, NO_DURATION),
+            slo_cell(level, result),
+        )
+        for level in result.levels
+    )
     return Table(f"Requests and throughput by level{_together(result)}", columns, rows)
 
 
@@ -185,7 +203,19 @@ def summary_table(result: TrialResult) -> Table:
     return Table(
         f"Throughput and latency by level{_together(result)}",
         columns,
-        tuple(_summary_row(level, result) for level in result.levels),
+        tuple(
+            (
+                level_name(level),
+                count_cell(level.requests),
+                share_cell(level.error_rate),
+                measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+                *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
+                *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
+                *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
+                slo_cell(level, result),
+            )
+            for level in result.levels
+        ),
     )
 
 
@@ -222,20 +252,6 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
-    no_count = why_missing(level, NO_TOKEN_COUNT)
-    return (
-        level_name(level),
-        count_cell(level.requests),
-        with_interval(share_cell(level.error_rate), level.error_rate_interval, share_cell),
-        measured_cell(level.output_tok_s, no_count, level.output_tok_s_interval),
-        number_cell(level.total_tok_s, why_missing(level, "the endpoint did not report both token counts")),
-        number_cell(level.requests_per_s, NO_DURATION),
-        number_cell(level.goodput_requests_per_s, NO_DURATION),
-        slo_cell(level, result),
-    )
-
-
 def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
@@ -250,26 +266,13 @@ def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: boo
         yield number_cell(number, why_missing(level, NO_INPUT_COUNT))
     if cached:
         share = level.cached_share
-        yield missing_cell("the endpoint told no count of it") if share is None else share_cell(share)
+        yield missing_cell("the endpoint reported no count of it") if share is None else share_cell(share)
     for number in answers if varied else answers[:1]:
         yield number_cell(number, why_missing(level, NO_TOKEN_COUNT))
     yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
     yield (missing_cell("no lower level, or no stream") if queueing is None else share_cell(queueing))
     yield Cell(level.enough_because) if level.enough_because else missing_cell("not recorded")
-
-
-def _summary_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
-    return (
-        level_name(level),
-        count_cell(level.requests),
-        share_cell(level.error_rate),
-        measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
-        *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
-        *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
-        *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
-        slo_cell(level, result),
-    )
 
 
 def _statistics(
@@ -297,13 +300,6 @@ def _search_row(number: int, step: SearchStep, duration_s: float | None) -> Iter
     yield count_cell(step.concurrency)
     yield missing_cell("not recorded") if duration_s is None else Cell(seconds(duration_s))
     yield Cell(plain(step.because))
-
-
-def _misses(result: TrialResult) -> Iterator[str]:
-    for level in result.levels:
-        if level.misses and level.valid:
-            missed = "; ".join(level.misses).replace(f" at {level.place}", "")
-            yield f"{loads_words([level]).capitalize()} misses the SLO: {plain(missed)}."
 
 
 def curves_section(result: TrialResult, plan: Plan | None) -> Section:
@@ -337,7 +333,6 @@ class Latency:
 
     Attributes:
         field: Its field in a level's result.
-        title: Its name as a caption.
         otherwise: Why it may be missing though requests succeeded.
     """
 
@@ -393,12 +388,8 @@ def _cells(level: LevelResult, latency: Latency) -> Iterator[Cell]:
     yield level_name(level)
     yield missing_cell(because) if values is None else count_cell(values.count)
     for name in STATISTICS:
-        yield number_cell(None, because) if values is None else _statistic(values, name)
-
-
-def _statistic(values: Distribution, name: str) -> Cell:
-    value: float = getattr(values, name)
-    return measured_cell(value, "", values.intervals.get(name))
+        value: float | None = None if values is None else getattr(values, name)
+        yield measured_cell(value, because, None if values is None else values.intervals.get(name))
 
 
 def distribution_charts(result: TrialResult) -> tuple[Chart, ...]:

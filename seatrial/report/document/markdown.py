@@ -1,4 +1,4 @@
-"""The report as Markdown for a pull request: verdict and levels first, what else there is folded below."""
+"""The report as Markdown for a pull request: verdict and levels first, the rest folded below."""
 
 from __future__ import annotations
 

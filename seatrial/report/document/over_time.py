@@ -53,7 +53,7 @@ def _table(timed: Sequence[tuple[LevelResult, Timeline]]) -> Table:
 
 
 def _row(level: LevelResult, timeline: Timeline) -> Iterator[Cell]:
-    tok_s = [tokens / timeline.bin_s for tokens in timeline.output_tokens]
+    tok_s = _tok_s(timeline)
     ttft_ms = [value for value in timeline.ttft_ms if value is not None]
     bins = len(timeline.in_flight)
     yield level_name(level)
@@ -67,14 +67,7 @@ def _row(level: LevelResult, timeline: Timeline) -> Iterator[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class TimelineQuantity:
-    """One value of every bin.
-
-    Attributes:
-        anchor: Of its chart.
-        title: Of its chart.
-        unit: Of the value.
-        values: Its values by bin.
-    """
+    """One value of every bin, with anchor and title of its chart."""
 
     anchor: str
     title: str
@@ -82,7 +75,7 @@ class TimelineQuantity:
     values: Callable[[Timeline], tuple[float | None, ...]]
 
 
-def _tok_s(timeline: Timeline) -> tuple[float | None, ...]:
+def _tok_s(timeline: Timeline) -> tuple[float, ...]:
     return tuple(tokens / timeline.bin_s for tokens in timeline.output_tokens)
 
 

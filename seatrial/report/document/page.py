@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
-_PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+_PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't hold this
 CSV_FIELDS = (
     "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
     "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
@@ -70,17 +70,12 @@ class Page:
     """Everything on the page.
 
     Attributes:
-        title: The endpoint and its environment.
-        status: The verdict: pass, fail, inconclusive.
         sign: The verdict as it is shown.
-        because: The verdict's reason.
-        cautions: What must be known before any number is read.
-        facts: What was put on trial.
-        key_figures: The few numbers that matter most.
-        sections: What a person decides by.
+        cautions: To be read before any number.
+        facts: Of the thing on trial.
+        sections: Those to decide by.
         details: The rest, folded.
         downloads: The result as files.
-        footer: What wrote the page, and from what.
     """
 
     title: str
@@ -127,7 +122,7 @@ def render_html(
 def page_of(
     result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, document: str | None = None
 ) -> Page:
-    """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
+    """Return the report's content; a plan that the trial was not made from is left out with a caution."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
     version = f" {result.seatrial_version}" if result.seatrial_version else ""
@@ -200,8 +195,6 @@ class Download:
     """One file.
 
     Attributes:
-        name: Its name.
-        label: What the link says.
         uri: The file itself, as a `data:` URI.
     """
 

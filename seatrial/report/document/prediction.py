@@ -1,4 +1,4 @@
-"""What the plan predicted: beside the measurement of a real endpoint, apart from that of a local engine."""
+"""The plan's prediction: with the measurement of a real endpoint, apart from that of a local engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
 def _why_apart(result: TrialResult) -> str:
     if result.request.manner == "load":
         return f"the trial measured a local engine ({result.engine_note})"
-    return "the load was beside users' requests" if result.levels else "the trial added no load"
+    return "the load was on top of users' requests" if result.levels else "the trial added no load"
 
 
 def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:
@@ -67,7 +67,7 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
     sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
     return Section(
         anchor="prediction",
-        heading="Predicted beside measured",
+        heading="Predicted and measured",
         paragraphs=(
             beside,
             *_of_local(result, plan),
@@ -106,8 +106,8 @@ def predicted_table(plan: Plan) -> Table:
 def comparison_tables(result: TrialResult, plan: Plan) -> tuple[Table, Table]:
     """Return predicted, measured and their difference by level: throughput and means, then 95th percentiles."""
     return (
-        _comparison_table("Predicted beside measured by level", result, plan, (THROUGHPUT, *MEANS)),
-        _comparison_table("Predicted beside measured by level, 95th percentiles", result, plan, P95S),
+        _comparison_table("Predicted and measured by level", result, plan, (THROUGHPUT, *MEANS)),
+        _comparison_table("Predicted and measured by level, 95th percentiles", result, plan, P95S),
     )
 
 
@@ -141,8 +141,7 @@ def _points(result: TrialResult, plan: Plan) -> Sequence[CurvePoint | RatePoint 
     load, planned = result.request.load, plan.rates[-1].requests_per_second if plan.rates else 0.0
     by_share = {round(point.requests_per_second / planned, _DIGITS): point for point in plan.rates}
     gate = load.gate_rate_per_s or math.inf
-    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last
-    # digits.
+    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last digits.
     shares = [round(rate / gate, _DIGITS) for rate in load.rates_per_s]
     return [by_share.get(shares[number]) if number < len(shares) else None for number in range(len(result.levels))]
 

@@ -1,4 +1,4 @@
-"""A calibration on a terminal: measured beside predicted, before and after, probes marked."""
+"""A calibration on a terminal: measured and predicted, before and after, probes marked."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from seatrial.report.terminal.tables import table_view
 from seatrial_base.table import number_columns, table_of, text_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
     from seatrial.documents.calibration import Compared, EndpointCalibration, Outlook
 
 
 def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> RenderableType:
-    """Return the factors, and every measured level beside what is predicted without and with them."""
+    """Return the factors, and every measured level with its predictions without and with them."""
     probes = {point.concurrency for point in entry.points}
     where = f"{entry.instance_type} with degree {entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version}"
-    parts = [
+    numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
+    columns = (*text_columns("\nconcurrency", ""), *number_columns(*numbers))
+    parts: list[RenderableType] = [
         Text(f"Calibration of {entry.model} on {where}", style="bold"),
         Text(
             f"Fixed time per step: x {entry.fixed:,.4g}. Time per sequence and token: x {entry.marginal:,.4g}. "
             f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
             f"\u00b1{entry.latency_error or 0:.0%}."
         ),
-        _levels(outlook.before, outlook.after, probes),
+        table_view(table_of(columns, map(partial(_level_row, probes), outlook.before, outlook.after))),
     ]
     # The probes are what was fitted: only the levels between them show how good the fit is.
     between = [one for one in outlook.after if one.measured.concurrency not in probes]
@@ -44,12 +44,6 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
     if entry.source.engine_note:
         parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
     return Group(*parts)
-
-
-def _levels(before: Sequence[Compared], after: Sequence[Compared], probes: set[int]) -> RenderableType:
-    numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
-    columns = (*text_columns("\nconcurrency", ""), *number_columns(*numbers))
-    return table_view(table_of(columns, map(partial(_level_row, probes), before, after)))
 
 
 def _level_row(probes: set[int], plain: Compared, calibrated: Compared) -> tuple[str, ...]:

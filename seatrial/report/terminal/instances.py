@@ -1,4 +1,4 @@
-"""The instance types beside each other, as the published articles print them: for people and for machines."""
+"""The instance types side by side, as the published articles print them: as tables and as rows."""
 
 from __future__ import annotations
 
@@ -59,8 +59,13 @@ def first_instances_view(
     Args:
         has_slo: Whether the spec bounds speed; without, a type carries the load where its requests end in time.
     """
-    loads = {each.instance_type: each for each in at_load}
-    fitting = sorted((row for row in compared if row.fits), key=lambda row: _first(loads[row.instance_type]))
+    loads = {load.instance_type: load for load in at_load}
+
+    def order(row: InstanceComparison) -> tuple[bool, float]:
+        load = loads[row.instance_type]
+        return not load.instance_count, math.inf if load.usd_per_hour is None else load.usd_per_hour
+
+    fitting = sorted((row for row in compared if row.fits), key=order)
     shown, more = fitting[:MOST_ROWS], len(fitting[MOST_ROWS:])
     parts: list[RenderableType] = [Text(title, style="bold"), Text(statement(basis)), Text()]
     if not fitting:
@@ -80,29 +85,18 @@ def first_instances_view(
     return Group(*parts)
 
 
-def _first(load: TypeAtLoad) -> tuple[bool, float]:
-    price = load.usd_per_hour
-    return not load.instance_count, math.inf if price is None else price
-
-
 def _first_cells(row: InstanceComparison, load: TypeAtLoad, *, has_slo: bool) -> tuple[str, ...]:
+    kept, missed = ("met", "missed") if has_slo else ("yes", "no")
+    exceeds = {"price": UNKNOWN, "budget": "budget", "copies": "copies"}.get(load.exceeds or "", missed)
     return (
         f"{load.instance_count} x {row.instance_type}" if load.instance_count > 1 else row.instance_type,
-        _kept_word(load, ("met", "missed") if has_slo else ("yes", "no")),
+        kept if load.instance_count else exceeds,
         narrow_usd(load.usd_per_hour if load.instance_count else row.usd_per_hour),
         short(load.output_tok_s) if load.instance_count else "",
         short(row.highest_tok_s),
         narrow_usd(row.usd_per_million_output_tokens),
         short(row.ms_per_token_alone),
     )
-
-
-def _kept_word(load: TypeAtLoad, words: tuple[str, str]) -> str:
-    """Say whether a type keeps what is asked, or what it exceeds."""
-    kept, missed = words
-    if load.instance_count:
-        return kept
-    return {"price": UNKNOWN, "budget": "budget", "copies": "copies"}.get(load.exceeds or "", missed)
 
 
 def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: str) -> RenderableType:
@@ -113,7 +107,21 @@ def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: 
     if fitting:
         letters = band_letters(fitting, basis)
         columns = (name_column("instance type"), *number_columns(*_NUMBERS), *text_columns("band"))
-        cells = ((*_instance_cells(row), letters[_shares(basis.bands[row.instance_type])]) for row in fitting)
+        cells = (
+            (
+                row.instance_type,
+                str(row.accelerators),
+                f"{row.tensor_parallel_degree} x {row.copies_per_instance}",
+                short(row.ms_per_token_alone),
+                short(row.highest_tok_s),
+                f"{row.highest_concurrency:,}",
+                narrow_usd(row.usd_per_hour),
+                narrow_usd(row.usd_per_million_output_tokens),
+                narrow_usd(row.blended_usd_per_million_tokens),
+                letters[_shares(basis.bands[row.instance_type])],
+            )
+            for row in fitting
+        )
         parts += [
             table_view(table_of(columns, cells), gap=1),
             Text(f"\n{READING}"),
@@ -134,13 +142,13 @@ def statement(basis: Basis) -> str:
 
 
 def band_letters(rows: Sequence[InstanceComparison], basis: Basis) -> Mapping[str, str]:
-    """Return every different band of some rows, as words, with the letter that stands for it, in the rows' order."""
+    """Return every different band of some rows, as words, with its letter, in the rows' order."""
     bands = dict.fromkeys(_shares(basis.bands[row.instance_type]) for row in rows)
     return {shares: chr(ord("a") + index) for index, shares in enumerate(bands)}
 
 
 def band_lines(rows: Sequence[InstanceComparison], basis: Basis) -> Iterator[str]:
-    """Yield what each letter stands for, and where that comes from; in short where it differs from row to row."""
+    """Yield the band of each letter, and its source; in short where it differs from row to row."""
     for shares, letter in band_letters(rows, basis).items():
         bands = (basis.bands[row.instance_type] for row in rows)
         reasons = {band.because for band in bands if _shares(band) == shares}
@@ -155,7 +163,7 @@ def comparison_csv(compared: Sequence[InstanceComparison], basis: Basis) -> str:
 
 
 def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> list[dict[str, Scalar]]:
-    """Return every row with what it rests on, for machines."""
+    """Return every row with its basis, as values."""
     return [
         {
             **row.model_dump(mode="json"),
@@ -169,20 +177,6 @@ def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> lis
         }
         for row in compared
     ]
-
-
-def _instance_cells(row: InstanceComparison) -> tuple[str, ...]:
-    return (
-        row.instance_type,
-        str(row.accelerators),
-        f"{row.tensor_parallel_degree} x {row.copies_per_instance}",
-        short(row.ms_per_token_alone),
-        short(row.highest_tok_s),
-        f"{row.highest_concurrency:,}",
-        narrow_usd(row.usd_per_hour),
-        narrow_usd(row.usd_per_million_output_tokens),
-        narrow_usd(row.blended_usd_per_million_tokens),
-    )
 
 
 def _shares(band: Band) -> str:

@@ -1,4 +1,4 @@
-"""Recipes on a terminal: those of one model beside each other, and two that were measured."""
+"""Recipes on a terminal: those of one model side by side, and two that were measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seatrial_base.table import csv_table, name_column, number_columns, record_t
 from seatrial_base.units import UNKNOWN, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -41,7 +41,7 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     What adds an optimization that is predicted to change nothing is left to the wide table.
 
     Args:
-        has_slo: Whether the spec bounds speed; without, a recipe stands here where its requests end in time.
+        has_slo: Whether the spec bounds speed; without, a recipe is shown where its requests end in time.
     """
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
@@ -71,11 +71,7 @@ def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool) -> str:
 
 
 def _first_cells(row: RecipeRow, predicted: PredictedRecipe) -> tuple[str, ...]:
-    times, count, degree = (
-        predicted.times_throughput,
-        predicted.instance_count,
-        predicted.tensor_parallel_degree,
-    )
+    times, count, degree = predicted.times_throughput, predicted.instance_count, predicted.tensor_parallel_degree
     instances = f"{count} x {predicted.instance_type}" if count > 1 else predicted.instance_type
     return (
         f"{_called(row)} *" if row.needs else _called(row),
@@ -98,7 +94,8 @@ def recipes_view(rows: Sequence[RecipeRow], title: str) -> RenderableType:
         cells = (_recipe_cells(row, row.predicted, places) for row in running if row.predicted is not None)
         parts += [table_view(table_of(columns, cells), gap=1), Text(f"\n{READING}")]
         parts += [Text(f"type {number}: {place}") for place, number in places.items()]
-        parts += [Text(f"band {line}") for line in dict.fromkeys(_bands(running))]
+        bands = (_band(row.predicted) for row in running if row.predicted is not None)
+        parts += [Text(f"band {line}") for line in dict.fromkeys(bands)]
     else:
         parts.append(Text("No recipe has a deployment that meets the requirements."))
     refused = [row for row in rows if row.predicted is None]
@@ -113,7 +110,7 @@ def recipes_csv(rows: Sequence[RecipeRow]) -> str:
 
 
 def recipe_documents(rows: Sequence[RecipeRow]) -> list[dict[str, object]]:
-    """Return every row, flat, for machines; what was not predicted is null."""
+    """Return every row, flat, as a document; what was not predicted is null."""
     return [
         {
             "recipe": row.recipe,
@@ -143,16 +140,10 @@ def _scalar(value: object) -> Scalar:
 
 def _recipe_cells(row: RecipeRow, predicted: PredictedRecipe, places: Mapping[str, str]) -> tuple[str, ...]:
     name = f"{_called(row)} *" if row.needs else _called(row)
-    return (name, places[_deployment(predicted)], *_cells(predicted), f"±{whole_percent(predicted.throughput_band)}")
-
-
-def _called(row: RecipeRow) -> str:
-    return "+".join(row.names) or "none"
-
-
-def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
     times = predicted.times_throughput
     return (
+        name,
+        places[_deployment(predicted)],
         short(predicted.output_tok_s),
         short(predicted.tpot_ms),
         short(predicted.usd_per_hour),
@@ -160,16 +151,17 @@ def _cells(predicted: PredictedRecipe) -> tuple[str, ...]:
         UNKNOWN if times is None else f"{times:.2f}",
         f"{predicted.weights_bytes / _GIB:.1f}",
         f"{predicted.kv_room_bytes / _GIB:.1f}",
+        f"±{whole_percent(predicted.throughput_band)}",
     )
+
+
+def _called(row: RecipeRow) -> str:
+    return "+".join(row.names) or "none"
 
 
 def _deployment(predicted: PredictedRecipe) -> str:
     count = "" if predicted.instance_count == 1 else f"{predicted.instance_count} x "
     return f"{count}{predicted.instance_type}, tensor parallel degree {predicted.tensor_parallel_degree}"
-
-
-def _bands(rows: Sequence[RecipeRow]) -> Iterator[str]:
-    return (_band(row.predicted) for row in rows if row.predicted is not None)
 
 
 def _band(predicted: PredictedRecipe) -> str:

@@ -1,4 +1,4 @@
-"""How every table of the terminal looks: headings, no lines; it stays readable at 80 columns."""
+"""The style of the terminal's tables: headings, no lines; readable at 80 columns."""
 
 from __future__ import annotations
 

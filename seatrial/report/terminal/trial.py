@@ -1,4 +1,4 @@
-"""A trial on a terminal: while it runs, and what it concludes."""
+"""A trial on a terminal: while it runs, and its conclusion."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelSta
 from seatrial_load.trial.budget import budget_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from seatrial.documents.plan import Plan
@@ -34,14 +32,16 @@ _STATES = {True: "met", False: "missed", None: "not proven"}
 
 
 def conclusion_view(result: TrialResult) -> RenderableType:
-    """Return what a trial found, the verdict first."""
+    """Return the conclusion of a trial, the verdict first."""
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
     parts += map(Text, doubt_lines(result))
     if result.verdict.checks:
         columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
         parts.append(table_view(table_of(columns, map(_check_row, result.verdict.checks))))
     parts += map(Text, fact_lines(result))
-    parts += map(Text, _cause_lines(result))
+    # What holds a local engine back means nothing for the endpoint.
+    if result.container is not None and not result.engine_note:
+        parts += (Text(f"held back: {cause.because}. {cause.mend}") for cause in result.container.causes)
     if result.comparison is not None:
         parts.append(release_view(result.comparison))
     parts += map(Text, unmeasured_lines(result))
@@ -49,12 +49,6 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
     return Group(*parts)
-
-
-def _cause_lines(result: TrialResult) -> Iterator[str]:
-    """Yield what holds the throughput back past the knee; of a local engine that says nothing of the endpoint."""
-    if result.container is not None and not result.engine_note:
-        yield from (f"held back: {cause.because}. {cause.mend}" for cause in result.container.causes)
 
 
 def release_view(comparison: Comparison) -> RenderableType:
@@ -92,15 +86,13 @@ def jumpstart_view(result: TrialResult, plan: Plan | None = None) -> RenderableT
 
 @dataclass(slots=True)
 class TrialScreen:
-    """What is shown of a running trial; `watch` takes the trial's events.
+    """The view of a running trial; `watch` takes the trial's events.
 
     Attributes:
-        request: What is measured.
         levels: The levels that ended.
-        started: The level that runs; None between two levels.
-        ended: Requests of it that ended, as far as it was told.
-        note: What else happened last.
-        elapsed_s: Time of the trial so far.
+        started: The level that runs; `None` between two levels.
+        ended: Requests of it that ended, as far as it was reported.
+        note: The last message.
     """
 
     request: TrialRequest
@@ -140,11 +132,8 @@ class TrialScreen:
 
     def _spent(self) -> str:
         left_s = max(0.0, budget_s(self.request) - self.elapsed_s)
-        return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{self._cost()}"
-
-    def _cost(self) -> str:
-        price = self.request.usd_per_hour_per_copy
-        if price is None:
-            return ""
-        usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
-        return f", cost so far {usd:.2f} USD"
+        price, cost = self.request.usd_per_hour_per_copy, ""
+        if price is not None:
+            usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
+            cost = f", cost so far {usd:.2f} USD"
+        return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{cost}"

@@ -238,7 +238,7 @@ def test_a_rollback_that_failed_names_the_command_and_what_it_skips() -> None:
     (told,) = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=rows).diagnosed()
     assert told.rule == "SEA762"
     command = "aws cloudformation continue-update-rollback --stack-name seatrial-dev-chat --resources-to-skip Component"
-    assert told.hint == f"Mend the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
+    assert told.hint == f"Fix the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
