@@ -46,8 +46,9 @@ def test_what_was_in_flight_and_what_came_after_is_data(trials: Trials, doomed: 
     level = result.levels[-1]
     assert (trials.hit, level.requests) == (1, 20)
     assert 7 <= level.succeeded <= 13
-    # A busy proxy may pass on answers that the engine had ended before it was killed: then nothing was in flight.
-    assert {"not_ready"} <= set(level.errors) <= {"model_error", "not_ready"}
+    # Which of the two kinds a request ends with is a race: a proxy under load may pass on responses that the engine had ended
+    # before it was killed (nothing in flight), and requests may break before the runtime API knows that nothing serves.
+    assert set(level.errors) <= {"model_error", "not_ready"}
     assert sum(level.errors.values()) == 20 - level.succeeded
     broke = [said for said in level.first_errors if "The container broke the connection: " in said]
     assert {said.partition(":")[0] for said in broke} == set(level.errors) - {"not_ready"}
