@@ -14,7 +14,7 @@ from seatrial_lint.cli.judging import FindingsFormat, show_judgement
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.documents.live_endpoint import RaisedAlarm
+    from seatrial.documents.live import RaisedAlarm
     from seatrial.operations.synthesis import StackSource
     from seatrial_base.findings import Finding, Format
     from seatrial_lint.cloudformation.template import Template
@@ -168,7 +168,7 @@ def _update(
 
 def fix_forward_context() -> dict[str, str]:
     """Return the context of a deployment that no alarm rolls back."""
-    from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+    from seatrial.documents.live import ROLLBACK_ALARMS_OFF
 
     name, _, value = ROLLBACK_ALARMS_OFF.partition("=")
     return {name: value}

@@ -37,8 +37,8 @@ def preflight_command(
     network and the CDK bootstrap. What could not be checked is listed and is no problem.
     """
     from seatrial.account.clients import account_clients
-    from seatrial.operations.preflight.preflight import check_environment as run_checks
-    from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
+    from seatrial.operations.preflight import check_environment as run_checks
+    from seatrial.operations.preflight import preflight_judgement, preflight_lines
 
     loaded = load_specs_or_model(specs, environment, environments, model_options)
     deployments = of_every(loaded, _deployment)

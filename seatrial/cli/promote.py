@@ -13,8 +13,7 @@ from seatrial.cli.support.specs import endpoint_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seatrial.operations.promotion.evidence import TrialEvidence
-    from seatrial.operations.promotion.promote import PromotedLock
+    from seatrial.operations.promotion import PromotedLock, TrialEvidence
     from seatrial.specs.load import LoadedSpec
 
 
@@ -89,7 +88,7 @@ def promote_command(
 
 def _step(file: Path, environments: Path, source: str | None, target: str) -> tuple[LoadedSpec, LoadedSpec]:
     """Return the spec in the environment of the trial, and in the one to come."""
-    from seatrial.operations.promotion.promote import check_order, source_of
+    from seatrial.operations.promotion import check_order, source_of
     from seatrial.specs.load import load_environment, load_spec
     from seatrial.specs.pipeline import promotion_order
 
@@ -103,7 +102,7 @@ def _step(file: Path, environments: Path, source: str | None, target: str) -> tu
 def _promoted(
     step: tuple[LoadedSpec, LoadedSpec], result: str | None, now: datetime, *, accept_simulated: bool
 ) -> PromotedLock:
-    from seatrial.operations.promotion.promote import promote_plan
+    from seatrial.operations.promotion import promote_plan
     from seatrial_base.errors import BenchError, SpecError
 
     source, target = step
@@ -118,8 +117,7 @@ def _promoted(
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
     from seatrial.cli.support.files import read_result
-    from seatrial.operations.promotion.evidence import TrialEvidence
-    from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
+    from seatrial.operations.promotion import TrialEvidence, evidence_of_result, evidence_of_stack
 
     if result is not None:
         return evidence_of_result(read_result(result), result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARMS_OFF
 from seatrial.operations.effect import (
     ALARM,
     BY_RISK,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial.documents.live_endpoint import RaisedAlarm
+    from seatrial.documents.live import RaisedAlarm
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
+from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
 from seatrial.operations.review.document import consequences_document

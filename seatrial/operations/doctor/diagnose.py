@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARMS_OFF
 from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
 from seatrial_base.catalog.symptoms import find_symptom
 from seatrial_base.findings import Finding, Place
@@ -16,7 +16,7 @@ from seatrial_load.knee.causes import causes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.documents.live_endpoint import LiveComponent
+    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, StackFacts, TargetFacts
     from seatrial_load.documents.container_metrics import CauseKind
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
-    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.documents.live import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
+    from seatrial.operations.preflight import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")

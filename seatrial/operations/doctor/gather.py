@@ -30,9 +30,7 @@ from seatrial.operations.doctor.facts import (
     TargetFacts,
     waiting_for,
 )
-from seatrial.operations.preflight.check import ok, problem, unread
-from seatrial.operations.preflight.preflight import secret_check, weights_check
-from seatrial.operations.preflight.quotas import Need, quota_checks
+from seatrial.operations.preflight import Need, ok, problem, quota_checks, secret_check, unread, weights_check
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
 from seatrial_base.text import printable
@@ -50,8 +48,8 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
-    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.documents.live import LiveComponent, LiveEndpoint, LiveModel
+    from seatrial.operations.preflight import AccountCheck
     from seatrial_load.aws.container_metrics import PromQl
 
 LAST_LINES = 40

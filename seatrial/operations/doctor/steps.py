@@ -15,7 +15,7 @@ from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.documents.live_endpoint import LiveComponent
+    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import Examination, TargetFacts
 
 NOTHING_SUSPENDED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.live_endpoint import IN_TRANSIT
+from seatrial.documents.live import IN_TRANSIT
 from seatrial.operations.doctor.diagnose import container_status
 from seatrial_base.printer import Judgement
 from seatrial_base.units import counted

@@ -13,11 +13,11 @@ from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_
 from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
 from seatrial.deployment.load import load_deployment
-from seatrial.documents.live_endpoint import LiveVariant
+from seatrial.documents.live import LiveVariant
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import deployed_trial, scheduled_trial, trial_findings
-from seatrial.operations.preflight.quotas import instance_checks, needs_of
+from seatrial.operations.preflight import instance_checks, needs_of
 from seatrial.specs.load import environments_of, load_environment
 from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveComponent, LiveEndpoint, LiveStack
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Finding, Severity
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial_base.findings import Finding, Severity
     from seatrial_load.documents.result import TrialResult
 

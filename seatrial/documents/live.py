@@ -1,9 +1,11 @@
-"""An endpoint of an account as SageMaker describes it: one class for each kind of part."""
+"""An endpoint of an account and its stack, as AWS describes them: one class for each kind of part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -165,3 +167,30 @@ class RaisedAlarm:
     name: str
     reason: str
     rolls_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStack:
+    """A deployed stack.
+
+    Attributes:
+        name: Its name.
+        status: CloudFormation's status.
+        outputs: Its outputs by name.
+    """
+
+    name: str
+    status: str
+    outputs: Mapping[str, str]
+
+    def output(self, name: str) -> str:
+        """Return one output.
+
+        Raises:
+            BenchError: SEA502 when the stack has no such output.
+        """
+        if name not in self.outputs:
+            message = f"the stack ({self.status}) has no output {name}"
+            hint = "deploy it with this version of Seatrial"
+            raise BenchError.of("SEA502", message, where=self.name, hint=hint)
+        return self.outputs[name]
