@@ -48,7 +48,7 @@ def calibrate_command(
     from seatrial.locks.lock_file import read_locked_plan
     from seatrial.planner.calibration import calibrate_endpoint as fit
     from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
-    from seatrial.report.terminal.calibration import calibration_view
+    from seatrial.report.terminal.trial import calibration_view
     from seatrial.specs.load import load_spec
     from seatrial.specs.spec_files import calibration_path
 

@@ -118,7 +118,7 @@ def compare_command(
     from seatrial.quality.recipe_comparison import compare_recipes
     from seatrial.quality.recipe_result import read_recipe_result
     from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.terminal.recipes import recipe_comparison_view
+    from seatrial.report.terminal.trial import recipe_comparison_view
     from seatrial.report.write import comparison_document, write_comparison
     from seatrial.specs.load import load_spec
     from seatrial.specs.recipe import parse_recipe, recipe_name

@@ -44,7 +44,7 @@ def deploy_command(
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
-    from seatrial.operations.deployment_run import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
+    from seatrial.operations.app import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
     from seatrial_base.terminal import end_when_interrupted
     from seatrial_base.units import hourly_words
 
@@ -155,7 +155,7 @@ class _View:
     def _update(self) -> None:
         from rich.markup import escape
 
-        from seatrial.operations.deployment_run import elapsed_words
+        from seatrial.operations.app import elapsed_words
 
         if self._status is not None:
             self._status.update(escape(f"{self._title} {elapsed_words(self._began_s)}  {self._detail}"))

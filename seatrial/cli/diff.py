@@ -99,10 +99,8 @@ class _Comparison:
 
 
 def _review(specs: list[Path], names: list[str], environments: Path | None, base: str) -> _Comparison:
-    from seatrial.operations.review.document import review_document
-    from seatrial.operations.review.markdown import review_markdown
     from seatrial.operations.review.review import folder_of, review_of
-    from seatrial.operations.review.text import review_text
+    from seatrial.operations.review.writers import review_document, review_markdown, review_text
     from seatrial_base.terminal import scratch_folder
 
     where = environments_folder(environments, folder_of(specs[0]) / "spec.yaml")
@@ -133,9 +131,7 @@ def _update(
     from seatrial.deployment.load import load_deployment
     from seatrial.operations.consequences import consequences
     from seatrial.operations.effect import PlannedSize
-    from seatrial.operations.review.document import consequences_document
-    from seatrial.operations.review.markdown import consequences_markdown
-    from seatrial.operations.review.text import consequences_text
+    from seatrial.operations.review.writers import consequences_document, consequences_markdown, consequences_text
     from seatrial.operations.synthesis import StackSource, given_template, synthesize, synthesize_revision
     from seatrial.operations.template_diff import diff_templates
     from seatrial_base.terminal import scratch_folder

@@ -17,8 +17,7 @@ from seatrial.deployment.document import service_stack
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, commit_of, git_repository_of, moved
-from seatrial.operations.review.affected import refuse_code_of_others
-from seatrial.operations.review.side import RepositorySide
+from seatrial.operations.review.side import RepositorySide, refuse_code_of_others
 from seatrial.specs.load import environment_names, load_environment
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SeatrialError

@@ -14,9 +14,7 @@ from markdown_it import MarkdownIt
 from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
-from seatrial.operations.review.document import consequences_document
-from seatrial.operations.review.markdown import consequences_markdown
-from seatrial.operations.review.text import consequences_text
+from seatrial.operations.review.writers import consequences_document, consequences_markdown, consequences_text
 from seatrial.operations.template_diff import diff_templates
 from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import IMAGE, SIZE, Document, changed, properties, same

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.charts.model import scripts, source_hash
+from seatrial.report.charts import scripts, source_hash
 from seatrial.report.document.page import page_of, render_csv, render_html, render_json
 from seatrial.report.document.prediction import prediction_beside
 from seatrial_base.units import usd

@@ -13,9 +13,8 @@ from seatrial.deployment.published import (
     publication_state,
     unpublished_version,
 )
-from seatrial.operations.review.affected import PRODUCTS, affects_products
 from seatrial.operations.review.changes import FieldChange, changed_fields, flat_fields
-from seatrial.operations.review.side import EndpointPlace, EndpointState, stale_plan
+from seatrial.operations.review.side import PRODUCTS, EndpointPlace, EndpointState, affects_products, stale_plan
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError
 

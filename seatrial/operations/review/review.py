@@ -12,10 +12,18 @@ from seatrial.operations.app import app_folder
 from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
 from seatrial.operations.consequences import consequences
 from seatrial.operations.effect import PlannedSize
-from seatrial.operations.review.affected import affected, is_code_changed, refuse_code_of_others
 from seatrial.operations.review.changes import field_changes, file_changes, findings
 from seatrial.operations.review.products import product_reviews
-from seatrial.operations.review.side import RepositorySide, endpoint_state, instances_of_plan, never_locked, places
+from seatrial.operations.review.side import (
+    RepositorySide,
+    affected,
+    endpoint_state,
+    instances_of_plan,
+    is_code_changed,
+    never_locked,
+    places,
+    refuse_code_of_others,
+)
 from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
 from seatrial.specs.load import environment_names

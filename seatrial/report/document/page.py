@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
+from seatrial.report.charts import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import container_section, service_section, validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
@@ -23,8 +23,8 @@ from seatrial.report.document.levels import (
     latencies_section,
     levels_section,
     measurement_section,
+    time_section,
 )
-from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import (
     decisions_section,

@@ -6,8 +6,7 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.load import is_open
-from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
+from seatrial.report.charts import Axis, Chart, ChartBand, ChartPoint, Series, is_open
 from seatrial.report.document.section import Section
 from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.values import (

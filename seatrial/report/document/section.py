@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seatrial.report.charts.model import Chart
+    from seatrial.report.charts import Chart
     from seatrial_base.table import Cell, Table
 
 

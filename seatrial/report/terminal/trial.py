@@ -1,8 +1,9 @@
-"""A trial on a terminal: while it runs, and its conclusion."""
+"""Measurements on a terminal: a trial while it runs and its conclusion, two recipes, a calibration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
 from seatrial.report.document.jumpstart import jumpstart_table
+from seatrial.report.document.recipes import comparison_title, recipe_sections
 from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
@@ -21,11 +23,12 @@ from seatrial_load.trial.budget import budget_s
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from seatrial.documents.calibration import Compared, EndpointCalibration, Outlook
     from seatrial.documents.plan import Plan
+    from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Check, Comparison, LevelResult, TrialResult
-
 
 MOST_CHANGES = 10
 _STATES = {True: "met", False: "missed", None: "not proven"}
@@ -137,3 +140,59 @@ class TrialScreen:
             usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
             cost = f", cost so far {usd:.2f} USD"
         return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{cost}"
+
+
+def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
+    """Return the whole comparison, the verdict first."""
+    parts: list[RenderableType] = [Text(f"Recipes {comparison_title(compared)}", style="bold"), Text(compared.verdict)]
+    if compared.engine_note:
+        parts.append(Text(f"simulated, measured on: {compared.engine_note}", style="yellow"))
+    for section in recipe_sections(compared):
+        parts.append(heading(section.heading))
+        parts += [Text(paragraph) for paragraph in section.paragraphs]
+        parts += [table_view(each) for each in section.tables]
+        parts += [Text(f"- {remark}") for remark in section.remarks]
+    return Group(*parts)
+
+
+def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> RenderableType:
+    """Return the factors, and every measured level with its predictions without and with them."""
+    probes = {point.concurrency for point in entry.points}
+    where = f"{entry.instance_type} with degree {entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version}"
+    numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
+    columns = (*text_columns("\nconcurrency", ""), *number_columns(*numbers))
+    parts: list[RenderableType] = [
+        Text(f"Calibration of {entry.model} on {where}", style="bold"),
+        Text(
+            f"Fixed time per step: x {entry.fixed:,.4g}. Time per sequence and token: x {entry.marginal:,.4g}. "
+            f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
+            f"\u00b1{entry.latency_error or 0:.0%}."
+        ),
+        table_view(table_of(columns, map(partial(_level_row, probes), outlook.before, outlook.after))),
+    ]
+    # The probes are what was fitted: only the levels between them show how good the fit is.
+    between = [one for one in outlook.after if one.measured.concurrency not in probes]
+    if between:
+        throughput = sum(one.throughput_error for one in between) / len(between)
+        latencies = [one.latency_error for one in between if one.latency_error is not None]
+        text = f"Mean error at the other levels: throughput {throughput:.1%}"
+        parts.append(
+            Text(f"{text}." if not latencies else f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}.")
+        )
+    if entry.source.engine_note:
+        parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
+    return Group(*parts)
+
+
+def _level_row(probes: set[int], plain: Compared, calibrated: Compared) -> tuple[str, ...]:
+    point = plain.measured
+    return (
+        str(point.concurrency),
+        "probe" if point.concurrency in probes else "",
+        f"{point.output_tok_s:,.4g}",
+        f"{plain.output_tok_s:,.4g}",
+        f"{calibrated.output_tok_s:,.4g}",
+        "" if point.ms_per_token_p90 is None else f"{point.ms_per_token_p90:,.4g}",
+        f"{plain.ms_per_token:,.4g}",
+        f"{calibrated.ms_per_token:,.4g}",
+    )
