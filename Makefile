@@ -112,7 +112,7 @@ $(OPENAI_CLIENTS): $(DEV_STAMP)
 	@touch $@
 
 data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews it, and which is older than 90 days (exit 1).
-	@$(BIN)/python -m seatrial_base.catalog.data_age $(TODAY)
+	@$(BIN)/python scripts/data_age.py $(TODAY)
 
 renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)

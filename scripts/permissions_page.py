@@ -110,7 +110,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     (FUNCTION, "logs:DeleteLogGroup"): "Log groups of candidates are deleted, and those of endpoints expire.",
     (FUNCTION, "ssm:GetParameter"): "The alias of an endpoint tells which generation clients use.",
     (FUNCTION, "ec2:CreateNetworkInterface"): "The function joins the network of the environment.",
-    (FUNCTION, "ec2:AssignPrivateIpAddresses"): "Lambda manages the interfaces of the function with its role.",
+    (
+        FUNCTION,
+        "ec2:AssignPrivateIpAddresses",
+    ): "Lambda manages the interfaces of the function with its role; the code of the function is denied it.",
     (WORKFLOW, "lambda:InvokeFunction"): "Each step of a trial is a call of the function.",
     (RESULTS, "s3:*"): "Connections without TLS are refused.",
     (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
@@ -161,6 +164,13 @@ REASONS: Mapping[tuple[str, str], str] = {
         "CloudFormation reads the secrets that published templates name, with this role."
     ),
     (LAUNCH, "cloudwatch:DeleteAlarms"): "A product has alarms, and target tracking makes its own.",
+    (LAUNCH, "cloudwatch:DeleteDashboards"): "An endpoint has a dashboard where the environment has them.",
+    (
+        LAUNCH,
+        "cloudwatch:TagResource",
+    ): "Dashboards have tags, and no resource level for them; never of another environment.",
+    (LAUNCH, "cloudwatch:UntagResource"): "Tags of a dashboard are removed; those of Seatrial stay.",
+    (LAUNCH, "scheduler:CreateSchedule"): "An endpoint is tried on the environment's schedule.",
     (LAUNCH, "sns:CreateTopic"): "A team may give an e-mail address for alarms.",
     (LAUNCH, "ssm:AddTagsToResource"): "The alias of the endpoint is a parameter.",
     (LAUNCH, "lambda:InvokeFunction"): "The trial service tries what is launched.",

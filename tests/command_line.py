@@ -45,17 +45,24 @@ class CommandLine:
             yield cls(server)
 
     def run(
-        self, *arguments: str, folder: Path, variables: Mapping[str, str] | None = None
+        self, *arguments: str, folder: Path, variables: Mapping[str, str] | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in a folder to its end, with these variables beside ours."""
+        """Run a command in a folder to its end, with these variables beside ours and a text as its standard input."""
         variables = variables or {}
         if any(name.startswith(READ_BY_PYTHON) for name in variables):
-            return run_afresh(*arguments, folder=folder, variables=variables)
-        with tempfile.NamedTemporaryFile("r+") as stdout, tempfile.NamedTemporaryFile("r+") as stderr:
+            return run_afresh(*arguments, folder=folder, variables=variables, stdin=stdin)
+        with (
+            tempfile.NamedTemporaryFile("r+") as given,
+            tempfile.NamedTemporaryFile("r+") as stdout,
+            tempfile.NamedTemporaryFile("r+") as stderr,
+        ):
+            given.write(stdin)
+            given.flush()
             order = {
                 "arguments": arguments,
                 "folder": str(folder),
                 "environment": {**os.environ, **variables},
+                "stdin": given.name,
                 "stdout": stdout.name,
                 "stderr": stderr.name,
                 "timeout_s": LONGEST_S,
@@ -71,11 +78,14 @@ class CommandLine:
         return int(self._server.stdout.readline())
 
 
-def run_afresh(*arguments: str, folder: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def run_afresh(
+    *arguments: str, folder: Path, variables: Mapping[str, str], stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a command as a user does, in a Python that starts for it."""
     return subprocess.run(
         [sys.executable, "-m", "seatrial.cli", *arguments],
         cwd=folder,
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial_lint.cloudformation.read import read_templates
+from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:

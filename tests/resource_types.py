@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 CUSTOM = "Custom::"
 ACCOUNT = "123456789012"
-TARGET = "inference-component/lab-search-a-small|sagemaker:inference-component:DesiredCopyCount|sagemaker"
+TARGETS = {
+    "sagemaker:inference-component:DesiredCopyCount": "inference-component/lab-search-a-small",
+    "sagemaker:variant:DesiredInstanceCount": "endpoint/lab-search-a-small/variant/model",
+}
 NUMBERS = ("CopyCount", "TargetConcurrencyPerCopy")
 ARNS = {"AWS::SNS::Topic": "sns:us-east-1:{}:topic", "AWS::KMS::Key": "kms:us-east-1:{}:key/key"}
 
@@ -32,8 +35,9 @@ def unknown_types(resources: Iterable[Mapping[str, Any]]) -> list[str]:
 class Attributes(dict[str, str]):
     """The attributes of a resource that is not there yet."""
 
-    def __init__(self, logical_id: str, resource_type: str) -> None:
-        place = ARNS.get(resource_type, f"iam::{{}}:role/seatrial/lab/{logical_id}")
+    def __init__(self, logical_id: str, resource: Mapping[str, Any]) -> None:
+        path = resource.get("Properties", {}).get("Path", "/")
+        place = ARNS.get(resource["Type"], f"iam::{{}}:role{path}{logical_id}")
         super().__init__(Arn=f"arn:aws:{place.format(ACCOUNT)}", EndpointName="lab-search-a-small")
         self.update(dict.fromkeys(NUMBERS, "1"))
         self.logical_id = logical_id
@@ -43,6 +47,12 @@ class Attributes(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return f"{self.logical_id}-{key}".lower()
+
+
+def target_id(properties: Mapping[str, str]) -> str:
+    """Return the ID that Application Auto Scaling's handler gives a target."""
+    dimension = properties["ScalableDimension"]
+    return f"{TARGETS[dimension]}|{dimension}|sagemaker"
 
 
 def resolved_resources(
@@ -57,8 +67,8 @@ def resolved_resources(
     conditions = engine._evaluate_conditions(template, values)  # noqa: SLF001 (the contract)
     made = {
         name: {
-            "PhysicalResourceId": TARGET if "Scalable" in each["Type"] else name,
-            "Attributes": Attributes(name, each["Type"]),
+            "PhysicalResourceId": target_id(each["Properties"]) if "Scalable" in each["Type"] else name,
+            "Attributes": Attributes(name, each),
         }
         for name, each in template["Resources"].items()
     }

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a file
 from benchmarks.lint.conversions import convert_all
-from seatrial_lint.lint.fix import mended_text
-from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.lint import Given, lint_sources, mended_text
 from seatrial_lint.lint.read import read_content, read_path
 from seatrial_lint.lint.source import ConfigSource, Unreadable
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Calibration
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.simulation import Request, SimulatedLevel
+    from seatrial.planner.predict.simulation import Level, Request
     from seatrial_load.documents.request import Objective
 
 MOST = 512
@@ -94,7 +94,7 @@ def _requests(copy: Copy, concurrency: int) -> tuple[Request, ...]:
 
 
 @cache
-def _outcome(copy: Copy, concurrency: int) -> SimulatedLevel:
+def _outcome(copy: Copy, concurrency: int) -> Level:
     return outcome(copy, concurrency, TRIAL)
 
 
@@ -106,15 +106,15 @@ def duration_s(copy: Copy, concurrency: int) -> float:
 def prior_of(copy: Copy) -> Prior:
     """Return what a plan of this copy predicts: doubling levels, up to twice the batch limit."""
     levels = [2**power for power in range(10) if 2**power < 2 * copy.most_running * 2 and 2**power <= MOST]
-    found = [_outcome(copy, level) for level in levels]
     predicted = tuple(
         PredictedLevel(
-            concurrency=one.concurrency,
+            concurrency=level,
             output_tok_s=one.output_tok_s,
             ttft_p95_ms=one.ttft_ms.p95,
             e2e_mean_ms=one.e2e_latency_ms.mean,
         )
-        for one in found
+        for level in levels
+        for one in [_outcome(copy, level)]
     )
     return Prior(levels=predicted, batch_limit=copy.most_running)
 

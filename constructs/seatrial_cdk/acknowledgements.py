@@ -1,4 +1,4 @@
-"""What rule packs such as cdk-nag's AwsSolutions find in our constructs and we mean to be so, with the reason.
+"""Deliberate findings of rule packs such as cdk-nag's AwsSolutions in our constructs, each with its reason.
 
 An acknowledgement is metadata of the construct (`aws_cdk.Validations`): the template does not change, cdk-nag is not
 needed, and its report has the reason beside each finding.
@@ -30,7 +30,6 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Acknowledge rules of the AwsSolutions pack for a construct and everything below it.
 
     Args:
-        construct: What the rules find something in.
         reasons: One sentence for each rule, by its ID without the pack's name, as `S1`.
     """
     rules = [Acknowledgment(id=f"{PACK}::{PACK}-{rule}", reason=reason) for rule, reason in reasons.items()]
@@ -41,7 +40,6 @@ def acknowledge_wildcards(construct: IConstruct, resources: Iterable[str], reaso
     """Acknowledge the resources of a policy that end in a wildcard; the pack names each of them in its rule's ID.
 
     Args:
-        construct: The role, or what it belongs to.
         resources: The resources of its policy; those without a wildcard are left out.
         reason: Why no statement can name the resource whole; one sentence.
     """

@@ -1,4 +1,4 @@
-"""Where a stack is, and the stacks that the endpoints of an environment share."""
+"""The place of a stack, and the stacks that the endpoints of an environment share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Aws, Stack, Stage
+from aws_cdk import Aws, Environment, Stack, Stage
 
 from seatrial_base.catalog.images import dns_suffix
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Final
 
     from constructs import Construct, IConstruct
+
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.pipeline import PipelineSpec
 
 
 TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
@@ -64,13 +67,16 @@ class StackPlace:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
+def stack_environment(spec: EnvironmentSpec | PipelineSpec) -> Environment:
+    """Return where the stacks of an environment, or of a pipeline, are deployed."""
+    return Environment(account=spec.account, region=spec.region)
+
+
 def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable[[Construct], Shared]) -> Shared:
     """Return the stack of a name in the stage or app of a construct; it is made when it is not there.
 
     Args:
         scope: A construct of the stage or app.
-        kind: What it must be.
-        make: Makes it, in the stage or app.
 
     Raises:
         TypeError: When something else has the name.

@@ -27,9 +27,7 @@ def private_bucket(
     """Define an encrypted, private bucket as the main child of a construct.
 
     Args:
-        key: Encrypts its objects.
         removal: `destroy` empties and deletes it with the stack, `retain` keeps it.
-        lifecycle_rules: When objects end.
     """
     return s3.Bucket(
         scope,

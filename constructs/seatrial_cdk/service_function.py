@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
+from seatrial_cdk.endpoint.execution_role import role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
 
 if TYPE_CHECKING:
@@ -49,18 +50,14 @@ def service_role(
     """Define a role of the service, with its policies in it.
 
     Args:
-        scope: The service.
-        description: For people.
         assumed_by: The AWS service, as `lambda.amazonaws.com`.
-        options: Path and permissions boundary.
     """
     return iam.Role(
         scope,
         construct_id,
         description=description,
         assumed_by=iam.ServicePrincipal(assumed_by),
-        path=options.path,
-        permissions_boundary=options.permissions_boundary,
+        **role_arguments(options),
         inline_policies={**policies},
     )
 
@@ -82,14 +79,10 @@ def service_function(
     """Define the function of a service.
 
     Args:
-        scope: The service.
-        description: For people.
         handler: As Lambda names it.
         archive: Name and content of its code.
         timeout_s: Longest call, in seconds.
         memory_mb: Memory, in MiB.
-        variables: Its environment.
-        logs: Its log group.
         network: Subnets and security groups; default: Lambda's own network.
     """
     with archive_file(*archive) as path:
@@ -130,10 +123,7 @@ def service_workflow(
     """Define the workflow of a service, which may call its function and nothing else.
 
     Args:
-        scope: The service.
-        description: Of its role, for people.
         definition: In Amazon States Language, with `${Function}` in place of the function's ARN.
-        options: Path and permissions boundary of its role.
     """
     calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.attr_arn])
     role = service_role(
@@ -156,22 +146,12 @@ def service_workflow(
 
 
 def packed_modules(root: Path, modules: Iterable[Path]) -> dict[str, bytes]:
-    """Return modules as files of an archive, named as below a root, so that imports read the same in a function.
-
-    Args:
-        root: The package.
-        modules: Files below it.
-    """
+    """Return modules as files of an archive, named as below a root, so that imports read the same in a function."""
     return {module.relative_to(root.parent).as_posix(): module.read_bytes() for module in modules}
 
 
 def handler_module(handler: str, module: str) -> dict[str, bytes]:
-    """Return the module that a function's `Handler` names, with its packages; the name stays wherever the source is.
-
-    Args:
-        handler: As Lambda names it.
-        module: Where the function of this name is.
-    """
+    """Return the module that a function's `Handler` names, with its packages; the name stays wherever the source is."""
     name, _, function = handler.rpartition(".")
     path = PurePosixPath(name.replace(".", "/"))
     packages = {f"{folder}/__init__.py": b"" for folder in list(path.parents)[:-2]}

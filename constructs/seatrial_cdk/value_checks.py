@@ -39,7 +39,6 @@ class NumberBounds:
     """The least and the greatest value of a number.
 
     Attributes:
-        low: The least.
         high: The greatest; `None` without an end.
     """
 
@@ -91,7 +90,6 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
     """Report values that SageMaker refuses as errors of the CDK (SEA439); tokens are not known yet.
 
     Args:
-        scope: What has them.
         props: Dataclasses of arguments, by the argument's name; `None` has no values.
 
     Raises:
@@ -113,9 +111,7 @@ def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds
     """Report one number that is out of its bounds as an error of the CDK (SEA439).
 
     Args:
-        name: Name of the argument.
         value: The number, or a token of one.
-        bounds: What it may be.
     """
     if not bounds.hold(value) and not Token.is_unresolved(value):
         Annotations.of(scope).add_error(f"{RULE}: {name} is {value:g}; it is {bounds}")
@@ -145,7 +141,7 @@ def _expected(key: str, kind: str, value: object) -> str | None:
     """Return what a value has to be; `None` when it is that."""
     if (choices := CHOICES.get(key)) is not None:
         chosen = value if isinstance(value, (tuple, list)) else (value,)
-        known = bool(chosen) and all(each in choices for each in chosen)
+        known = bool(chosen) and all(map(choices.__contains__, chosen))
         return None if known else " or ".join(choices)
     if kind == "tuple[str, ...]":
         listed = isinstance(value, (tuple, list)) and all(isinstance(each, str) for each in value)

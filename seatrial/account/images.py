@@ -26,13 +26,7 @@ _MEDIA_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class ImageAddress:
-    """Where an image lies.
-
-    Attributes:
-        account: Registry's account.
-        region: Its region.
-        repository: Its repository.
-    """
+    """Where an image lies."""
 
     account: str
     region: str
@@ -53,11 +47,6 @@ def read_address(uri: str) -> ImageAddress:
 
 def read_digest(uri: str, tag: str, registry: ECRClient) -> str:
     """Return the digest of a tag as its registry has it now, as `sha256:…`.
-
-    Args:
-        uri: The image's address, by tag or digest.
-        tag: The tag.
-        registry: A client of Amazon ECR in the image's region.
 
     Raises:
         BenchError: As `aws_failures`: no credentials, no connection, no permission.

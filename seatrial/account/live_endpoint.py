@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> LiveEndpoint:
-    """Read an endpoint with its configuration.
-
-    Args:
-        name: Its name.
-        reader: The account.
-        with_tags: Whether its tags are read too.
-    """
+    """Read an endpoint with its configuration."""
     answer = reader.read(f"endpoint {name}", "sagemaker", "describe_endpoint", EndpointName=name)
     live = answer.document
     if answer.state != "found":
@@ -121,13 +115,7 @@ def read_component(name: str, reader: AwsReader) -> LiveComponent | None:
 
 
 def read_tags(what: str, arn: str, reader: AwsReader) -> dict[str, str]:
-    """Read the tags of a resource of SageMaker; none where it is absent or could not be read.
-
-    Args:
-        what: Names it where it could not be asked.
-        arn: Its ARN.
-        reader: The account.
-    """
+    """Read the tags of a resource of SageMaker; none where it is absent or could not be read."""
     tags = reader.rows(f"tags of {what}", "sagemaker", "list_tags", "Tags", ResourceArn=arn)
     return {text_at(row, "Key"): text_at(row, "Value") for row in tags}
 
@@ -156,13 +144,7 @@ def safe_text(text: str) -> str:
 
 
 def raised_alarms(endpoint: str, components: Iterable[str], reader: AwsReader) -> tuple[RaisedAlarm, ...]:
-    """Return the alarms in state ALARM on metrics of an endpoint or its components, by name.
-
-    Args:
-        endpoint: The endpoint's name.
-        components: Names of its components.
-        reader: Asks CloudWatch.
-    """
+    """Return the alarms in state ALARM on metrics of an endpoint or its components, by name."""
     ours = {("EndpointName", endpoint)} | {("InferenceComponentName", each) for each in components}
     alarms = reader.rows("alarms", "cloudwatch", "describe_alarms", "MetricAlarms", StateValue="ALARM")
     return tuple(

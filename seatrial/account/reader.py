@@ -57,11 +57,7 @@ class AwsCalls(Protocol):
 
 @dataclass(slots=True)
 class Boto3Calls:
-    """The operations of a region, by boto3; a client is made when its service is first called.
-
-    Attributes:
-        region: The region.
-    """
+    """The operations of a region, by boto3; a client is made when its service is first called."""
 
     region: str
     _clients: dict[str, object] = field(default_factory=dict)
@@ -80,11 +76,7 @@ class Boto3Calls:
 
 @dataclass(frozen=True, slots=True)
 class ClientCalls:
-    """The operations of one client.
-
-    Attributes:
-        client: The client of the only service that is called.
-    """
+    """The operations of one client."""
 
     client: object
 

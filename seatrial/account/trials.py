@@ -1,4 +1,4 @@
-"""What a deployed stack runs: its outputs, its trial and its result in the bucket of results, its optimization jobs.
+"""Outputs of a deployed stack, its trial and its result in the bucket of results, its optimization jobs.
 
 The documents are those of the trial service (`seatrial_cdk.trials.runtime.store`), which a test holds together
 with what is read here.
@@ -97,11 +97,6 @@ class LiveTrial:
 def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial:
     """Return the last trial of an endpoint as it stands.
 
-    Args:
-        documents: The environment's bucket of results.
-        endpoint_name: The endpoint's name on SageMaker.
-        now_s: The time, in seconds since the epoch.
-
     Raises:
         BenchError: A document can't be read, or is of another version.
     """
@@ -169,9 +164,6 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
     """Start a trial, and return its request ID.
 
     Args:
-        function: A client of the environment's region.
-        environment: The environment's name.
-        name: The endpoint's name in its spec.
         generation: Which endpoint of the spec it is, counted from 1.
         trial_id: Unique for each trial; a repeated one starts nothing new.
 
@@ -257,8 +249,6 @@ class LiveJob:
         state: As SageMaker told it; `NOT STARTED` before the first attempt is created.
         artifact_s3_uri: Where it writes.
         recommended_image: What SageMaker recommends; empty before it is completed.
-        created: When it was created, ISO 8601; empty before.
-        failure_reason: Why it failed; empty otherwise.
     """
 
     job: str
@@ -303,8 +293,6 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
     """Start a job that failed, was stopped or has lost its artifacts; one that runs or is completed stays.
 
     Args:
-        function: A client of the environment's region.
-        request: The job.
         request_id: Unique for each start; a repeated one starts nothing new.
 
     Returns:

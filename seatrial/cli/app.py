@@ -38,10 +38,9 @@ from seatrial.cli.teams import teams_command
 from seatrial.cli.token import token_command
 from seatrial.cli.trial import trial
 from seatrial.cli.validate import validate_command
-from seatrial_lint.cli.check import check_command
+from seatrial_lint.cli.app import check_command, rules_command
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
-from seatrial_lint.cli.rules import rules_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable

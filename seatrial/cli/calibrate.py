@@ -45,7 +45,7 @@ def calibrate_command(
 
     Levels that are not among the probes show how well the calibration predicts them.
     """
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.planner.calibration import calibrate_endpoint as fit
     from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
     from seatrial.report.terminal.trial import calibration_view

@@ -112,7 +112,7 @@ def compare_command(
     measured again. It exits with 0 when B's trial did not fail and no quality metric is proven worse, 2 when the
     command line is wrong, else with 1.
     """
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.probe.pinned import read_candidate
     from seatrial.probe.recipes import results_folder
     from seatrial.quality.recipe_comparison import compare_recipes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial_lint.cli.judging import FindingsFormat, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

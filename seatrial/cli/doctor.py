@@ -22,7 +22,7 @@ from seatrial.cli.support.specs import ENDPOINTS, live_name, own_region
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
-from seatrial_lint.cli.judging import WRONG, FindingsFormat, lines_text, show_judgement
+from seatrial_lint.cli.run import WRONG, FindingsFormat, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from seatrial.account.reader import AwsCalls

@@ -10,7 +10,7 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder
 from seatrial.cli.support.specs import given_or_own_specs
-from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -74,9 +74,8 @@ def lock(
     require_digest: Annotated[bool, typer.Option("--require-digest", help="Fail if the digest can't be read.")] = False,
 ) -> None:
     """Pin the image of the locked plan: its tag is pinned; its digest too where AWS credentials are at hand."""
-    from seatrial.locks.changes import dropped_provenance
-    from seatrial.locks.lock_file import change_locked_plan, read_locked_plan
-    from seatrial.locks.pins import pin_same_image
+    from seatrial.locks.changes import dropped_provenance, pin_same_image
+    from seatrial.locks.locked_plan import change_locked_plan, read_locked_plan
     from seatrial.specs.load import load_spec
     from seatrial_base.catalog.images import image_digest
 
@@ -145,7 +144,7 @@ def outdated(
 
 def _update(loaded: LoadedSpec) -> tuple[Plan, Update | None]:
     """Return the locked plan, be it stale, with what is listed after its image; `None` for an image of the user's."""
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial_base.catalog.images import find_image, update_of
 
     plan = read_locked_plan(loaded, stale=True)

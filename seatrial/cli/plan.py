@@ -23,7 +23,7 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
-from seatrial_lint.cli.judging import FindingsFormat
+from seatrial_lint.cli.run import FindingsFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ def plan_command(
     loaded = load_specs_or_model(specs, environment, environments, model_options, needs_file=write or adopt or check)
     allowed = {"accept_slo_miss": accept_slo_miss, "allow_unknown_price": allow_unknown_price}
     if write or adopt:
-        from seatrial.locks.pins import unpromoted_problem
+        from seatrial.locks.locked_plan import unpromoted_problem
 
         if problems := [problem for spec in loaded if (problem := unpromoted_problem(spec)) is not None]:
             raise SpecError(problems)
@@ -254,7 +254,7 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
         return
     from seatrial.locks.lock_file import locked_provenance
-    from seatrial.locks.pins import provenance_lines
+    from seatrial.locks.locked_plan import provenance_lines
     from seatrial.report.terminal.plan import why_view
 
     show(why_view(instance_type, verdicts))
@@ -280,7 +280,8 @@ def _lock(made: Sequence[_Made], *, many: bool) -> None:
 
 def _adopt(loaded: LoadedSpec, output_format: Format, sections: Sequence[Section]) -> None:
     from seatrial.locks.changes import change_text
-    from seatrial.locks.lock_file import read_locked_plan, write_lock
+    from seatrial.locks.lock_file import write_lock
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.planner.existing import adopt
 
     adoption = adopt(loaded)

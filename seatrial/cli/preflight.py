@@ -15,7 +15,7 @@ from seatrial.cli.support.model_options import (
 )
 from seatrial.cli.support.options import EnvironmentsFolder
 from seatrial.cli.support.specs import of_every
-from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment

@@ -127,7 +127,7 @@ def _probe_request(
 ) -> _ProbeRequest:
     """Read everything that a probe needs to know before AWS gets a request."""
     from seatrial.cli.support.files import check_outputs, spec_inputs
-    from seatrial.locks.lock_file import read_locked_plan
+    from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.probe.answer import refuse_local_engine
     from seatrial.probe.pinned import read_candidate
     from seatrial.specs.load import load_spec

@@ -11,7 +11,7 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, en
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Format
-from seatrial_lint.cli.judging import FindingsFormat, problems_in
+from seatrial_lint.cli.run import FindingsFormat, problems_in
 
 if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct

@@ -76,7 +76,7 @@ def promote_command(
             ]
         )
     else:
-        from seatrial.locks.pins import provenance_lines
+        from seatrial.locks.locked_plan import provenance_lines
 
         for one in promoted:
             typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")

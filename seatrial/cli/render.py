@@ -100,8 +100,7 @@ def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
 
 def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Rendered | None:
     """Render one of many; one that awaits a promotion is left out with a note."""
-    from seatrial.locks.lock_file import awaits_promotion
-    from seatrial.locks.pins import promotion_command
+    from seatrial.locks.locked_plan import awaits_promotion, promotion_command
 
     try:
         return _rendered(loaded, templates)
@@ -114,8 +113,8 @@ def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Render
 
 
 def _plan(loaded: LoadedSpec) -> Plan:
-    from seatrial.locks.lock_file import is_locked, read_locked_plan
-    from seatrial.locks.pins import provenance_lines
+    from seatrial.locks.lock_file import is_locked
+    from seatrial.locks.locked_plan import provenance_lines, read_locked_plan
 
     if loaded.has_spec and is_locked(loaded):
         plan = read_locked_plan(loaded)

@@ -44,7 +44,7 @@ def report_command(
         )
     plan, outlook = None, None
     if spec is not None:
-        from seatrial.locks.lock_file import read_locked_plan
+        from seatrial.locks.locked_plan import read_locked_plan
         from seatrial.planner.calibration import outlook_of
         from seatrial.report.planned import is_comparable, plan_of_trial
         from seatrial.specs.load import load_spec

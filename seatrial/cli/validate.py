@@ -11,7 +11,7 @@ from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environm
 from seatrial.cli.support.specs import spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_lint.cli.judging import FindingsFormat, problems_in
+from seatrial_lint.cli.run import FindingsFormat, problems_in
 
 
 def validate_command(

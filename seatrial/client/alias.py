@@ -38,9 +38,6 @@ class Alias:
 
     Args:
         ssm: `boto3.client("ssm")`; the caller needs `ssm:GetParameter` on the parameter (`LlmEndpoint.grant_invoke`).
-        environment: The environment's name.
-        name: The name in the endpoint's spec.
-        schema: The schema to speak; the container behind the endpoint decides which ones it understands.
         clock: Seconds that only grow.
         fraction: A number from 0 to below 1 for each request, by which a component is chosen.
     """

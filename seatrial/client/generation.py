@@ -52,10 +52,6 @@ _EXCEPTIONS = ("ModelStreamError", "InternalStreamFailure")
 def stream_parts(events: Iterable[Mapping[str, object]], *, where: str = "stream") -> Iterator[bytes]:
     """Yield the bytes of each `PayloadPart`, as they come; a part's borders mean nothing.
 
-    Args:
-        events: The answer's `Body`.
-        where: What is being read, for the errors.
-
     Raises:
         InvocationError: SEA372, the stream carried `ModelStreamError` or `InternalStreamFailure`, it broke, or it
             carried more than 32 MiB.
@@ -79,10 +75,6 @@ def stream_lines(events: Iterable[Mapping[str, object]], *, where: str = "stream
 
     It is put together across the borders of parts and the lines of an event; `data:`, comments, other fields, empty
     lines and `[DONE]` are left out.
-
-    Args:
-        events: The answer's `Body`.
-        where: What is being read, for the errors.
 
     Raises:
         InvocationError: SEA372, as of `stream_parts`.
@@ -111,8 +103,6 @@ def generate(
     Args:
         client: `boto3.client("sagemaker-runtime", config=client_config())`.
         target: Where, and in which schema; an `Alias` finds the endpoint that serves at the moment.
-        prompt: The text; for chat also messages.
-        options: How to generate.
 
     Raises:
         RequestError: SEA370, the schema can't say it.
@@ -127,12 +117,6 @@ def generate_stream(
     client: SageMakerRuntimeClient, target: Target | Alias, prompt: Prompt, options: Options = DEFAULTS
 ) -> GenerationStream:
     """Ask for an answer that comes token by token (SageMaker allows 8 minutes).
-
-    Args:
-        client: `boto3.client("sagemaker-runtime", config=client_config())`.
-        target: Where, and in which schema; an `Alias` finds the endpoint that serves at the moment.
-        prompt: The text; for chat also messages.
-        options: How to generate.
 
     Raises:
         RequestError: SEA370, the schema can't say it.
@@ -237,12 +221,8 @@ def continue_until_stop(
     other tokens than one that was never cut, and a stop sequence that spans two rounds isn't seen.
 
     Args:
-        client: As of `generate`.
         target: As of `generate`. Chat is continued by vLLM's and SGLang's `continue_final_message`; TGI's messages
             can't be continued, its own schema can.
-        prompt: As of `generate`.
-        options: As of `generate`.
-        max_rounds: The most requests to send.
 
     Raises:
         RequestError: SEA370, the schema can't say it, or the limit of a request isn't known.

@@ -26,7 +26,6 @@ class Outcome:
     """What became of one payload: the answer's bytes, or why there are none.
 
     Attributes:
-        index: The payload's place.
         body: The answer, for `read_answer`; None on failure.
         failure: Why it failed; None on success.
     """
@@ -45,8 +44,6 @@ def invoke_many(
     is raised. The payloads are taken from the iterable as they are sent, so that it may be a generator.
 
     Args:
-        client: `boto3.client("sagemaker-runtime", config=client_config(concurrency=…))`.
-        target: Where.
         payloads: The bodies, as of `request_body`, not streamed.
         concurrency: Requests in flight at once; the client must keep as many connections.
 

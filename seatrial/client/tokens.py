@@ -21,7 +21,6 @@ def token_source(region: str, *, expires_s: int = TOKEN_S) -> RenewedToken:
     process, and ends with them.
 
     Args:
-        region: The endpoint's Region.
         expires_s: Seconds that a token holds: 1 to 43,200.
 
     Raises:

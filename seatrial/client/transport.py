@@ -1,4 +1,4 @@
-"""What boto3 raises for one request, as a failure; what is wrong with the caller, like credentials, stays as it is."""
+"""Requests by boto3; what it raises for one becomes a failure, faults of the caller, like credentials, stay as they are."""
 
 from __future__ import annotations
 
@@ -139,7 +139,6 @@ class Target:
     """An endpoint, or a part of it.
 
     Attributes:
-        endpoint_name: SageMaker's name of the endpoint.
         schema: The schema to speak; the container behind the endpoint decides which ones it understands.
         inference_component: The component (or adapter component) that shall answer; needed where the endpoint has
             components.

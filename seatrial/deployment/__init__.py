@@ -1,1 +1,1 @@
-"""What one stack is synthesized from: spec, locked plan, serving configuration and trial, checked together."""
+"""Input of one stack's synthesis: spec, locked plan, serving configuration and trial, checked together."""

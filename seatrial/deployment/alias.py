@@ -18,7 +18,6 @@ class AliasValue:
     """What an alias names.
 
     Attributes:
-        endpoint_name: SageMaker's name of the endpoint.
         inference_component_name: Its component; `None` when the model is in the production variant.
         weights: Share of the requests of each component of the endpoint; empty where one component takes all.
         openai_base_url: The base URL for OpenAI clients, of the component; they are not split. Empty where the endpoint
@@ -86,10 +85,5 @@ def _are_weights(weights: object) -> bool:
 
 
 def alias_name(environment: str, endpoint: str) -> str:
-    """Return the name of the SSM parameter.
-
-    Args:
-        environment: The environment's name.
-        endpoint: The name in the endpoint's spec.
-    """
+    """Return the name of the SSM parameter."""
     return f"/seatrial/{environment}/{endpoint}/alias"

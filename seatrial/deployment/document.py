@@ -26,8 +26,6 @@ def guest_component(host: str, name: str, generation: int = 1) -> str:
     """Return the name of the component of a model on another spec's endpoint.
 
     Args:
-        host: The endpoint's name on SageMaker.
-        name: The name of the model's spec.
         generation: Which generation of the model's plan it is, counted from 1.
     """
     return f"{host}-{name}" if generation == 1 else f"{host}-{name}-{generation}"
@@ -37,8 +35,6 @@ def endpoint_name(environment: str, name: str, generation: int = 1) -> str:
     """Return an endpoint's name on SageMaker: environment first, so that environments can share an account.
 
     Args:
-        environment: The environment's name.
-        name: The spec's name.
         generation: Which endpoint of the spec it is, counted from 1.
     """
     return f"{environment}-{name}" if generation == 1 else f"{environment}-{name}-{generation}"
@@ -60,9 +56,6 @@ class Deployment:
 
     Attributes:
         endpoint: The spec with the environment's overrides merged.
-        environment: The environment.
-        plan: The locked plan.
-        serving: The rendered serving configuration.
         trial_request: The trial's request document as JSON, without `target` and `expected`, which only the stack
             knows; `seatrial_load.documents.request.TrialRequest` reads it once they are filled in.
         has_local_nvme: The instance type has local NVMe, so the service refuses a volume size and a volume key for it.
@@ -89,11 +82,7 @@ class Deployment:
         return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)
 
     def variant_of(self, spec: str) -> Deployment:
-        """Return the deployment of another spec that a variant runs.
-
-        Args:
-            spec: The spec's name.
-        """
+        """Return the deployment of another spec that a variant runs."""
         return next(each for each in self.variants if each.endpoint.name == spec)
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import LONGEST_NAME, endpoint_name, guest_component
 from seatrial.deployment.packing import copies_of, misfits, pack, reservable, smallest_type
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import SeatrialError, SpecError
@@ -56,10 +56,6 @@ def absent_specs(loaded: LoadedSpec) -> Iterator[Finding]:
 
 def read_guests(loaded: LoadedSpec, plan: Plan) -> tuple[Guest, ...]:
     """Read the specs and locks of an endpoint's further models.
-
-    Args:
-        loaded: The endpoint's spec.
-        plan: Its plan.
 
     Raises:
         SpecError: With every problem of every one of them.
@@ -120,11 +116,6 @@ def _elsewhere(plan: Plan, guest: Guest) -> Iterator[Finding]:
 
 def packing_of(loaded: LoadedSpec, plan: Plan, guests: Sequence[Guest]) -> Packing:
     """Place the copies of an endpoint's models on its instances.
-
-    Args:
-        loaded: The endpoint's spec.
-        plan: Its plan.
-        guests: Its further models.
 
     Raises:
         SpecError: SEA213 with every model of which a copy does not fit on an instance; SEA110 when the catalog does not

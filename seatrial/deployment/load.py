@@ -13,8 +13,8 @@ from seatrial.deployment.packing import copies_of
 from seatrial.deployment.trial import request_template
 from seatrial.engines.render import render_plan
 from seatrial.locks.guard_rails import Beside, created_problems
-from seatrial.locks.lock_file import awaits_promotion, locked_environments, read_locked_plan
-from seatrial.locks.pins import promotion_command
+from seatrial.locks.lock_file import locked_environments
+from seatrial.locks.locked_plan import awaits_promotion, promotion_command, read_locked_plan
 from seatrial.specs.load import environment_names, load_environment, load_spec
 from seatrial.specs.spec_files import hosts
 from seatrial_base.catalog.instances import find_instance
@@ -45,9 +45,6 @@ def load_deployments(
     Those that await a promotion are left out: what is deployed stays.
 
     Args:
-        endpoints: Folder of specs with their locks.
-        environments: Folder of environments.
-        environment: The environment's name.
         endpoint: Load only the file of this name, also when it awaits a promotion; `None` loads all.
         templates: Folder of serving templates that override ours file by file; default: none.
 
@@ -81,12 +78,6 @@ def find_deployments(
     endpoints: Path, environments: Path, endpoint: str | None = None, *, templates: Path | None = None
 ) -> LockedDeployments:
     """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
-
-    Args:
-        endpoints: Folder of specs with their locks.
-        environments: Folder of environments.
-        endpoint: Load only the file of this name; `None` loads all.
-        templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
         SpecError: With every problem of every environment; SEA404 when nothing is found.
@@ -229,10 +220,6 @@ def load_deployment(
     """Load one endpoint with its locked plan and render it.
 
     Args:
-        spec: The endpoint's YAML file; its lock lies beside it.
-        environments: Folder of environments.
-        environment: The environment's name.
-        templates: Folder of serving templates that override ours file by file; default: none.
         hosted: The models of the folder that others host; default: they are looked up.
 
     Raises:
@@ -246,10 +233,6 @@ def load_deployment(
 
 def refuse_hosted(loaded: LoadedSpec, hosted: Mapping[str, tuple[Path, ...]]) -> None:
     """Refuse a spec whose model another endpoint hosts.
-
-    Args:
-        loaded: The spec.
-        hosted: The models of its folder that others host.
 
     Raises:
         SpecError: SEA128.
@@ -283,10 +266,7 @@ def deployment_of(
     """Render the plan of a spec.
 
     Args:
-        loaded: The spec.
         plan: Its plan. Default: the locked one.
-        packaged: As `seatrial.engines.render.render_plan` takes it.
-        templates: Likewise.
 
     Raises:
         SpecError: When the lock is wrong; SEA111 for a guard rail that everything together breaks.
@@ -316,10 +296,6 @@ def runs_others(loaded: LoadedSpec) -> bool:
 
 def whole_problems(loaded: LoadedSpec, plan: Plan) -> tuple[Finding, ...]:
     """Return every guard rail that an endpoint breaks with all that it runs of other specs: SEA111.
-
-    Args:
-        loaded: The endpoint's spec.
-        plan: Its plan, which need not be locked.
 
     Raises:
         SpecError: With every problem of the other specs and their locks.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.engines.model_source import model_source
 from seatrial.engines.render import render_plan
-from seatrial.specs.guardrails.references import job_instance
+from seatrial.specs.guardrails.fleets import job_instance
 from seatrial_base.catalog import models
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
@@ -21,7 +21,7 @@ from seatrial_base.units import S_PER_HOUR
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
-    from seatrial.specs.guardrails.references import JobInstance
+    from seatrial.specs.guardrails.fleets import JobInstance
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec
     from seatrial.specs.yaml_source import FieldPath
@@ -61,7 +61,6 @@ class OptimizationJobRequest:
     """What a job makes; where it writes and who it is belong to the stack.
 
     Attributes:
-        environment: The environment's name.
         instance_type: What the artifacts are made for.
         configs: The configurations, in the words of the API.
         image: The image that serves the artifacts.
@@ -123,10 +122,6 @@ class OptimizationJobRequest:
 
 def job_of(loaded: LoadedSpec, plan: Plan) -> OptimizationJobRequest | None:
     """Return the job that a recipe needs; `None` when it needs none.
-
-    Args:
-        loaded: What was asked for, with the recipe expanded.
-        plan: What was decided.
 
     Raises:
         SpecError: SEA456 for a model that a job can't read, SEA457 for an instance type that it can't make artifacts

@@ -1,4 +1,4 @@
-"""Whether the copies of several models fit on instances of one type, and how many instances they need.
+"""Packing of the copies of several models on instances of one type.
 
 First-fit decreasing, a bin packing heuristic, by accelerators, then vCPUs, then host memory. The order is total, so the
 result does not depend on the order in which models are given.
@@ -28,8 +28,6 @@ class Reservable:
     """What the copies on one instance can reserve, or what one copy reserves.
 
     Attributes:
-        accelerators: GPUs or Neuron devices.
-        cpu_cores: vCPUs.
         memory_mib: Host memory, in MiB.
     """
 
@@ -64,7 +62,6 @@ class ModelCopies:
     """The copies of one model.
 
     Attributes:
-        name: The model's spec.
         size: What a copy reserves.
         planned: Copies at the start.
         most: Copies at most.
@@ -129,7 +126,6 @@ def pack(models: Sequence[ModelCopies], room: Reservable) -> Packing:
 
     Args:
         models: The models; each copy fits on an empty instance (`misfits`).
-        room: What an instance has.
 
     Raises:
         ValueError: A copy does not fit on an empty instance.
@@ -143,10 +139,6 @@ def pack(models: Sequence[ModelCopies], room: Reservable) -> Packing:
 
 def place_guests(models: Iterable[tuple[ModelCopies, int]], room: Reservable) -> tuple[tuple[str, ...], ...]:
     """Return the models' names on each instance, a name for each copy.
-
-    Args:
-        models: The models with the number of their copies.
-        room: What an instance has.
 
     Raises:
         ValueError: A copy does not fit on an empty instance.
@@ -179,13 +171,7 @@ def misfits(models: Iterable[ModelCopies], room: Reservable) -> dict[str, tuple[
 
 
 def smallest_type(models: Sequence[ModelCopies], like: Instance, among: Iterable[Instance]) -> str | None:
-    """Return the instance type with the fewest accelerators, then vCPUs, of a kind that holds a copy of each model.
-
-    Args:
-        models: The models.
-        like: An instance with the accelerator that they are planned for.
-        among: The types to choose from.
-    """
+    """Return the instance type with the fewest accelerators, then vCPUs, of a kind that holds a copy of each model."""
     fitting = [
         instance
         for instance in among

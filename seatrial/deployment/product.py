@@ -30,8 +30,6 @@ class LoadedProduct:
     """A product whose every size is valid in every one of its environments.
 
     Attributes:
-        path: The product's file.
-        product: The product.
         sizes: The endpoint specs by environment and size.
         warnings: What works otherwise than most would mean it.
     """
@@ -48,10 +46,6 @@ class LoadedProduct:
 
 def load_product(path: Path, environments: Path) -> LoadedProduct:
     """Load a product with each of its sizes in each of its environments.
-
-    Args:
-        path: The product's YAML file.
-        environments: Folder of environments.
 
     Raises:
         SpecError: With every problem of the product, of each size and of each environment; guard rails included.

@@ -45,19 +45,13 @@ SOURCE_SUFFIX: Final = ".source.json"
 MADE_FROM, PLANS = "MadeFrom", "Plans"
 """The members of such a file: what the template's digest is of, and the whole plans, whose digests that holds."""
 # Fields of an environment that no template of a product depends on.
-_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "trial_schedule", "vending"}
+_NOT_IN_TEMPLATES = {"guard_rails", "owner", "prices", "promotion", "schema_version", "vending"}
 _RULE: Final = "SEA487"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PublishedVersion:
-    """A version of a product as it was published for one environment.
-
-    Attributes:
-        number: The version as numbers.
-        version: The version.
-        template: Its template's file.
-    """
+    """A version of a product as it was published for one environment."""
 
     number: tuple[int, ...]
     version: str
@@ -65,13 +59,7 @@ class PublishedVersion:
 
 
 def template_path(product: Path, version: str, environment: str) -> Path:
-    """Return where the template of a version lies.
-
-    Args:
-        product: The product's YAML file.
-        version: The version.
-        environment: The environment's name.
-    """
+    """Return where the template of a version lies."""
     return product.with_suffix("") / "versions" / version / f"{environment}{TEMPLATE_SUFFIX}"
 
 
@@ -120,12 +108,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
-    """Return a template with the digest of what it was made from, and its own, in its metadata.
-
-    Args:
-        template: The template.
-        source: What `made_from` returns.
-    """
+    """Return a template with the digest of what it was made from, and its own, in its metadata."""
     metadata = template.get("Metadata")
     given = dict(metadata) if isinstance(metadata, dict) else {}
     # The digest is of the template with its source but without itself: so an edit of either is seen.
@@ -206,12 +189,7 @@ _SECRET = re.compile(r"\{\{resolve:secretsmanager:(?:(?P<arn>arn:(?:[^:}]+:){5}[
 
 
 def kept_templates(products: Path, environment: str) -> tuple[Path, ...]:
-    """Return every published template for an environment, those of products whose file is gone included.
-
-    Args:
-        products: Folder of products.
-        environment: The environment's name.
-    """
+    """Return every published template for an environment, those of products whose file is gone included."""
     return tuple(sorted(products.glob(f"*/versions/*/{environment}{TEMPLATE_SUFFIX}")))
 
 
@@ -239,7 +217,6 @@ class OfferedVersion:
     """A version that teams may launch.
 
     Attributes:
-        version: The version.
         source: The file of what it was made from.
         made_from: The digest of that, as the template has it.
     """
@@ -253,10 +230,6 @@ def made_from(loaded: LoadedProduct, deployments: Mapping[str, Deployment]) -> s
     """Return the digest of what a template is made from: the product, the plans of its sizes, their environment.
 
     A field that is left out does not count, so that one that a later Seatrial adds changes nothing.
-
-    Args:
-        loaded: The product.
-        deployments: Its sizes in the environment.
     """
     return _digest(_source(loaded, deployments))
 
@@ -293,13 +266,7 @@ def _digest(source: object) -> str:
 
 
 def forbidden_version(loaded: LoadedProduct, environment: str, offered: OfferedVersion) -> Iterator[Finding]:
-    """Yield every guard rail of today that a published version breaks; one that can't be judged breaks them.
-
-    Args:
-        loaded: The product.
-        environment: Where the version is offered.
-        offered: The version.
-    """
+    """Yield every guard rail of today that a published version breaks; one that can't be judged breaks them."""
     # All sizes have the same environment: any of them has its rails.
     place = next(iter(loaded.sizes_in(environment).values()))
     if place.environment.guard_rails == GuardRails() and not place.environment.network.isolated:

@@ -1,4 +1,4 @@
-"""How requests are split over components by weight; the client and the router's function share it.
+"""Split of requests over components by weight; the client and the router's function share it.
 
 It ships in the router's archive and needs the standard library only.
 """

@@ -58,10 +58,6 @@ def trial_request(
     """Return the trial of one deployment.
 
     Args:
-        loaded: What was asked for.
-        plan: What was decided.
-        serving: What the container was told, for the schema it speaks.
-        target: The endpoint to load.
         expected: What the live endpoint must consist of; `None` when nothing is to be proven.
     """
     endpoint = loaded.endpoint
@@ -196,7 +192,6 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
     """Return how long each level of an open loop sends: until one copy's share of the rate can prove the SLO.
 
     Args:
-        loaded: What was asked for.
         copies: Copies that the rates are for; a candidate is one of them.
         rates: The levels up to the gate, ascending; those beyond take what time is left.
 
@@ -253,10 +248,6 @@ RULE: Final = "SEA533"
 
 def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor | None:
     """Return what a trial asks after its levels; None where the spec bounds no quality.
-
-    Args:
-        loaded: What was asked for.
-        serving: What the container was told, for the schema it speaks.
 
     Raises:
         SpecError: SEA527 for an evaluation set with bad lines, SEA533 for one that is too large for a trial or has no
@@ -316,10 +307,6 @@ def _impossible(quality: QualitySpec, questions: EvaluationSet) -> Iterator[tupl
 
 def read_evaluation_set(path: Path, *, chat: bool) -> EvaluationSet:
     """Read an evaluation set from its file.
-
-    Args:
-        path: The file.
-        chat: Whether the schema of the endpoint takes messages.
 
     Raises:
         SpecError: SEA527, with every bad line, or when the file is missing, unreadable, empty or too large.

@@ -1,4 +1,4 @@
-"""Where a container finds the weights: fetched from the hub by itself, or mounted from S3 by the service."""
+"""Source of a container's weights: fetched from the hub by itself, or mounted from S3 by the service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class ModelSource:
 
     Attributes:
         model_id: What the container is told to load: a hub id, or the mount point.
-        revision: Commit of the hub repository.
         weights_s3_uri: What the service mounts, a prefix with its final slash or a `.tar.gz` object that it unpacks;
             `None` for a hub model.
         secret_env: Environment variable to Secrets Manager name of the hub token.

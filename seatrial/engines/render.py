@@ -56,8 +56,6 @@ def render_plan(
     folder, so their configuration is the environment, as it is for every other engine.
 
     Args:
-        loaded: What was asked for.
-        plan: What was decided.
         packaged: Files may be packaged; without, everything is in the environment.
         templates: Folder of templates that override ours file by file; default: `serving_templates/` of the spec's
             repository, where there is one.
@@ -169,12 +167,19 @@ def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rende
         image=plan.image.value.uri,
         payload_schema=_SCHEMAS[engine],
         files={**rendered.files, **_code(loaded, rendered)},
-        container_env=rendered.env,
+        container_env={**rendered.env, **_adapter_variables(loaded, engine)},
         secret_env=source.secret_env,
         weights_s3_uri=source.weights_s3_uri,
         isolated=loaded.environment.network.isolated,
         notes=(*(f"{note.field}: {note.message}" for note in source.notes), *map(str, rendered.notes)),
     )
+
+
+def _adapter_variables(loaded: LoadedSpec, engine: EngineName) -> dict[str, str]:
+    """Return what lets vLLM's own server load the adapters of components, which it otherwise refuses at /adapters."""
+    # No option: the container passes SM_VLLM_ names alone on as flags (awslabs/ml-container-creator pull request 177).
+    loads = engine == "vllm" and loaded.endpoint.serving.adapters
+    return {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"} if loads else {}
 
 
 def _code(loaded: LoadedSpec, rendered: Rendered) -> dict[str, str]:
@@ -196,14 +201,7 @@ _ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-n
 
 
 def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
-    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has.
-
-    Args:
-        engine: The engine.
-        version: Its version.
-        backend: As the spec fixes it.
-        on_neuron: The image is for AWS Neuron.
-    """
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
     if on_neuron and engine in _ON_NEURON:
         return _ON_NEURON[engine]
     if engine != "lmi":

@@ -23,12 +23,10 @@ class RenderedConfig(FrozenModel):
     """One container's whole configuration, as its engine spells it.
 
     Attributes:
-        engine: Serving container.
         engine_version: Container version as the catalog writes it.
         image: URI of the container image.
         payload_schema: Request and response schema that `/invocations` speaks.
         files: Files of the code artifact by name; empty when everything is in the environment.
-        container_env: Plain environment variables.
         secret_env: Environment variable to Secrets Manager name or ARN, resolved at deployment, never written here.
         weights_s3_uri: S3 prefix that the service mounts at `/opt/ml/model`; `None` when the container fetches them.
         isolated: The container makes no outbound connection.
@@ -54,15 +52,7 @@ class RenderedConfig(FrozenModel):
 
 
 def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:
-    """Refuse texts that would be deployed with a credential in them: the last look before template and archive.
-
-    Args:
-        texts: Texts by the name of their variable or file.
-        where: What they belong to, for the message.
-
-    Raises:
-        RenderError: SEA374 with every name.
-    """
+    """Refuse texts that would be deployed with a credential in them: the last look before template and archive."""
     if problems := list(_plain(texts, where)):
         raise RenderError(problems)
 
@@ -77,15 +67,7 @@ def _plain(texts: Mapping[str, str], where: str) -> Iterator[Finding]:
 
 
 def refuse_replaced(texts: Mapping[str, str], *, where: str) -> None:
-    """Refuse texts that would be something else once they are deployed: the last look before the template.
-
-    Args:
-        texts: Texts by the name of their variable or field.
-        where: What they belong to, for the message.
-
-    Raises:
-        RenderError: SEA137 with every name.
-    """
+    """Refuse texts that would be something else once they are deployed: the last look before the template."""
     problems = [
         Finding(
             "SEA137", Place.at(where, name), f"the text holds {reference}", "find where it comes from, and remove it"

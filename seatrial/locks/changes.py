@@ -1,4 +1,4 @@
-"""Differences of a new plan from the locked one: decisions, what is compiled again, and a second endpoint.
+"""Differences of a new plan from the locked one: decisions, what is compiled again, its image, and a second endpoint.
 
 An inference component stays on its endpoint, and an endpoint in service moves instances and components one after the
 other: copies of the old size may not fit on what the new ones need. So another instance type, degree, AMI or volume is
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial_base.catalog.compilation import CompilationKey, invalidated
+from seatrial.documents.plan import Decision, Image
+from seatrial_base.catalog.images import image_digest, image_repository_uri
 from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.optimizations import CompilationKey, invalidated
+from seatrial_base.errors import SeatrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.documents.plan import Plan
-    from seatrial_base.catalog.compilation import Compiler
+    from seatrial_base.catalog.optimizations import Compiler
 
 
 # What says who made the plan, why, and what is predicted: no decision.
@@ -47,6 +50,7 @@ _NO_DECISION = frozenset(
 )
 
 _NONE = "none"
+_GIVEN = " The digest is the one that its registry gave for the tag"
 NOT_WRITTEN: Mapping[str, object] = MappingProxyType({"generation": 1, "hosting_kind": "inference_component"})
 """The values of a plan that it does not write, for lines about changes."""
 _MARKS: tuple[tuple[str, Compiler], ...] = (("neuron", "neuron"), ("tensorrtllm", "trtllm"))
@@ -81,12 +85,7 @@ class DecisionChange:
 
 
 def decision_changes(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[DecisionChange, ...]:
-    """Return the decisions that differ between two plans as they are written, and the cost.
-
-    Args:
-        old: The plan before; empty for none.
-        new: The plan after; empty for none.
-    """
+    """Return the decisions that differ between two plans as they are written, and the cost."""
     before, after = dict(_decisions(old)) if old else {}, dict(_decisions(new)) if new else {}
     return tuple(
         DecisionChange(name, before.get(name, _NONE), after.get(name, _NONE), _because(new.get(name)))
@@ -105,7 +104,6 @@ def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
 
     Args:
         old: The plan that was locked, as it was written; another release may have had other fields.
-        new: The plan now.
     """
     # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
@@ -185,12 +183,7 @@ def _value(plan: Mapping[str, object], name: str) -> object:
 
 
 def count_generation(locked: Mapping[str, object] | None, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with its generation, and one line where it is another one than the locked plan's.
-
-    Args:
-        locked: The plan that was locked before, as it was written; `None` when there was none.
-        plan: The plan now.
-    """
+    """Return the plan with its generation, and one line where it is another one than the locked plan's."""
     if locked is None:
         return plan, ()
     generation, changed = generation_of(locked), list(_changes(locked, plan))
@@ -212,3 +205,44 @@ def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
         before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
         if before != after:
             yield f"{words} changes from {before} to {after}"
+
+
+def pin_image(plan: Plan, digest: str) -> Plan:
+    """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
+
+    Provenance ends with it: what was tried was named otherwise.
+    """
+    image = plan.image.value
+    uri = f"{image_repository_uri(image.uri)}@{digest}"
+    because = f"{plan.image.because.partition(_GIVEN)[0]}{_GIVEN} {image.tag}."
+    named: Decision[Image] = Decision(value=image.model_copy(update={"uri": uri}), because=because)
+    return plan.model_copy(update={"image": named, "promoted": None})
+
+
+def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
+    """Return the plan with its image named by the digest that was asked for an image.
+
+    Raises:
+        SeatrialError: SEA350, the plan names another image now.
+    """
+    if plan.image.value != image:
+        message = f"the plan names another image since the registry was asked for {image.repository}:{image.tag}"
+        raise SeatrialError.of("SEA350", message, where=plan.image.value.uri, hint="run the command again")
+    return pin_image(plan, digest)
+
+
+def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
+    """Return the plan with the digest that is locked, when both name the same tag of the same registry.
+
+    Args:
+        locked: The plan that was locked before, as it was written; `None` when there was none.
+    """
+    image = locked.get("image") if locked is not None else None
+    value = image.get("value") if isinstance(image, dict) else None
+    # A digest that the spec itself writes is kept as it is.
+    if not isinstance(value, dict) or image_digest(plan.image.value.uri) is not None:
+        return plan
+    before, now = Image.model_validate(value), plan.image.value
+    digest = image_digest(before.uri)
+    same = (image_repository_uri(before.uri), before.tag) == (image_repository_uri(now.uri), now.tag)
+    return pin_image(plan, digest) if digest is not None and same else plan

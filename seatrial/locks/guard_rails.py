@@ -1,4 +1,4 @@
-"""What environment and spec allow, checked again on a locked plan: they, or the lock, may have changed since."""
+"""Limits of environment and spec, checked again on a locked plan: they, or the lock, may have changed since."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from seatrial.specs.guardrails.references import InstanceFleet, ModelInstances, fleets_of, job_instance
+from seatrial.specs.guardrails.fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
 from seatrial.specs.prices import list_price
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.catalog import images
@@ -86,13 +86,7 @@ def rail_problems(plan: Plan, loaded: LoadedSpec) -> tuple[Finding, ...]:
 
 
 def created_problems(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tuple[Finding, ...]:
-    """Return every guard rail that what would be created breaks, by the fields of the spec: SEA111.
-
-    Args:
-        plan: The plan, which need not be locked.
-        loaded: Its spec.
-        beside: What the endpoint runs of other specs.
-    """
+    """Return every guard rail that what would be created breaks, by the fields of the spec: SEA111."""
     return tuple(
         loaded.problem(each.path, "SEA111", f"{each.message}, {_of_rail(loaded, each.rail)}", _LESS)
         for each in broken_rails(plan, loaded, beside)
@@ -100,13 +94,7 @@ def created_problems(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> 
 
 
 def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iterator[BrokenRail]:
-    """Yield every guard rail that what would be created breaks; what can't be judged breaks its rail.
-
-    Args:
-        plan: The plan.
-        loaded: Its spec.
-        beside: What the endpoint runs of other specs.
-    """
+    """Yield every guard rail that what would be created breaks; what can't be judged breaks its rail."""
     rails, fleets = loaded.environment.guard_rails, created_fleets(plan, loaded, beside)
     if rails.engines is not None and plan.engine.value not in rails.engines:
         message = f"{plan.engine.value} is not among {', '.join(rails.engines)}"
@@ -122,13 +110,7 @@ def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iter
 
 
 def created_fleets(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> tuple[InstanceFleet, ...]:
-    """Return the instances that would be created of an endpoint, as the constructs create them.
-
-    Args:
-        plan: The plan.
-        loaded: Its spec.
-        beside: What the endpoint runs of other specs.
-    """
+    """Return the instances that would be created of an endpoint, as the constructs create them."""
     others = {name: (spec, _size(other, spec)) for name, (spec, other) in beside.variants.items()}
     fleets = fleets_of(loaded.endpoint, _size(plan, loaded.endpoint), others)
     if beside.instances is None:
@@ -259,9 +241,6 @@ def _beyond(
     """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown.
 
     Args:
-        plan: The plan.
-        bounds: Whose.
-        names: The prices.
         above: The price that counts over the plan's own; `None` when it is unknown.
     """
     for name in names:

@@ -14,7 +14,7 @@ from seatrial.locks.lock_file import LOCK_SCHEMA, Seal, changed_fields, changing
 from seatrial.specs.yaml_source import UPGRADE, compared
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,8 +17,8 @@ from seatrial.documents.plan import Promoted
 from seatrial.engines.render import render_plan
 from seatrial.locks.changes import changes, count_generation
 from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import locked_document, read_edited_plan, read_locked_plan
-from seatrial.locks.pins import provenance_problems
+from seatrial.locks.lock_file import locked_document
+from seatrial.locks.locked_plan import provenance_problems, read_edited_plan, read_locked_plan
 from seatrial.operations.drift.trials import deployed_trial, ended_at
 from seatrial.planner.existing import TriedCopy, promoted_plan
 from seatrial.specs.endpoint import TrialSpec

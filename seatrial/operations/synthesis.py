@@ -22,8 +22,7 @@ from seatrial.specs.load import environment_names, load_environment
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SeatrialError
 from seatrial_base.files import follow_links, read_text
-from seatrial_lint.cloudformation.read import read_template, read_template_file
-from seatrial_lint.cloudformation.template import EMPTY
+from seatrial_lint.cloudformation.template import EMPTY, read_template, read_template_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

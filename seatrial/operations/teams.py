@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.account.reader import aws_failures, rows, text_at
 from seatrial.account.trials import describe_stack
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.drift.check import check_drift
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial_base.errors import BenchError

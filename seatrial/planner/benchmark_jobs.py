@@ -17,7 +17,7 @@ from seatrial.documents.calibration import MeasuredPoint
 from seatrial.planner.calibration import usable
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -62,11 +62,6 @@ def benchmark_points(
 
     Formulas: throughput and concurrency by the plan's copies; ms per token = p90 of the request's latency / mean output
     tokens, where all answers have nearly the same length.
-
-    Args:
-        files: The results, each of one concurrency.
-        loaded: The spec in its environment, whose lengths were measured.
-        plan: The locked plan, which was deployed.
 
     Raises:
         SpecError: SEA407 when a file is no such result, SEA408 when it can't calibrate; all problems of all files.
@@ -126,7 +121,7 @@ def _point(export: Mapping[str, object], file: BenchmarkFile, loaded: LoadedSpec
     tok_s = _statistic(export, "output_token_throughput", "avg")
     output_tokens = _statistic(export, "output_sequence_length", "avg")
     concurrency = _concurrency(export) if file.concurrency is None else file.concurrency
-    problems = [*_missing(tok_s, output_tokens, concurrency, copies, where), *_failures(export, where)]
+    problems = [*_problems(export, tok_s, output_tokens, concurrency, copies=copies, where=where)]
     for name, planned in (
         ("input_sequence_length", loaded.lengths.input.mean),
         ("output_sequence_length", float(workload.output_tokens)),
@@ -150,8 +145,14 @@ def _point(export: Mapping[str, object], file: BenchmarkFile, loaded: LoadedSpec
     )
 
 
-def _missing(
-    tok_s: float | None, output_tokens: float | None, concurrency: int | None, copies: int, where: str
+def _problems(
+    export: Mapping[str, object],
+    tok_s: float | None,
+    output_tokens: float | None,
+    concurrency: int | None,
+    *,
+    copies: int,
+    where: str,
 ) -> Iterator[Finding]:
     for name, value in (("output_token_throughput", tok_s), ("output_sequence_length", output_tokens)):
         if value is None:
@@ -162,10 +163,7 @@ def _missing(
     elif concurrency < 1 or concurrency % copies:
         message = f"{concurrency} requests in flight are no whole number for each of {copies} copies"
         yield Finding("SEA408", Place.at(where, "concurrency"), message, "measure a multiple of the copies")
-
-
-def _failures(export: Mapping[str, object], where: str) -> Iterator[Finding]:
-    """Yield why a benchmark says nothing of the endpoint: a request failed, or somebody stopped it."""
+    # A benchmark with failed requests, or one that was stopped, says nothing of the endpoint.
     if export.get("error_summary") or _statistic(export, "error_request_count", "avg"):
         yield Finding("SEA408", Place.at(where), "requests of the benchmark failed", "measure again")
     if export.get("was_cancelled") is True:

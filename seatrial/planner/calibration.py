@@ -41,7 +41,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
@@ -117,9 +117,7 @@ def calibrate_endpoint(
     """Fit the calibration of the deployment that was measured.
 
     Args:
-        plan: The locked plan, which was deployed.
         points: What was measured of one copy; at least one.
-        source: Where the points were read.
     """
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
     factors = fit_calibration(copy, points, protocol)
@@ -190,8 +188,14 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
     entry = None if document is None else read_calibration(document, calibration_path(loaded.path).as_posix())
     if entry is None:
         return None, ()
-    misfits = tuple(_misfits(entry, loaded, choice))
-    if misfits:
+    quantization = read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization)
+    differences = (
+        (entry.source.engine_note, f"a local engine ({entry.source.engine_note})"),
+        (entry.engine != choice.engine.value, entry.engine),
+        (entry.quantization != quantization, f"{entry.quantization or '16-bit'} weights"),
+        (entry.model != model_name(loaded.endpoint), entry.model),
+    )
+    if misfits := [words for differs, words in differences if differs]:
         return None, (f"Calibration ignored: it was measured with {', '.join(misfits)}.",)
     latency = ASSUMED if entry.latency_error is None else entry.latency_error
     because = (
@@ -209,18 +213,6 @@ def read_calibrated(loaded: LoadedSpec, choice: EngineChoice) -> tuple[Calibrate
     # What was measured needs no probe (`Demand.is_measured`).
     levels = frozenset(point.concurrency for point in entry.points)
     return Calibrated(entry.instance_type, entry.tensor_parallel_degree, entry.calibration, band, levels), ()
-
-
-def _misfits(entry: EndpointCalibration, loaded: LoadedSpec, choice: EngineChoice) -> Iterator[str]:
-    """Yield what was measured otherwise than the spec asks for."""
-    if entry.source.engine_note:
-        yield f"a local engine ({entry.source.engine_note})"
-    if entry.engine != choice.engine.value:
-        yield entry.engine
-    if entry.quantization != read_architecture(loaded).quantization(loaded.endpoint.serving.overrides.quantization):
-        yield f"{entry.quantization or '16-bit'} weights"
-    if entry.model != model_name(loaded.endpoint):
-        yield entry.model
 
 
 def model_name(endpoint: EndpointSpec) -> str:
@@ -241,7 +233,6 @@ def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
 
     Args:
         text: CSV with a head; other columns are passed over.
-        where: The file, for messages.
 
     Raises:
         SpecError: SEA407 with every cell that is wrong.
@@ -296,7 +287,19 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
             other: a copy that gives less than half of what it gave with less load was not in a steady state.
     """
     ordered = tuple(sorted(points, key=lambda point: (point.concurrency, point.output_tok_s)))
-    problems = [Finding("SEA408", Place.at(where), message, _MEASURE_AGAIN) for message in _contradictions(ordered)]
+    contradictions: list[str] = []
+    for low, high in pairwise(ordered):
+        if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
+            contradictions.append(
+                f"two throughputs at concurrency {low.concurrency}: {low.output_tok_s:,g} and {high.output_tok_s:,g} "
+                f"tok/s"
+            )
+        elif high.output_tok_s < low.output_tok_s * _HALF:
+            contradictions.append(
+                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} is less than half of "
+                f"{low.output_tok_s:,g} tok/s at {low.concurrency}"
+            )
+    problems = [Finding("SEA408", Place.at(where), message, _MEASURE_AGAIN) for message in contradictions]
     if not ordered:
         hint = "measure at concurrency 1 and at the batch limit"
         problems = [Finding("SEA408", Place.at(where), "no points to calibrate with", hint)]
@@ -305,26 +308,8 @@ def usable(points: Sequence[MeasuredPoint], where: str) -> tuple[MeasuredPoint, 
     return ordered
 
 
-def _contradictions(ordered: Sequence[MeasuredPoint]) -> Iterator[str]:
-    for low, high in pairwise(ordered):
-        if low.concurrency == high.concurrency and high.output_tok_s > low.output_tok_s / _HALF:
-            yield (
-                f"two throughputs at concurrency {low.concurrency}: {low.output_tok_s:,g} and {high.output_tok_s:,g} "
-                f"tok/s"
-            )
-        elif high.output_tok_s < low.output_tok_s * _HALF:
-            yield (
-                f"{high.output_tok_s:,g} tok/s at concurrency {high.concurrency} is less than half of "
-                f"{low.output_tok_s:,g} tok/s at {low.concurrency}"
-            )
-
-
 def check_trial(trial: tuple[str, str, int, int], loaded: LoadedSpec, where: str) -> None:
     """Check that a trial measured this endpoint, with requests of these lengths.
-
-    Args:
-        trial: Endpoint, environment, prompt length and generated length of the trial.
-        where: The trial's result, for messages.
 
     Raises:
         SpecError: SEA408 with everything in which they differ.
@@ -403,10 +388,6 @@ def outlook_of_entry(
 def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
     """Read an environment's entry of a calibration file; `None` when there is none.
 
-    Args:
-        document: The entry.
-        where: The file, for messages.
-
     Raises:
         SpecError: SEA406, with every field that is wrong.
     """
@@ -434,7 +415,6 @@ def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Proto
     Args:
         copy: The deployment that was measured; its own calibration is not looked at.
         points: At least one.
-        protocol: How the load was applied.
     """
     plain = replace(copy, calibration=Calibration())
     # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.
@@ -466,7 +446,14 @@ def _least_squares(residuals: Callable[[_Pair], list[float]], start: _Pair) -> _
     for _ in range(_ROUNDS):
         first = _slope(residuals((at[0] + _STEP, at[1])), off)
         second = _slope(residuals((at[0], at[1] + _STEP)), off)
-        tried = _moved(at, off, first, second, damping)
+        # The two normal equations of a damped step, by Cramer's rule.
+        a, b, d = _dot(first, first) + damping, _dot(first, second), _dot(second, second) + damping
+        right, below = -_dot(first, off), -_dot(second, off)
+        determinant = a * d - b * b
+        tried = (
+            _bounded(at[0] + (right * d - b * below) / determinant),
+            _bounded(at[1] + (a * below - b * right) / determinant),
+        )
         there = residuals(tried)
         # Levenberg-Marquardt: less damping after a step that helps, more after one that does not, which is not taken.
         if _squares(there) < _squares(off):
@@ -481,17 +468,6 @@ def _least_squares(residuals: Callable[[_Pair], list[float]], start: _Pair) -> _
 
 def _slope(there: list[float], here: list[float]) -> list[float]:
     return [(after - before) / _STEP for after, before in zip(there, here, strict=True)]
-
-
-def _moved(at: _Pair, off: list[float], first: list[float], second: list[float], damping: float) -> _Pair:
-    """Solve the two normal equations of a damped step by Cramer's rule."""
-    a, b, d = _dot(first, first) + damping, _dot(first, second), _dot(second, second) + damping
-    right, below = -_dot(first, off), -_dot(second, off)
-    determinant = a * d - b * b
-    return (
-        _bounded(at[0] + (right * d - b * below) / determinant),
-        _bounded(at[1] + (a * below - b * right) / determinant),
-    )
 
 
 def _bounded(log: float) -> float:

@@ -23,7 +23,7 @@ from seatrial.documents.comparison import (
     RecipeRow,
     TypeAtLoad,
 )
-from seatrial.planner.engine import allowed_instances, choose_engine
+from seatrial.planner.engine import allowed_instances, choose_engine, similar_types
 from seatrial.planner.predict.band import band_of
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.resolve import refuse_recipe, resolve, search_for
@@ -39,15 +39,14 @@ from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.prices import priced
 from seatrial.specs.recipe import parse_recipe, recipe_name
 from seatrial_base.catalog import neuron, optimizations
-from seatrial_base.catalog.instances import INSTANCES, find_instance
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import MODELS
-from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.findings import Finding
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -79,13 +78,12 @@ def compare_instance_types(loaded: LoadedSpec) -> tuple[InstanceComparison, ...]
         PlanError: When the model, the engine's image or every instance type is unknown.
     """
     resolved = resolve(loaded)
-    rows = [_compared(resolved.demand, instance) for instance in resolved.allowed]
-    return tuple(sorted(rows, key=_by_price))
 
+    def by_price(row: InstanceComparison) -> tuple[bool, float, float, str]:
+        price = row.usd_per_million_output_tokens
+        return not row.fits, math.inf if price is None else price, -row.highest_tok_s, row.instance_type
 
-def _by_price(row: InstanceComparison) -> tuple[bool, float, float, str]:
-    price = row.usd_per_million_output_tokens
-    return not row.fits, math.inf if price is None else price, -row.highest_tok_s, row.instance_type
+    return tuple(sorted((_compared(resolved.demand, instance) for instance in resolved.allowed), key=by_price))
 
 
 def _compared(demand: Demand, instance: Instance) -> InstanceComparison:
@@ -203,24 +201,26 @@ def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
         PlanError: When the model, the engine's image or every instance type is unknown.
     """
     resolved = resolve(loaded)
-    return tuple(_at_load(resolved.demand, instance) for instance in resolved.allowed)
-
-
-def _at_load(demand: Demand, instance: Instance) -> TypeAtLoad:
-    judged = Search(demand).on(instance)
-    kept = [each for each in judged if isinstance(each, FeasibleCandidate)]
-    if not kept:
-        stages = {each.stage for each in judged if isinstance(each, RejectedCandidate)}
-        nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
-        return TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest)
-    best = min(kept, key=lambda each: (each.score.usd_per_hour, -each.score.output_tok_s))
-    return TypeAtLoad(
-        instance_type=instance.instance_type,
-        tensor_parallel_degree=best.candidate.degree,
-        instance_count=best.instance_count,
-        usd_per_hour=known(best.score.usd_per_hour),
-        output_tok_s=round(best.score.output_tok_s, 1),
-    )
+    rows: list[TypeAtLoad] = []
+    for instance in resolved.allowed:
+        judged = Search(resolved.demand).on(instance)
+        kept = [each for each in judged if isinstance(each, FeasibleCandidate)]
+        if not kept:
+            stages = {each.stage for each in judged if isinstance(each, RejectedCandidate)}
+            nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
+            rows.append(TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest))
+            continue
+        best = min(kept, key=lambda each: (each.score.usd_per_hour, -each.score.output_tok_s))
+        rows.append(
+            TypeAtLoad(
+                instance_type=instance.instance_type,
+                tensor_parallel_degree=best.candidate.degree,
+                instance_count=best.instance_count,
+                usd_per_hour=known(best.score.usd_per_hour),
+                output_tok_s=round(best.score.output_tok_s, 1),
+            )
+        )
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,34 +243,18 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     """Return the recipes of a model, the plain one among them: those that run by the spec's objective, then the others.
 
     Args:
-        loaded: The spec in its environment; its own recipe is among the rows.
         every: Also three optimizations together; without, two at most.
 
     Raises:
         PlanError: When the model can't be read.
     """
-    architecture = read_architecture(loaded)
-    own = {entry.name: entry for entry in loaded.endpoint.optimization}
-    known: dict[str, _Choice] = {name: _Choice(entry) for name, entry in own.items()}
-    # What the spec has goes before what might be: it has its checkpoint, its draft and its hit rate.
-    weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
-    drafts = tuple(draft for name in SPECULATIONS if (draft := known.get(name) or _draft(loaded, architecture, name)))
-    unpredicted = (
-        "" if loaded.endpoint.workload.prefix_hit_rate > 0 else "prefix_cache: a hit_rate, to predict its gain"
-    )
-    cache = known.get("prefix_cache") or _Choice(parse_recipe("prefix_cache")[0], unpredicted)
-    kv_cache = known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0])
-    choices = (
-        weights,
-        drafts,
-        (kv_cache,),
-        (cache,),
-        (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),),
-    )
     # The plain model and the spec's own recipe come first and are always shown, however few combinations are.
     recipes = {recipe_name(()): (), **{recipe_name(each): each for each in [loaded.endpoint.optimization]}}
     needs: dict[str, tuple[str, ...]] = {}
-    for parts in _combinations(choices, _MOST_COMBINED if every else _MOST_COMBINED - 1):
+    most = _MOST_COMBINED if every else _MOST_COMBINED - 1
+    across = product(*((None, *kind) for kind in _choices(loaded)))
+    combinations = [tuple(choice for choice in choices if choice is not None) for choices in across]
+    for parts in sorted((each for each in combinations if 1 <= len(each) <= most), key=len):
         combined = _built_at_start(parts)
         recipe = tuple(choice.entry for choice in combined)
         recipes.setdefault(recipe_name(recipe), recipe)
@@ -279,6 +263,24 @@ def recipe_rows(loaded: LoadedSpec, *, every: bool = False) -> tuple[RecipeRow, 
     plain = planner.planned(())
     rows = [_recipe_row(planner, recipe, needs.get(name, ()), plain) for name, recipe in recipes.items()]
     return tuple(row for _, row in sorted(rows, key=lambda each: each[0]))
+
+
+def _choices(loaded: LoadedSpec) -> tuple[tuple[_Choice, ...], ...]:
+    """Return the optimizations that a recipe may combine, one of each kind: weights, drafts, KV, prefixes, build."""
+    architecture = read_architecture(loaded)
+    # What the spec has goes before what might be: it has its checkpoint, its draft and its hit rate.
+    known = {entry.name: _Choice(entry) for entry in loaded.endpoint.optimization}
+    weights = tuple(known.get(name) or _weights(loaded, name) for name in WEIGHTS if name != "mxfp4" or name in known)
+    drafts = tuple(draft for name in SPECULATIONS if (draft := known.get(name) or _draft(loaded, architecture, name)))
+    has_hit_rate = loaded.endpoint.workload.prefix_hit_rate > 0
+    unpredicted = "" if has_hit_rate else "prefix_cache: a hit_rate, to predict its gain"
+    return (
+        weights,
+        drafts,
+        (known.get("kv_fp8") or _Choice(parse_recipe("kv_fp8")[0]),),
+        (known.get("prefix_cache") or _Choice(parse_recipe("prefix_cache")[0], unpredicted),),
+        (known.get("compile") or _Choice(parse_recipe("compile=trtllm")[0]),),
+    )
 
 
 def _recipe_row(
@@ -298,13 +300,9 @@ def _recipe_row(
         predicted=None if isinstance(planned, Finding) else _predicted(planned, plain),
         gives_up=tuple(sentence for entry in recipe for sentence in gives_up(entry.name)),
     )
-    return _place(planned, name), row
-
-
-def _place(planned: _Planned | Finding, name: str) -> _Place:
-    """Return what sorts a row: those that run first, by the spec's objective, then by the price of a token."""
     if isinstance(planned, Finding):
-        return 1, (), name
+        return (1, (), name), row
+    # Those that run come first: by the spec's objective, then by the price of a token.
     score = planned.best.score
     goal = {
         "cost": score.usd_per_hour,
@@ -312,7 +310,7 @@ def _place(planned: _Planned | Finding, name: str) -> _Place:
         "latency": score.ms_per_token_alone,
         "throughput": -score.output_tok_s,
     }[planned.resolved.demand.endpoint.objective]
-    return 0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name
+    return (0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name), row
 
 
 def gives_up(name: str) -> tuple[str, ...]:
@@ -339,18 +337,14 @@ class _Planner:
         read = tuple(entry for entry in other.endpoint.optimization if entry.name != "prefix_cache")
         key = f"{recipe_name(read)} {other.endpoint.workload.prefix_hit_rate}"
         if key not in self.seen:
-            self.seen[key] = _search(other)
+            try:
+                resolved, result = search_for(other, winner_only=True)
+                if not result.ranked:
+                    raise no_deployment(other, resolved.demand, result.rejections)
+                self.seen[key] = _Planned(resolved, result.ranked[0])
+            except PlanError as error:
+                self.seen[key] = error.problems[0]
         return self.seen[key]
-
-
-def _search(loaded: LoadedSpec) -> _Planned | Finding:
-    try:
-        resolved, result = search_for(loaded, winner_only=True)
-        if not result.ranked:
-            return no_deployment(loaded, resolved.demand, result.rejections).problems[0]
-    except PlanError as error:
-        return error.problems[0]
-    return _Planned(resolved, result.ranked[0])
 
 
 def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
@@ -377,12 +371,6 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
         latency_band=band.latency,
         band_because=band.because,
     )
-
-
-def _combinations(choices: tuple[tuple[_Choice, ...], ...], most: int) -> Iterator[tuple[_Choice, ...]]:
-    """Yield every choice across kinds of at most so many optimizations, small ones first."""
-    every = [tuple(one for one in each if one is not None) for each in product(*((None, *kind) for kind in choices))]
-    yield from sorted((each for each in every if 1 <= len(each) <= most), key=len)
 
 
 def _built_at_start(combined: tuple[_Choice, ...]) -> tuple[_Choice, ...]:
@@ -427,24 +415,27 @@ def explain(
 ) -> tuple[DegreeVerdict, ...]:
     """Say of an instance type, degree by degree, why it was chosen or rejected.
 
-    Args:
-        instance_type: SageMaker's name.
-        accept_slo_miss: As for the plan.
-        allow_unknown_price: As for the plan.
-
     Raises:
         PlanError: SEA110 when the catalog lacks the instance type, and whatever keeps the spec from being read.
     """
     known_type = find_instance(instance_type)
     if known_type is None:
-        near = ", ".join(nearest_names(instance_type, tuple(each.instance_type for each in INSTANCES.rows)))
+        near = ", ".join(similar_types(instance_type))
         message = f"{instance_type} is not in the catalog"
         hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
         raise PlanError.of("SEA110", message, hint=hint)
     instance = priced(known_type, loaded)
     resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     verdicts = tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
-    return verdicts if instance in resolved.allowed else tuple(map(_not_allowed, verdicts))
+    if instance in resolved.allowed:
+        return verdicts
+    hypothetical = ((each, f"{each.because[:1].lower()}{each.because[1:]}") for each in verdicts)
+    return tuple(
+        each.model_copy(
+            update={"won": False, "stage": "allowed", "because": f"Not in `instance_types`. If allowed: {because}"}
+        )
+        for each, because in hypothetical
+    )
 
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
@@ -477,8 +468,3 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
 
 def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
     return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective)
-
-
-def _not_allowed(verdict: DegreeVerdict) -> DegreeVerdict:
-    because = f"Not in `instance_types`. If allowed: {verdict.because[:1].lower()}{verdict.because[1:]}"
-    return verdict.model_copy(update={"won": False, "stage": "allowed", "because": because})

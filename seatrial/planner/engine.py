@@ -15,6 +15,7 @@ from seatrial.specs.prices import priced
 from seatrial.specs.recipe import fields_of
 from seatrial_base.catalog import images, neuron
 from seatrial_base.catalog.architecture import Architecture, shards_evenly
+from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.engines import (
     ENGINE_CANDIDATES,
     EngineCandidate,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
-    from seatrial_base.catalog.neuron import NeuronEngine
     from seatrial_base.findings import Finding
     from seatrial_load.documents.arrivals import Arrivals
     from seatrial_load.measure.conversations import Conversations
@@ -64,6 +64,8 @@ _FEATURES = (
     ("dynamic_batching", None),
 )  # each with the value that asks for nothing
 _WIDEST_INSTANCE = 16  # accelerators
+_WITHOUT_ADAPTERS = ("lmi-trtllm", "lmi-deepspeed", "lmi-python")
+_FIRST_ADAPTER_ROUTES = (0, 12)
 
 
 def case_of(serving: ServingSpec, architecture: Architecture, allowed: Iterable[Instance]) -> EngineCase:
@@ -107,9 +109,9 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     """Choose engine, version, image and AMI; a choice of the user's that the rules speak against is warned of.
 
     Raises:
-        PlanError: SEA303 when no image is known, SEA108 when the backend is none of the engine's, SEA111 when the
-            environment allows no engine that can serve the model, and what reading the architecture and the instance
-            types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
+        PlanError: SEA132 when the engine loads no adapters, SEA303 when no image is known, SEA108 when the backend is
+            none of the engine's, SEA111 when the environment allows no engine that can serve the model, and what
+            reading the architecture and the instance types raises; SEA225 to SEA227 for what AWS Neuron can't serve.
     """
     serving = loaded.endpoint.serving
     architecture, allowed = read_architecture(loaded), allowed_instances(loaded)[0]
@@ -126,8 +128,34 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
         choice = _given_image(taken, serving.image, serving.engine_version)
     else:
         choice = _catalog_image(loaded, taken)
+    _refuse_adapters(loaded, choice)
     warned = (*batching_warnings(loaded), *arrival_warnings(loaded), *prefix_warnings(loaded), *token_warnings(loaded))
     return replace(choice, warnings=(*rule_warnings, *choice.warnings, *warned))
+
+
+def _refuse_adapters(loaded: LoadedSpec, choice: EngineChoice) -> None:
+    """Refuse adapters of an engine that can't load one while it runs.
+
+    SageMaker loads an adapter component by `POST /adapters` of the base model's container: LMI has that route for
+    vLLM and lmi-dist (`djl-serving` adapters.md), vLLM's own server since pull request 27892; neither TGI nor SGLang
+    has it.
+
+    Raises:
+        PlanError: SEA132.
+    """
+    engine, version = choice.engine.value, choice.version.value
+    if not loaded.endpoint.serving.adapters:
+        return
+    if engine in ("tgi", "sglang"):
+        because = f"{engine} has no route to load an adapter while it runs"
+    elif choice.option.name in _WITHOUT_ADAPTERS:
+        because = f"{choice.option.title} loads no adapters"
+    elif engine == "vllm" and (read := read_version("vllm", version)) is not None and read < _FIRST_ADAPTER_ROUTES:
+        because = f"vLLM {version} has no route /adapters, which came with 0.12"
+    else:
+        return
+    hint = "use a newer vLLM or LMI, or load the adapters at start with serving.overrides.lora.adapters"
+    raise PlanError([loaded.problem(("serving", "adapters"), "SEA132", because, hint)])
 
 
 def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
@@ -188,37 +216,9 @@ def _option_of_image(uri: str) -> EngineCandidate:
 
 def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     serving, option = loaded.endpoint.serving, taken.option
-    regional = _resolve(loaded, option)
-    build = regional.build
-    image = Image(uri=regional.uri, repository=build.repository, tag=build.tag)
-    read_as = build.lmi if build.flavour == "vllm" else None
-    # These read tool calls with parsers that are chosen by name; the others have none to warn of.
-    reads_parsers = build.family in {"vllm", "sglang"} or build.flavour == "vllm"
-    unverified = (
-        () if build.documented else (f"{build.family} {build.version} is unverified: its options may have changed.",)
-    )
-    version_because = _why_version(build, option, fixed=serving.engine_version is not None)
-    return EngineChoice(
-        option=option,
-        engine=Decision(value=option.engine, because=taken.because),
-        version=Decision(value=build.version, because=version_because),
-        image=Decision(value=image, because=f"Listed for {loaded.environment.region} on {build.date}."),
-        ami_version=_ami(build),
-        facts=_facts(option, build.version),
-        warnings=(
-            *unverified,
-            *option_warnings(serving.overrides, read_as),
-            *(parser_warnings(serving.overrides, option.engine) if reads_parsers else ()),
-        ),
-    )
-
-
-def _resolve(loaded: LoadedSpec, option: EngineCandidate) -> images.RegionalImage:
-    """Return the image of an option, its newest documented build unless the spec gives the version."""
-    version = loaded.endpoint.serving.engine_version
-    region, last = loaded.environment.region, option.last_lmi
+    region, last, version = loaded.environment.region, option.last_lmi, serving.engine_version
     try:
-        return resolve_image(
+        regional = resolve_image(
             option.engine,
             version,
             region,
@@ -227,8 +227,29 @@ def _resolve(loaded: LoadedSpec, option: EngineCandidate) -> images.RegionalImag
         )
     except PlanError as error:
         placed = loaded.problem(("serving", "engine_version") if version else ("serving",), "SEA303", "")
-        moved = [replace(problem, place=placed.place) for problem in error.problems]
-        raise PlanError(moved) from error
+        raise PlanError([replace(problem, place=placed.place) for problem in error.problems]) from error
+    build = regional.build
+    image = Image(uri=regional.uri, repository=build.repository, tag=build.tag)
+    read_as = build.lmi if build.flavour == "vllm" else None
+    # These read tool calls with parsers that are chosen by name; the others have none to warn of.
+    reads_parsers = build.family in {"vllm", "sglang"} or build.flavour == "vllm"
+    unverified = (
+        () if build.documented else (f"{build.family} {build.version} is unverified: its options may have changed.",)
+    )
+    version_because = _why_version(build, option, fixed=version is not None)
+    return EngineChoice(
+        option=option,
+        engine=Decision(value=option.engine, because=taken.because),
+        version=Decision(value=build.version, because=version_because),
+        image=Decision(value=image, because=f"Listed for {region} on {build.date}."),
+        ami_version=_ami(build),
+        facts=_facts(option, build.version),
+        warnings=(
+            *unverified,
+            *option_warnings(serving.overrides, read_as),
+            *(parser_warnings(serving.overrides, option.engine) if reads_parsers else ()),
+        ),
+    )
 
 
 def _given_image(taken: _Taken, uri: str, version: str | None) -> EngineChoice:
@@ -288,9 +309,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
     """Refuse what an engine for AWS Neuron can't serve, every problem at once; an engine for GPUs is not looked at.
 
     Args:
-        architecture: The model.
         allowed: The allowed instance types, in NeuronCores.
-        option: The engine, as in `engine_choice.json`.
 
     Raises:
         PlanError: SEA225 for a model or a chip that the engine has no code for, SEA226 for a degree that the chips or
@@ -300,18 +319,7 @@ def refuse_on_neuron(loaded: LoadedSpec, architecture: Architecture, allowed: Se
     chips = [instance for instance in allowed if neuron.is_neuron(instance)]
     if engine is None or not chips:
         return
-    problems = [
-        *_engine_problems(loaded, architecture, chips, engine),
-        *_core_problems(loaded, architecture, chips),
-        *_feature_problems(loaded, architecture),
-    ]
-    if problems:
-        raise PlanError(problems)
-
-
-def _engine_problems(
-    loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance], engine: NeuronEngine
-) -> Iterator[Finding]:
+    problems: list[Finding] = []
     family = architecture.family
     if family != _UNKNOWN_FAMILY and family not in engine.families:
         hint = f"it serves {', '.join(engine.families)}; or use GPUs"
@@ -319,19 +327,20 @@ def _engine_problems(
             name = others[0].removesuffix("-neuronx")
             hint = f"serve with {'serving.backend: neuronx' if name == 'lmi' else f'serving.engine: {name}'}"
         message = f"{engine.option} has no code for {architecture.id} (model_type {family})"
-        yield loaded.problem(("model",), "SEA225", message, hint)
+        problems.append(loaded.problem(("model",), "SEA225", message, hint))
     if not any(instance.accelerator in engine.accelerators for instance in chips):
         message = f"{engine.option} has no image for the {chips[0].accelerator} of {chips[0].instance_type}"
         hint = f"it runs on {', '.join(engine.accelerators)}"
-        yield loaded.problem(("serving", "instance_types"), "SEA225", message, hint)
+        problems.append(loaded.problem(("serving", "instance_types"), "SEA225", message, hint))
+    problems += [*_core_problems(loaded, architecture, chips), *_feature_problems(loaded, architecture)]
+    if problems:
+        raise PlanError(problems)
 
 
 def _core_problems(loaded: LoadedSpec, architecture: Architecture, chips: Sequence[Instance]) -> Iterator[Finding]:
     degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
     possible = sorted({each for instance in chips for each in neuron.degrees(architecture, instance)})
-    if degree is None and possible:
-        return
-    if degree in possible:
+    if degree in possible or (degree is None and possible):
         return
     valid = ", ".join(map(str, possible)) or "none"
     subject = (
@@ -375,23 +384,23 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     """
     endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
     # The first pool is planned; a copy of it must fit the others, too (`pool_problems`).
-    requested = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or None
-    if requested is None and rails is None:
+    requested = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or rails
+    if requested is None:
         return tuple(priced(instance, loaded) for instance in INSTANCES.rows if not neuron.is_neuron(instance)), ()
-    names = [name for name in (requested or rails or ()) if rails is None or name in rails]
-    by_name = {name: find_instance(name) for name in names}
+    by_name = {name: find_instance(name) for name in requested if rails is None or name in rails}
     unknown = [name for name, instance in by_name.items() if instance is None]
     known = tuple(neuron.in_cores(priced(instance, loaded)) for instance in by_name.values() if instance is not None)
     if not known:
-        near = {
-            name: None
-            for missing in unknown
-            for name in nearest_names(missing, [instance.instance_type for instance in INSTANCES.rows])
-        }
         message = f"not in the catalog: {', '.join(unknown)}"
-        hint = f"similar in the catalog: {', '.join(near) or 'none'}"
+        hint = f"similar in the catalog: {', '.join(similar_types(*unknown)) or 'none'}"
         raise PlanError([loaded.problem(("serving", "instance_types"), "SEA110", message, hint)])
     return known, tuple(f"SEA110: {name} is not in the catalog and was ignored." for name in unknown)
+
+
+def similar_types(*missing: str) -> tuple[str, ...]:
+    """Return the names of the catalog's instance types that are nearest to names that it lacks."""
+    types = [instance.instance_type for instance in INSTANCES.rows]
+    return tuple(dict.fromkeys(near for name in missing for near in nearest_names(name, types)))
 
 
 def token_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
@@ -419,11 +428,14 @@ def check_model_fields(loaded: LoadedSpec, architecture: Architecture) -> None:
         PlanError: SEA208 when the context is too short, SEA204 when the degree does not divide the heads, SEA352 for a
             backend or a pipeline that the planner can't place.
     """
-    problems = [
-        *_context_problems(loaded, architecture),
-        *_degree_problems(loaded, architecture),
-    ]
-    serving = loaded.endpoint.serving
+    problems, serving = _context_problems(loaded, architecture), loaded.endpoint.serving
+    degree = serving.overrides.tensor_parallel_degree
+    if not (degree is None or names_neuron(loaded) or shards_evenly(architecture, degree)):
+        works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
+        heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
+        message = f"tensor_parallel_degree {degree} does not divide the {heads} of {architecture.id}"
+        field = ("serving", "overrides", "tensor_parallel_degree")
+        problems.append(loaded.problem(field, "SEA204", message, f"valid: {works}"))
     if serving.backend == "neuronx" and not names_neuron(loaded):
         message = "the backend neuronx needs instance types with AWS Neuron"
         hint = "name them in serving.instance_types, as ml.inf2.xlarge, or choose a backend for GPUs"
@@ -515,14 +527,3 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Fi
         field = ("workload", "max_model_len") if in_workload else ("serving", "overrides", "max_model_len")
         return [loaded.problem(field, "SEA208", message, f"set it to at most {context:,}")]
     return []
-
-
-def _degree_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Finding]:
-    degree = loaded.endpoint.serving.overrides.tensor_parallel_degree
-    if degree is None or names_neuron(loaded) or shards_evenly(architecture, degree):
-        return []
-    works = ", ".join(map(str, possible_degrees(architecture, _WIDEST_INSTANCE)))
-    heads = f"{architecture.attention_heads} attention heads and {architecture.kv_heads} KV heads"
-    message = f"tensor_parallel_degree {degree} does not divide the {heads} of {architecture.id}"
-    field = ("serving", "overrides", "tensor_parallel_degree")
-    return [loaded.problem(field, "SEA204", message, f"valid: {works}")]

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from seatrial.documents.plan import Adopted, Decision, Image, Plan
 from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
-from seatrial.locks.lock_file import read_edited_plan
+from seatrial.locks.locked_plan import read_edited_plan
 from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.planner import make_plan, plan_of
 from seatrial.planner.resolve import resolve
@@ -101,7 +101,6 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     """Return the spec as if it fixed what is given, in an environment that allows every instance type.
 
     Args:
-        given: The plan that holds the values.
         fields: Which of its fields are given; degree, longest request and batched tokens always are.
 
     Raises:
@@ -194,7 +193,6 @@ class Adoption:
     """A plan whose hand edits were taken over.
 
     Attributes:
-        plan: The plan.
         overruled: The fields that were set by hand since the lock was written, with what the planner decides.
         recomputed: One line for each decision that follows from them, as `instance_count: 1 -> 2`, and for provenance
             that the plan had before.
@@ -222,7 +220,11 @@ def adopt(loaded: LoadedSpec) -> Adoption | None:
         raise SpecError([given_problem(loaded, "spec_digest", "SEA402", message, hint)])
     if not changed.fields:
         return None
-    _refuse([*_fixed_elsewhere(changed.fields, loaded), *_out_of_bounds(edited, changed.fields, loaded)])
+    by_hand = {*options_decided_by("planner"), *_BOUNDS, "instance_type", "image", "inference_ami_version"}
+    hint = f"restore it; these can be set by hand: {', '.join(sorted(by_hand))}"
+    message = "can't be set by hand: it comes from the spec or follows from other fields"
+    refused = [given_problem(loaded, name, "SEA412", message, hint) for name in changed.fields if name not in by_hand]
+    _refuse([*refused, *_out_of_bounds(edited, changed.fields, loaded)])
     unpriced = edited.cost.usd_per_hour is None
     planned = make_plan(loaded, accept_slo_miss=True, allow_unknown_price=unpriced)
     return _adopted(edited, planned, changed.fields, loaded)
@@ -271,13 +273,21 @@ def _adopted(edited: Plan, planned: Plan, fields: tuple[str, ...], loaded: Loade
     if not NOT_IN_PLACE.keys().isdisjoint(replacing):
         plan = plan.model_copy(update={"generation": edited.generation + 1})
     _refuse(limit_problems(plan, loaded))
-    changed = [name for name in Plan.model_fields if name not in {*by_hand, *_NO_LINE}]
-    recomputed = [(name, change_text(_dumped(edited, name)), change_text(_dumped(plan, name))) for name in changed]
-    lines = tuple(f"{name}: {before} -> {after}" for name, before, after in recomputed if before != after)
+    recomputed = (*_recomputed(edited, plan, by_hand), *dropped_provenance(edited.promoted))
+    return Adoption(plan, {name: overruled[name] for name in fields}, recomputed)
+
+
+def _recomputed(edited: Plan, plan: Plan, by_hand: AbstractSet[str]) -> Iterator[str]:
+    """Yield the change of each value that follows from those of the hand, and of the price."""
+    changes = [
+        (name, change_text(_dumped(edited, name)), change_text(_dumped(plan, name)))
+        for name in Plan.model_fields
+        if name not in by_hand | _NO_LINE
+    ]
     old, new = edited.cost.usd_per_hour, plan.cost.usd_per_hour
-    cost = (f"usd_per_hour: {change_text(old)} -> {change_text(new)}",) if old != new else ()
-    recomputed_lines = (*lines, *cost, *dropped_provenance(edited.promoted))
-    return Adoption(plan, {name: overruled[name] for name in fields}, recomputed_lines)
+    if old != new:
+        changes.append(("usd_per_hour", change_text(old), change_text(new)))
+    yield from (f"{name}: {before} -> {after}" for name, before, after in changes if before != after)
 
 
 def _reasoned(name: str, followed: Plan, known: tuple[Plan, ...]) -> object:
@@ -308,16 +318,6 @@ def _bare(plan: Plan, name: str) -> object:
 
 def _value(field: object) -> object:
     return field.value if isinstance(field, Decision) else field
-
-
-def _fixed_elsewhere(fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
-    """Yield each field that can't be set by hand: the spec says it, or it follows from the others."""
-    by_hand = {*options_decided_by("planner"), *_BOUNDS, "instance_type", "image", "inference_ami_version"}
-    for name in fields:
-        if name not in by_hand:
-            hint = f"restore it; these can be set by hand: {', '.join(sorted(by_hand))}"
-            message = "can't be set by hand: it comes from the spec or follows from other fields"
-            yield given_problem(loaded, name, "SEA412", message, hint)
 
 
 def _out_of_bounds(edited: Plan, fields: tuple[str, ...], loaded: LoadedSpec) -> Iterator[Finding]:
@@ -403,10 +403,6 @@ def promoted_plan(tried: TriedCopy, loaded: LoadedSpec, provenance: Promoted) ->
     Everything that decides how one copy serves is the tried one. How many copies there are, and what follows from that,
     is what this environment's workload, scaling and budget ask for.
 
-    Args:
-        loaded: The spec in the environment to come.
-        provenance: The trial.
-
     Raises:
         SpecError: SEA475 when `max_copies` are too few; SEA476 when the environment can't have such a copy.
     """
@@ -465,7 +461,20 @@ def _derived(tried: TriedCopy, loaded: LoadedSpec) -> Plan:
     sized = FeasibleCandidate(candidate, tried.most_concurrency, sizing.needed, load, instances, score)
     if missed := _missed_by(sized, resolved.demand, tried):
         resolved = without_objectives(resolved, missed)
-    return _in_words(plan_of(fixed, resolved, SearchResult((sized,), (), 1)), tried, sized)
+    plan = plan_of(fixed, resolved, SearchResult((sized,), (), 1))
+    # The reasons of its size: they are measured, not predicted.
+    source, measured = tried.plan.environment, counted(tried.most_concurrency, "concurrent request")
+    copies = (
+        f"One copy was measured to meet the SLO up to {measured} in {source}; the workload needs at least "
+        f"{counted(sized.needed, 'copy', 'copies')}."
+    )
+    target = f"The planner's share of what one copy was measured to hold in {source}, {measured}."
+    return plan.model_copy(
+        update={
+            "copy_count": Decision(value=plan.copy_count.value, because=copies),
+            "target_concurrency_per_copy": Decision(value=plan.target_concurrency_per_copy.value, because=target),
+        }
+    )
 
 
 def _missed_by(sized: FeasibleCandidate, demand: Demand, tried: TriedCopy) -> str:
@@ -479,20 +488,6 @@ def _missed_by(sized: FeasibleCandidate, demand: Demand, tried: TriedCopy) -> st
     return f"SEA205, but measured to meet the SLO in {tried.plan.environment}: {why}"
 
 
-def _in_words(plan: Plan, tried: TriedCopy, sized: FeasibleCandidate) -> Plan:
-    """Return the plan with the reasons of its size: they are measured, not predicted."""
-    source, most = tried.plan.environment, counted(tried.most_concurrency, "concurrent request")
-    measured = f"One copy was measured to meet the SLO up to {most} in {source}"
-    copies = f"{measured}; the workload needs at least {counted(sized.needed, 'copy', 'copies')}."
-    target = f"The planner's share of what one copy was measured to hold in {source}, {most}."
-    return plan.model_copy(
-        update={
-            "copy_count": Decision(value=plan.copy_count.value, because=copies),
-            "target_concurrency_per_copy": Decision(value=plan.target_concurrency_per_copy.value, because=target),
-        }
-    )
-
-
 def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
     """Return the tried image from the registry of this environment.
 
@@ -500,9 +495,15 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
         SpecError: SEA476 when it is not there, or only a tag tells that it is the same.
     """
     image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
-    place = _registry_here(image, tried.region, loaded)
+    own, place, region = loaded.endpoint.serving.image, image_repository_uri(image.uri), loaded.environment.region
+    registry, _, rest = place.partition("/")
+    # Registry and repository in this environment: the spec's, or AWS's in its region.
+    if own is not None:
+        place = image_repository_uri(own)
+    elif registry == images.registry(tried.region) and (here := images.registry(region)) is not None:
+        place = f"{here}/{rest}"
     if place != image_repository_uri(image.uri):
-        region, build = loaded.environment.region, find_image(image.repository, image.tag)
+        build = find_image(image.repository, image.tag)
         problem = ""
         if build is None and image_digest(image.uri) is None:
             problem = f"{place} may hold another image under {image.tag} than the tried one"
@@ -515,13 +516,3 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
             raise SpecError([given_problem(loaded, "image", _OTHER, problem, hint)])
     uri = f"{place}{image.uri.removeprefix(image_repository_uri(image.uri))}"
     return Decision(value=Image(uri=uri, repository=image.repository, tag=image.tag), because=because)
-
-
-def _registry_here(image: Image, region: str, loaded: LoadedSpec) -> str:
-    """Return the registry and repository of the image in this environment: the spec's, or AWS's in its region."""
-    own, place = loaded.endpoint.serving.image, image_repository_uri(image.uri)
-    if own is not None:
-        return image_repository_uri(own)
-    before, here = images.registry(region), images.registry(loaded.environment.region)
-    registry, _, rest = place.partition("/")
-    return f"{here}/{rest}" if registry == before and here is not None else place

@@ -145,12 +145,7 @@ def decide_volume(instance: Instance, weights_bytes: int, copies_per_instance: i
 
 
 def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
-    """Return the level of the cheaper deployment that is worth measuring; `None` where none is.
-
-    Args:
-        result: What was found; the first of it is the plan.
-        engine_version: The engine's version, for the band.
-    """
+    """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
     doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
     if doubtful is None:
         return None
@@ -183,8 +178,6 @@ def propose_safer(demand: Demand, result: SearchResult, engine_version: str, cha
     """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
 
     Args:
-        result: What was found; the first of it is the plan.
-        engine_version: The engine's version, for the band.
         chance: That the plan meets the SLO.
     """
     safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)

@@ -1,4 +1,4 @@
-"""What an engine, its version, an accelerator or an optimization job can't do of a recipe and its weights."""
+"""Limits of recipes and their weights, by engine, version, accelerator and optimization job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seatrial.planner.decisions.timeouts import LONGEST_S
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.recipe import PRECISIONS, compiles, is_quantized_at_start, quantizes
 from seatrial_base.catalog import neuron, optimizations
-from seatrial_base.catalog.compilation import build_seconds
+from seatrial_base.catalog.optimizations import build_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ class RecipeEngine:
 
     Attributes:
         option: Its name in `engine_choice.json`.
-        title: Its name for people.
         version: Its version; `None` for an image of the user whose version can't be read.
     """
 
@@ -40,9 +39,7 @@ class RecipeRefusal:
     """One thing that a recipe can't have.
 
     Attributes:
-        rule: The rule's ID.
         index: The optimization's place in the recipe.
-        message: What is refused, and why.
     """
 
     rule: str
@@ -53,7 +50,7 @@ class RecipeRefusal:
 def engine_refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[RecipeRefusal, ...]:
     """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
     recipe = endpoint.optimization
-    refusals = [*_pairs(recipe, engine), *_features(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
+    refusals = [*_exclusions(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
     # An optimization that is refused for several reasons is told once, by the first of them.
     seen: dict[int, RecipeRefusal] = {}
     for refusal in refusals:
@@ -131,7 +128,9 @@ def _family(instance_type: str) -> str:
     return instance_type.split(".")[1]
 
 
-def _pairs(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
+def _exclusions(endpoint: EndpointSpec, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
+    """Yield the optimizations that exclude each other, then those that an option of the engine excludes."""
+    recipe = endpoint.optimization
     for row in optimizations.PAIR_LIMITS.rows:
         if not optimizations.holds(row.engines, row.until, engine.option, engine.version):
             continue
@@ -139,16 +138,13 @@ def _pairs(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
         for index, entry in enumerate(recipe):
             if first and entry.name in row.second:
                 yield RecipeRefusal("SEA236", index, f"{first[0]} and {entry.name} exclude each other: {row.because}")
-
-
-def _features(endpoint: EndpointSpec, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
-    for row in optimizations.FEATURE_LIMITS.rows:
-        value = getattr(endpoint.serving.overrides, row.field)
-        if value in (None, 1) or not optimizations.holds(row.engines, row.until, engine.option, engine.version):
+    for limit in optimizations.FEATURE_LIMITS.rows:
+        value = getattr(endpoint.serving.overrides, limit.field)
+        if value in (None, 1) or not optimizations.holds(limit.engines, limit.until, engine.option, engine.version):
             continue
-        for index, entry in enumerate(endpoint.optimization):
-            if entry.name in row.optimizations:
-                message = f"{entry.name} and serving.overrides.{row.field} exclude each other: {row.because}"
+        for index, entry in enumerate(recipe):
+            if entry.name in limit.optimizations:
+                message = f"{entry.name} and serving.overrides.{limit.field} exclude each other: {limit.because}"
                 yield RecipeRefusal("SEA236", index, message)
 
 
@@ -158,16 +154,13 @@ def _engines(recipe: Recipe, engine: RecipeEngine) -> Iterator[RecipeRefusal]:
         supported = [row for row in rows if row.supported]
         if not supported:
             because = next((row.because for row in rows), "Nobody has described it there.")
-            yield RecipeRefusal("SEA233", index, f"{engine.title} can't run {_called(entry)}: {because}")
+            name = f"compile: {entry.compile.target}" if entry.compile is not None else entry.name
+            yield RecipeRefusal("SEA233", index, f"{engine.title} can't run {name}: {because}")
         elif engine.version is not None and not any(
             optimizations.holds_since(row, engine.version) for row in supported
         ):
             because = next((row.because for row in supported if row.because), "")
             yield RecipeRefusal("SEA234", index, f"this version of {engine.title} can't run {entry.name}: {because}")
-
-
-def _called(entry: OptimizationSpec) -> str:
-    return f"compile: {entry.compile.target}" if entry.compile is not None else entry.name
 
 
 def _jobs(recipe: Recipe) -> Iterator[RecipeRefusal]:

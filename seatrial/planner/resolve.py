@@ -58,12 +58,8 @@ class Resolved:
     """What a spec and its environment ask for, resolved before anything is searched.
 
     Attributes:
-        demand: What every candidate is compared with.
-        choice: The engine.
-        allowed: Instance types that may be used.
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one iteration.
-        warnings: What was said on the way.
     """
 
     demand: Demand
@@ -170,24 +166,22 @@ def runs(loaded: LoadedSpec, recipe: Recipe) -> bool:
 
 def _variants(recipe: Recipe) -> Iterator[Recipe]:
     """Yield what a recipe becomes by replacing and dropping optimizations, the fewest changes first."""
-    ways = [_ways(entry) for entry in recipe]
+    ways: list[tuple[OptimizationSpec | None, ...]] = []
+    for entry in recipe:
+        simple = next((parse_recipe(name)[0] for kind, name in _NEEDS_NOTHING.items() if entry.name in kind), None)
+        ways.append((entry, None) if simple in (None, entry) else (entry, simple, None))
+
+    def distance(choice: tuple[int, ...]) -> tuple[int, int]:
+        dropped = sum(way[index] is None for way, index in zip(ways, choice, strict=True))
+        return sum(index > 0 for index in choice), dropped
+
     tried = {recipe_name(recipe)}
-    for choice in sorted(product(*(range(len(way)) for way in ways)), key=lambda each: _distance(each, ways)):
+    for choice in sorted(product(*(range(len(way)) for way in ways)), key=distance):
         chosen = [way[index] for way, index in zip(ways, choice, strict=True)]
         variant = tuple(entry for entry in chosen if entry is not None)
         if recipe_name(variant) not in tried:
             tried.add(recipe_name(variant))
             yield variant
-
-
-def _distance(choice: tuple[int, ...], ways: Sequence[tuple[OptimizationSpec | None, ...]]) -> tuple[int, int]:
-    changed = sum(index > 0 for index in choice)
-    return changed, sum(way[index] is None for way, index in zip(ways, choice, strict=True))
-
-
-def _ways(entry: OptimizationSpec) -> tuple[OptimizationSpec | None, ...]:
-    simple = next((parse_recipe(name)[0] for kind, name in _NEEDS_NOTHING.items() if entry.name in kind), None)
-    return (entry, None) if simple in (None, entry) else (entry, simple, None)
 
 
 def search_for(
@@ -200,8 +194,6 @@ def search_for(
     """Read a spec and search; a miss that is accepted is among the warnings.
 
     Args:
-        accept_slo_miss: As for the plan.
-        allow_unknown_price: As for the plan.
         winner_only: Rank the best deployment alone.
 
     Raises:

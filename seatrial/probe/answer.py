@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import EndpointCalibration
     from seatrial.documents.plan import Plan
-    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.probe.pinned import PinnedSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.result import LevelResult, TrialResult
@@ -48,7 +48,6 @@ class ProbedMetric:
 
     Attributes:
         name: What it is, with its unit.
-        predicted: By the plan of this deployment.
         measured: `None` where the level has none.
         bound: Of the SLO; `None` without one.
     """
@@ -64,8 +63,6 @@ class ProbeAnswer:
     """One deployment, measured.
 
     Attributes:
-        pinned: The deployment.
-        result: The trial's result.
         metrics: Of one copy: its throughput first, then its latencies.
         spent_usd: What the instances of the probe cost; `None` where no price is known or nothing was deployed.
         spent_s: How long they were there, from the beginning of the deployment to the end of the deletion.
@@ -99,7 +96,6 @@ def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None 
     """Set what was measured beside what is predicted.
 
     Args:
-        pinned: The deployment.
         spent_s: How long its instances were there; `None` where nothing was deployed.
     """
     # There is none when the trial ended before it, or measured its client there.
@@ -115,7 +111,7 @@ def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None 
     )
 
 
-def predicted_level(pinned: PinnedSpec) -> SimulatedLevel:
+def predicted_level(pinned: PinnedSpec) -> Level:
     """Return what the copy is predicted to do, with the endpoint's calibration where it is of this deployment."""
     hardware, loaded = pinned.probed.hardware, pinned.loaded
     copy = measured_copy(loaded, pinned.plan)
@@ -148,7 +144,6 @@ def conclusion(plan: Plan, answers: Sequence[ProbeAnswer]) -> str:
     """Say in full sentences what the probe decided.
 
     Args:
-        plan: The locked plan.
         answers: What was measured; the last is the candidate, where one was.
     """
     last = answers[-1]
@@ -177,10 +172,6 @@ def _saving(plan: Plan, candidate: ProbeAnswer) -> str:
 def refuse_local_engine(note: str, where: str) -> None:
     """Refuse to keep what a local engine answered.
 
-    Args:
-        note: How the engine announced itself; empty for a real endpoint.
-        where: What was measured, for the message.
-
     Raises:
         SpecError: SEA615 when there is a note.
     """
@@ -191,10 +182,6 @@ def refuse_local_engine(note: str, where: str) -> None:
 
 def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibration:
     """Return the calibration that a probe gives, with the points that were measured of the same deployment before.
-
-    Args:
-        loaded: The endpoint's own spec.
-        answer: What was measured.
 
     Raises:
         SpecError: SEA408 when the level has no valid answer, or contradicts the points before; SEA615 when a local

@@ -60,9 +60,6 @@ class PinnedSpec:
     """A deployment of a probe, planned, locked and rendered.
 
     Attributes:
-        probed: What is measured.
-        loaded: Its spec.
-        deployment: What is deployed.
         least_tok_s: One copy's share of `slo.output_tok_s`; `None` without one. The planner refuses what is predicted
             to miss it, so the spec leaves it out, and the answer of the probe judges it.
         environments: Folder of the environment that it is deployed to.
@@ -117,10 +114,8 @@ def one_copy(document: dict[str, Yaml], loaded: LoadedSpec, *, gate: int, levels
     """Make a spec that of one copy, tried at some levels in mode report.
 
     Args:
-        document: The spec.
         loaded: The endpoint's own, whose discount stays.
         gate: Requests in flight at which the SLO must hold.
-        levels: Requests in flight, ascending.
     """
     workload = _mapping(document, "workload")
     for of_a_rate in ("requests_per_second", "arrivals", "arrival_smoothness"):
@@ -167,7 +162,6 @@ def pin(
 
     Args:
         folder: What an earlier probe left there is replaced; it lies in the spec's repository.
-        environments: Folder of environments.
 
     Raises:
         SpecError: With every problem of every deployment; what was written is removed.
@@ -194,12 +188,6 @@ def pin_document(
     loaded: LoadedSpec, document: dict[str, Yaml], folder: Path, environments: Path
 ) -> tuple[LoadedSpec, Deployment, Path]:
     """Write, plan, lock and render a spec in a folder of its own.
-
-    Args:
-        loaded: The spec in its environment that it was made from.
-        document: The spec to deploy.
-        folder: Where it shall lie.
-        environments: Folder of environments.
 
     Returns:
         The spec, what is deployed, and the folder of the environment that it is deployed to.
@@ -256,12 +244,7 @@ def _copy_calibration(loaded: LoadedSpec, path: Path, endpoint: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProbedHardware:
-    """What one copy runs on.
-
-    Attributes:
-        instance_type: The instance type.
-        tensor_parallel_degree: Accelerators of one copy.
-    """
+    """What one copy runs on."""
 
     instance_type: str
     tensor_parallel_degree: int
@@ -295,10 +278,6 @@ class ProbedDeployment:
 def read_candidate(text: str, option: str = "--candidate") -> ProbedHardware:
     """Read `ml.g6e.12xlarge:4`: an instance type and a tensor parallel degree.
 
-    Args:
-        text: What the user wrote.
-        option: Where.
-
     Raises:
         SpecError: SEA524 when it is not that.
     """
@@ -317,7 +296,6 @@ def deployments_to_probe(
     """Return what to measure, the plan's deployment first; none where the plan is not in doubt and nothing is asked.
 
     Args:
-        plan: The locked plan.
         candidate: The deployment to compare with; `None` takes that of the plan's probe.
         level: Requests in flight per copy, of both; `None` takes the level of the plan's probe for its deployment, and
             the gate for any other.
@@ -337,8 +315,6 @@ def probed_as(plan: Plan, hardware: ProbedHardware, level: int | None) -> Probed
     """Return the deployment on some hardware, with the copies and the level that the plan has for it.
 
     Args:
-        plan: The locked plan.
-        hardware: What one copy runs on.
         level: Requests in flight per copy; `None` takes that of the plan.
     """
     is_planned = hardware == ProbedHardware.of(plan)

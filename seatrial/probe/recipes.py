@@ -62,8 +62,6 @@ class PinnedRecipe:
 
     Attributes:
         endpoint: The endpoint's name in its own spec.
-        name: The recipe's.
-        pinned: What is deployed.
     """
 
     endpoint: str
@@ -76,12 +74,7 @@ class PinnedRecipe:
         return self.pinned.deployment.serving.payload_schema == "openai_chat"
 
     def digest(self, evaluation_set: EvaluationSet | None, most_tokens: int) -> str:
-        """Return the digest of all that is deployed and asked.
-
-        Args:
-            evaluation_set: The evaluation set; None without one.
-            most_tokens: Tokens that an answer may have.
-        """
+        """Return the digest of all that is deployed and asked."""
         deployment, environment = self.pinned.deployment, self.pinned.loaded.environment
         place = f"{environment.name} {environment.region} {environment.account or ''}"
         questions = evaluation_set.digest if evaluation_set else ""
@@ -105,11 +98,7 @@ def recipe_document(
     """Return the spec of one copy with a recipe, under the gate and the levels of the endpoint's plan.
 
     Args:
-        loaded: The endpoint's own spec.
-        recipe: The recipe in place of its own.
-        plan: The endpoint's locked plan.
         hardware: What the copy runs on; None leaves it to the planner.
-        folder: Where the spec will lie.
 
     Raises:
         SpecError: With everything that contradicts the recipe.
@@ -135,9 +124,6 @@ def pin_recipes(
     """Write, plan, lock and render the spec of each recipe, each in a folder of its own.
 
     Args:
-        loaded: The endpoint's own spec.
-        plan: The endpoint's locked plan, which has the gate and the levels.
-        environments: Folder of environments.
         hardware: What every copy runs on; None leaves it to the planner.
 
     Raises:
@@ -183,12 +169,6 @@ def measure_recipe(
     each: PinnedRecipe, tools: ProbeTools, steps: Steps, evaluation_set: EvaluationSet | None, most_tokens: int
 ) -> RecipeResult:
     """Deploy a recipe, try it, ask it the evaluation set, and delete its stack, whatever happened before.
-
-    Args:
-        tools: What it is deployed with.
-        steps: Where it is shown.
-        evaluation_set: The evaluation set; None without one.
-        most_tokens: Tokens that an answer may have.
 
     Raises:
         BenchError: As `ProbeRun.measure` and `collect_answers`.
@@ -239,13 +219,7 @@ def recipe_result(
     answers: Sequence[EvaluationAnswer],
     most_tokens: int,
 ) -> RecipeResult:
-    """Return what is kept of a recipe.
-
-    Args:
-        evaluation_set: The evaluation set; None without one.
-        answers: One for each prompt.
-        most_tokens: Tokens that an answer could have.
-    """
+    """Return what is kept of a recipe."""
     plan = each.pinned.plan
     degree = plan.tensor_parallel_degree.value
     return RecipeResult(
@@ -280,12 +254,7 @@ def region_logs(region: str) -> CloudWatchLogsClient:
 
 
 def local_weight_bytes(logs: CloudWatchLogsClient, target: TrialTarget) -> int | None:
-    """Return the size of the file that a local engine serves; None where its log doesn't tell it (yet).
-
-    Args:
-        logs: CloudWatch Logs of the embedded AWS.
-        target: The endpoint.
-    """
+    """Return the size of the file that a local engine serves; None where its log doesn't tell it (yet)."""
     kind, name = ("Endpoints", target.endpoint_name)
     if target.inference_component is not None:
         kind, name = ("InferenceComponents", target.inference_component)

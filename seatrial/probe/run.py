@@ -61,11 +61,7 @@ def probe_folder(loaded: LoadedSpec) -> Path:
 
 
 def own_folder(loaded: LoadedSpec, kind: str) -> Path:
-    """Return a folder of an endpoint's own files: below the CDK app's folder, else beside the spec.
-
-    Args:
-        kind: Which files, as a relative path.
-    """
+    """Return a folder of an endpoint's own files: below the CDK app's folder, else beside the spec."""
     root = app_root(loaded.path) or follow_links(loaded.path).parent
     return root / kind / f"{loaded.environment.name}-{loaded.endpoint.name}"
 
@@ -95,8 +91,6 @@ class ProbeTools:
     """What the deployments of a probe are made with.
 
     Attributes:
-        root: Folder of the CDK app.
-        stacks: The stacks of the account.
         log: File that gets the output of the CDK CLI.
     """
 
@@ -161,10 +155,6 @@ def deploy_in_turn(pinned: Sequence[PinnedSpec], tools: ProbeTools, steps: Steps
 
 def measure_probe_level(request: TrialRequest, pinned: PinnedSpec, watched: Callable[..., TrialResult]) -> ProbeAnswer:
     """Load the one level of an endpoint that serves.
-
-    Args:
-        pinned: The deployment that serves.
-        watched: Runs the trial and shows it.
 
     Raises:
         BenchError: As `run_trial`.
@@ -247,11 +237,6 @@ class ProbeRun:
     """What one deployment of a probe is made with.
 
     Attributes:
-        pinned: What is deployed.
-        environments: Folder of environments.
-        cdk: The CDK CLI.
-        stacks: The stacks of the account.
-        clock: Seconds, from any beginning.
         afterwards: Called when the trial is over, before the stack is deleted.
     """
 
@@ -349,15 +334,7 @@ def uninterrupted() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbedEndpoint:
-    """What serves under an endpoint's name.
-
-    Attributes:
-        endpoint_name: The endpoint.
-        component: The inference component that holds the model.
-        config_name: The endpoint configuration.
-        model_name: The model of the component.
-        hardware: Instance type and accelerators of one copy.
-    """
+    """What serves under an endpoint's name."""
 
     endpoint_name: str
     component: str
@@ -368,10 +345,6 @@ class ProbedEndpoint:
 
 def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> ProbedEndpoint:
     """Ask what serves.
-
-    Args:
-        sagemaker: The control plane.
-        component: The inference component; `None` where the endpoint has one.
 
     Raises:
         BenchError: SEA502 when there is no such endpoint or component, or the component is not one of several, or

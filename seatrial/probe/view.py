@@ -26,13 +26,7 @@ _VERDICTS = {True: "meets the SLO", False: "misses the SLO", None: "inconclusive
 
 
 def estimate_lines(pinned: Sequence[PinnedSpec], *, what: str = "probe", asking_s: float = 0.0) -> Iterator[str]:
-    """Yield what the probe will deploy, and what it costs if all its time limits are used up; nothing on a laptop.
-
-    Args:
-        pinned: What will be deployed.
-        what: What the user calls it.
-        asking_s: How long each deployment may be asked after its trial.
-    """
+    """Yield what the probe will deploy, and what it costs if all its time limits are used up; nothing on a laptop."""
     if pinned[0].loaded.environment.is_embedded:
         yield from (f"{each.deployment.stack_name}: on the embedded AWS, at no cost" for each in pinned)
         return
@@ -60,13 +54,7 @@ def longest_s(pinned: PinnedSpec) -> float:
 
 
 def probe_view(plan: Plan, answers: Sequence[ProbeAnswer], decided: str) -> RenderableType:
-    """Return every measured deployment, and what was decided.
-
-    Args:
-        plan: The locked plan.
-        answers: What was measured.
-        decided: The conclusion.
-    """
+    """Return every measured deployment, and what was decided."""
     parts: list[RenderableType] = [Text(f"Probe of {plan.endpoint} in {plan.environment}", style="bold")]
     for answer in answers:
         parts += _deployment(answer)

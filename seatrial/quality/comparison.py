@@ -1,4 +1,4 @@
-"""Whether two recipes differ in quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
+"""Comparison of two recipes' quality: paired by prompt, with bootstrap intervals, and a verdict for each metric.
 
 The intervals are percentile bootstraps over prompts (Efron and Tibshirani, An Introduction to the Bootstrap, 13.3),
 from a seed that the answers give: the same answers give the same interval. More than 200 prompts are drawn in 200
@@ -45,8 +45,6 @@ class MetricDifference:
     Attributes:
         metric: `exact_match` and `rouge_l` (0 to 1, mean over prompts), `mean_logprob` (per generated token),
             `perplexity`.
-        a: The first recipe's value.
-        b: The second one's.
         difference: b - a.
         interval: Of the difference, with 95 % confidence.
         verdict: What is proven of b; `no real difference` where the interval contains 0.
@@ -106,12 +104,7 @@ class QualityComparison:
 
 
 def compare_quality(pairs: Sequence[AnswerPair], prompts: int) -> QualityComparison:
-    """Compare two recipes by their answers.
-
-    Args:
-        pairs: The prompts that both answered.
-        prompts: Prompts of the set.
-    """
+    """Compare two recipes by their answers."""
     differences = tuple(_differences(pairs))
     return QualityComparison(
         prompts=prompts,
@@ -259,9 +252,6 @@ def has_rouge() -> bool:
 def check_rouge(field: str) -> None:
     """Refuse to go on without the library.
 
-    Args:
-        field: What asks for ROUGE-L.
-
     Raises:
         SpecError: SEA528.
     """
@@ -274,9 +264,6 @@ def rouge_l(pairs: Sequence[tuple[str, str]]) -> list[float]:
     """Return the F-measure of the longest common subsequence of words for each reference and answer, 0 to 1.
 
     Source: C.-Y. Lin, ROUGE: A Package for Automatic Evaluation of Summaries, 2004; `rouge-score` without stemming.
-
-    Args:
-        pairs: The reference and the answer.
 
     Raises:
         SpecError: SEA528, the library is not installed.

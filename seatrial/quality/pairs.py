@@ -32,13 +32,7 @@ _STYLE = (
 
 @dataclass(frozen=True, slots=True)
 class AnswerPair:
-    """One prompt that both recipes answered.
-
-    Attributes:
-        prompt: The prompt.
-        a: The first recipe's answer.
-        b: The second one's.
-    """
+    """One prompt that both recipes answered."""
 
     prompt: EvaluationPrompt
     a: EvaluationAnswer
@@ -103,7 +97,6 @@ class SheetRow:
     """One prompt with both answers.
 
     Attributes:
-        pair: The prompt and the answers.
         first_is_a: Whether answer 1 is the first recipe's.
     """
 
@@ -118,12 +111,7 @@ class SheetRow:
 
 
 def blind_rows(pairs: Sequence[AnswerPair], seed: str) -> tuple[SheetRow, ...]:
-    """Return the rows; the seed decides which answer comes first in each.
-
-    Args:
-        pairs: The prompts that both recipes answered.
-        seed: Equal seeds give equal sheets.
-    """
+    """Return the rows; the seed decides which answer comes first in each."""
     random = Random(seed)  # noqa: S311 (an order, not a secret)
     return tuple(SheetRow(pair, random.random() < 1 / 2) for pair in pairs)
 
@@ -163,12 +151,7 @@ def sheet_html(rows: Sequence[SheetRow], title: str) -> str:
 
 
 def sheet_key(rows: Sequence[SheetRow], a: str, b: str) -> str:
-    """Write which recipe wrote answer 1 and answer 2 of each row, as JSON.
-
-    Args:
-        a: Name of the first recipe.
-        b: Name of the second one.
-    """
+    """Write which recipe wrote answer 1 and answer 2 of each row, as JSON."""
     key = [
         {"id": row.pair.prompt.id, "answer 1": a if row.first_is_a else b, "answer 2": b if row.first_is_a else a}
         for row in rows

@@ -36,8 +36,6 @@ class RecipeFigure:
     """One number of both recipes.
 
     Attributes:
-        name: What it is.
-        unit: Its unit.
         a: The first recipe's; None where it was not measured or is not known.
         b: The second one's.
         verdict: Of b, by the 95 % intervals of both; `not judged` of a number without intervals.
@@ -64,9 +62,6 @@ class RecipeComparison:
     """Two recipes.
 
     Attributes:
-        a: The first.
-        b: The second.
-        figures: Speed, memory and cost.
         quality: None without an evaluation set.
     """
 

@@ -1,4 +1,4 @@
-"""What one recipe was measured to be: the file that `seatrial compare` keeps, and reads again."""
+"""Measured result of one recipe: the file that `seatrial compare` keeps, and reads again."""
 
 from __future__ import annotations
 
@@ -36,10 +36,6 @@ class RecipeDeployment:
     """What a recipe was deployed as: one copy.
 
     Attributes:
-        instance_type: The instance type.
-        tensor_parallel_degree: Accelerators of the copy.
-        engine: The engine.
-        engine_version: Its version.
         weight_bytes: Size of the weights by the plan; None where it has none.
         usd_per_hour_per_copy: The copy's share of its instance, the discount taken off; None when unknown.
         discount: Share off the list price.
@@ -59,12 +55,8 @@ class RecipeResult:
     """One recipe, measured.
 
     Attributes:
-        schema_version: Of this document.
         endpoint: The endpoint's name in its spec.
-        recipe: The recipe's name: `awq+kv_fp8`, or `none`.
         digest: Of everything that was deployed and asked; the same digest needs no other measurement.
-        deployment: What was deployed.
-        trial: The trial's result.
         most_tokens: Tokens that an answer to the evaluation set could have.
         evaluation_set: Digest of the evaluation set; empty without one.
         prompts: The evaluation set.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.recipe import recipe_name
 from seatrial_base.catalog.presets import MEASURED, Preset, preset_name
 from seatrial_base.errors import SpecError

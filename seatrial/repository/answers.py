@@ -1,4 +1,4 @@
-"""What a team answers before its repository is written, and what follows from it."""
+"""Settings of a team's new repository, and what follows from them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,6 @@ class TargetEnvironment:
     """An environment that the workflows deploy to.
 
     Attributes:
-        name: Its name in `environments/`.
-        account: Its AWS account.
-        region: Its AWS region.
         source: The environment before it; None for the first.
         approval: Whether people are asked before it is deployed.
     """
@@ -72,8 +69,6 @@ class Answers:
     """What a team answers.
 
     Attributes:
-        name: The repository's name.
-        ci: What runs the checks and deployments.
         targets: The environments, each after its source.
         source: The repository on its host, as `OWNER/NAME`.
         owner: Who owns the environments and workflows, as in CODEOWNERS.
@@ -120,9 +115,6 @@ class Answers:
 def parse_accounts(given: list[str]) -> dict[str, str]:
     """Return the accounts by environment, in the order of promotion.
 
-    Args:
-        given: Texts such as `dev=111111111111`; none for the example accounts.
-
     Raises:
         SpecError: SEA482, with every text of another form and every environment that is named twice.
     """
@@ -162,10 +154,6 @@ def new_targets(accounts: dict[str, str], region: str) -> tuple[TargetEnvironmen
 
 def targets_of(order: tuple[EnvironmentSpec, ...], environments: Path) -> tuple[TargetEnvironment, ...]:
     """Return the environments of a repository, but the embedded AWS.
-
-    Args:
-        order: The environments, each after its source.
-        environments: Their folder.
 
     Raises:
         SpecError: SEA483, an environment without an account: the workflows can't name its roles.

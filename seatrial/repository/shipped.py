@@ -1,4 +1,4 @@
-"""What a team's repository has in common with this one: app, feature flags, and the versions of every dependency."""
+"""Parts that a team's repository shares with this one: app, feature flags, and the versions of every dependency."""
 
 from __future__ import annotations
 

@@ -68,7 +68,6 @@ class WrittenRepository:
     """What was done with a folder, by the paths of files in it.
 
     Attributes:
-        written: New files.
         kept: Files that are there with another text; they were not touched.
     """
 

@@ -1,1 +1,1 @@
-"""What a user writes: endpoint specs and environments, their words, bounds, defaults and rules."""
+"""Endpoint specs and environments as users write them: their words, bounds, defaults and rules."""

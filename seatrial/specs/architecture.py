@@ -12,10 +12,8 @@ from seatrial_base.errors import PlanError
 from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from seatrial.specs.endpoint import ModelShape
     from seatrial.specs.load import LoadedSpec
-    from seatrial.specs.model_shape import ModelShape
     from seatrial_base.findings import Finding
 
 _WAYS = (
@@ -34,7 +32,13 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     """
     model = loaded.endpoint.model
     if model.config_file is not None:
-        return _from_file(loaded.path.parent / model.config_file)
+        # The architecture of a `config.json`, if the weights beside it generate text.
+        config_file = loaded.path.parent / model.config_file
+        if gives_embeddings(config_file.parent):
+            message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"
+            hint = "choose a model that generates text"
+            raise PlanError.of("SEA209", message, hint=hint, where=config_file.as_posix())
+        return from_config_json(config_file)
     if model.shape is not None:
         return _from_shape(loaded, model.shape)
     name, field = _named(loaded)
@@ -48,15 +52,6 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if model.architecture is None or model.hub_id is None:
         return architecture
     return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or known[1])
-
-
-def _from_file(config_file: Path) -> Architecture:
-    """Return the architecture of a `config.json`, if the weights beside it generate text."""
-    if gives_embeddings(config_file.parent):
-        message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"
-        hint = "choose a model that generates text"
-        raise PlanError.of("SEA209", message, hint=hint, where=config_file.as_posix())
-    return from_config_json(config_file)
 
 
 def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:

@@ -1,4 +1,4 @@
-"""What contradicts itself in an endpoint's spec: relations of its fields, and what is computed of them."""
+"""Contradictions in an endpoint's spec: relations of its fields, and of what is computed from them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.specs import hosting, scaling
-from seatrial.specs.endpoint import EndpointSpec, WorkloadSpec
-from seatrial.specs.model_shape import MOST_HEAD_DIM
+from seatrial.specs.endpoint import MOST_HEAD_DIM, EndpointSpec, WorkloadSpec
 from seatrial.specs.recipe import recipe_problems, speculation_problems
 from seatrial.specs.relations import (
     UnknownValueError,

@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
-from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.optimization import MOST_DRAFT_TOKENS, MOST_OPTIMIZATIONS, Recipe
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base import bounds
@@ -17,16 +16,75 @@ from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_f
 from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
 from seatrial_load.documents.request import Gate, Goal, Load, Search, TargetKnee, TrialRequest, Workload
 
+# Bounds against slips of the hand: far beyond any published model.
+Layers = Annotated[int, Field(ge=1, le=1000)]
+Width = Annotated[int, Field(ge=1, le=262_144)]
+Heads = Annotated[int, Field(ge=1, le=4096)]
+MOST_HEAD_DIM = 1024
+HeadDim = Annotated[int, Field(ge=2, le=MOST_HEAD_DIM, multiple_of=2)]
+Vocabulary = Annotated[int, Field(ge=1, le=10_000_000)]
+ShapeTokens = Annotated[int, Field(ge=1, le=100_000_000)]
+Parameters = Annotated[int, Field(ge=1_000_000, le=100_000_000_000_000)]
+Experts = Annotated[int, Field(ge=2, le=10_000)]
+ExpertsPerToken = Annotated[int, Field(ge=1, le=10_000)]
 LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resource; the rest is for proof and clean-up
 Level = Annotated[int, Field(ge=1, le=4096)]
 Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Deviation = Annotated[float, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
-
-
 TrialMode = Literal["rollback", "report", "off"]
 TrialUpdate = Literal["candidate", "in_place", "verify_only"]
+InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
+ModelPackageArn = Annotated[str, StringConstraints(pattern=shapes.MODEL_PACKAGE_ARN, max_length=176)]
+HubContentArn = Annotated[str, StringConstraints(pattern=shapes.HUB_CONTENT_ARN, max_length=255)]
+Adapters = Annotated[tuple[AdapterSpec, ...], Field(max_length=MOST_ADAPTERS)]
+ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
+Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
+HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
+LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
+Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
+JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
+ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
+EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
+OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
+FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
+Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
+Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
+MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
+TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
+TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
+
+
+class ModelShape(FrozenModel):
+    """The architecture numbers of a model that the catalog lacks, as its `config.json` has them."""
+
+    layers: Layers = Field(description="Transformer layers.")
+    hidden_size: Width = Field(description="Width of the residual stream.")
+    attention_heads: Heads = Field(description="Query heads.")
+    kv_heads: Heads | None = Field(None, description="Key and value heads; left out, as many as attention heads.")
+    head_dim: HeadDim | None = Field(
+        None, description="Width of one head, an even number; left out, hidden_size / attention_heads."
+    )
+    vocab: Vocabulary = Field(description="Vocabulary size.")
+    max_context: ShapeTokens = Field(description="Longest sequence (prompt and output), in tokens.")
+    params_total: Parameters = Field(description="Number of parameters, embeddings included.")
+    params_active: Parameters | None = Field(
+        None, description="Parameters active per token. Default: all; fewer only with experts."
+    )
+    experts: Experts | None = Field(None, description="Experts per layer; left out for a dense model.")
+    experts_per_token: ExpertsPerToken | None = Field(None, description="Experts active per token.")
+    dtype: Literal["fp16", "bf16"] = Field("bf16", description="Type of the published weights.")
+    sliding_window: ShapeTokens | None = Field(
+        None, description="Attention window of a sliding layer, in tokens. Default: full attention."
+    )
+    sliding_layers: Layers | None = Field(None, description="Number of layers with the window. Default: all.")
+    tied_embeddings: bool = Field(default=False, description="Input and output embeddings are tied.")
+    parallel_attention: bool = Field(
+        default=False, description="Attention and MLP run in parallel, with one all-reduce per layer (Falcon)."
+    )
 
 
 class TrialSpec(FrozenModel):
@@ -71,29 +129,6 @@ class TrialSpec(FrozenModel):
     on_inconclusive: Literal["fail", "pass"] = same_as(Gate, "on_inconclusive", since="0.1")
     on_regression: Literal["fail", "warn", "ignore"] = same_as(Gate, "on_regression", since="0.1")
     regression_tolerance: float = same_as(Gate, "regression_tolerance", since="0.1", at_least=0, below=1)
-
-
-InstanceTypes = Annotated[tuple[InstanceType, ...], Field(min_length=1)]
-ModelPackageArn = Annotated[str, StringConstraints(pattern=shapes.MODEL_PACKAGE_ARN, max_length=176)]
-HubContentArn = Annotated[str, StringConstraints(pattern=shapes.HUB_CONTENT_ARN, max_length=255)]
-Adapters = Annotated[tuple[AdapterSpec, ...], Field(max_length=MOST_ADAPTERS)]
-ModelUri = Annotated[str, StringConstraints(pattern=shapes.MODEL_URI)]
-Secret = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
-HubId = Annotated[str, StringConstraints(pattern=shapes.HUB_ID, max_length=193)]  # twice 96 and the slash
-LicenceId = Annotated[str, StringConstraints(pattern=shapes.LICENCE_ID, max_length=64)]
-Revision = Annotated[str, StringConstraints(pattern=shapes.REVISION, max_length=255)]
-JumpStartId = Annotated[str, StringConstraints(pattern=shapes.JUMPSTART_ID, max_length=128)]
-ModelPath = Annotated[str, StringConstraints(pattern=shapes.MODEL_PATH, max_length=1024)]
-EngineVersion = Annotated[str, StringConstraints(pattern=shapes.ENGINE_VERSION, max_length=128)]
-OptionName = Annotated[str, StringConstraints(pattern=shapes.OPTION_NAME, max_length=128)]
-FilePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]  # PATH_MAX of Linux
-Milliseconds = Annotated[float, Field(gt=0, le=bounds.LONGEST_LATENCY_MS)]
-Usd = Annotated[float, Field(gt=0, le=bounds.MOST_USD)]
-Discount = Annotated[float, Field(ge=0, lt=1)]
-MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
-TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
-TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
-Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
 
 
 def _no_truth(version: object) -> object:

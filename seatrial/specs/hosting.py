@@ -1,4 +1,4 @@
-"""How SageMaker hosts an endpoint: its kind, instances, routing, and what runs beside the model."""
+"""Hosting of an endpoint by SageMaker: its kind, instances, routing, and what runs beside the model."""
 
 from __future__ import annotations
 

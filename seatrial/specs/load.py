@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -75,7 +75,6 @@ class LoadedSpec:
     Attributes:
         path: The endpoint's file.
         endpoint: Its spec with the environment's overrides merged and its recipe expanded.
-        environment: The environment.
         document: The merged document, which knows the file and line of every field.
         place: The environment's document, which knows them too.
         config_file: The content of `model.config_file` in canonical form; `None` without one.
@@ -151,9 +150,6 @@ def load_spec(path: Path, environment: str, *, environments: Path, default_regio
     """Load an endpoint's spec for one environment.
 
     Args:
-        path: The endpoint's YAML file.
-        environment: The environment's name.
-        environments: The folder of `NAME.yaml` files.
         default_region: Region of the environment where that folder has none at all; `None` refuses that.
 
     Raises:
@@ -168,11 +164,7 @@ def load_source(
     """Load an endpoint's spec that was read already.
 
     Args:
-        source: The spec's text.
         path: The file beside which its lock and calibration lie.
-        environment: The environment's name.
-        environments: The folder of `NAME.yaml` files.
-        default_region: As `load_spec` takes it.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -246,7 +238,6 @@ def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | Non
     """Return the prices file of an environment, or `None` when there is none, with its problems.
 
     Args:
-        environments: The folder of environments.
         named: The file that the environment names, relative to that folder; `None` where it names none.
     """
     file = prices_path(environments, named)
@@ -294,11 +285,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
 
 
 def environments_of(spec: Path) -> Path:
-    """Return the folder of environments of a spec: `environments` beside it, else beside its folder.
-
-    Args:
-        spec: The spec's file; a relative one has a relative folder.
-    """
+    """Return the folder of environments of a spec: `environments` beside it, else beside its folder."""
     beside = spec.parent / ENVIRONMENTS
     if kind_of(beside) == "folder":
         return beside
@@ -321,7 +308,11 @@ def _read_environment(
         source = read_source(file)
     else:
         known = ", ".join(environment_names(environments))
-        hint = f"known environments: {known} (in {environments.as_posix()})" if known else _how_to_begin(file)
+        hint = (
+            f"known environments: {known} (in {environments.as_posix()})"
+            if known
+            else f"write {file.as_posix()} with `name: {file.stem}` and `region: us-east-1`, or run `seatrial init`"
+        )
         return None, None, [Finding("SEA109", Place.at(file.as_posix()), f"there is no environment {name}", hint)]
     if (newer := newer_schema(source)) is not None:
         return None, None, [newer]
@@ -336,10 +327,6 @@ def _read_environment(
             Finding("SEA108", Place.at(document.where(("name",)), "name"), message, f"write `name: {name}`")
         )
     return spec, document, [*file_problems(source), *problems]
-
-
-def _how_to_begin(file: Path) -> str:
-    return f"write {file.as_posix()} with `name: {file.stem}` and `region: us-east-1`, or run `seatrial init`"
 
 
 def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[Finding]]:
@@ -382,14 +369,7 @@ _SOURCE = ("promotion", "source")
 
 
 def source_problems(environments: Path, known: tuple[str, ...], name: str, document: Document) -> Iterator[Finding]:
-    """Yield the source of an environment that has no file, or that is promoted, in the end, from the environment.
-
-    Args:
-        environments: The folder of environments.
-        known: The names of those.
-        name: The environment.
-        document: Its document.
-    """
+    """Yield the source of an environment that has no file, or that is promoted, in the end, from the environment."""
     source = document.value(*_SOURCE)
     if not isinstance(source, str):
         return
@@ -430,15 +410,17 @@ def fingerprint(
     Of the hub token only whether there is one counts: the plan warns of it.
 
     Args:
-        endpoint: The endpoint.
-        environment: The environment.
         config_file: The content of `model.config_file`; `None` without one.
         dataset: What is taken of `workload.dataset`; empty or `None` without one.
         calibration: What trials measured of this endpoint in this environment; `None` without any.
         prices: What the team's prices file says of the environment's region; `None` without any.
     """
+    counted = digested(endpoint)
+    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
+        # The recipe says it, and the catalog its defaults: a newer default of the catalog makes no lock stale.
+        counted["serving"]["overrides"].pop("speculative_decoding", None)
     document = {
-        "endpoint": _endpoint(endpoint),
+        "endpoint": counted,
         "environment": digested(environment),
         "has_hub_token": endpoint.model.hub_token_secret is not None,
     }
@@ -470,14 +452,6 @@ def config_file_content(path: Path) -> str:
         return _canonical(json.loads(text))
     except (ValueError, RecursionError):
         return text
-
-
-def _endpoint(endpoint: EndpointSpec) -> dict[str, Any]:
-    counted = digested(endpoint)
-    if any(entry.name in SPECULATIONS for entry in endpoint.optimization):
-        # The recipe says it, and the catalog its defaults: a newer default of the catalog makes no lock stale.
-        counted["serving"]["overrides"].pop("speculative_decoding", None)
-    return counted
 
 
 def _canonical(document: object) -> str:

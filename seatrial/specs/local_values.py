@@ -1,4 +1,4 @@
-"""What a spec asks for on the laptop: a load that its engine, a small random model on the CPU, carries in a minute.
+"""Values of a spec for the laptop: a load that its engine, a small random model on the CPU, carries in a minute.
 
 The values follow from the spec alone, so that synthesis gives the same bytes everywhere; what is written below
 `environments` for the laptop is kept as it is. Measured on two cores, the engine gives some 1,000 tok/s when nothing
@@ -97,13 +97,7 @@ class LocalSpec:
 
 
 def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> LocalSpec:
-    """Return a spec with the values that the laptop has for what nobody set there.
-
-    Args:
-        endpoint: The spec, with what is written for the laptop.
-        dataset: What is taken of its file of requests; empty without one.
-        document: It tells what is written for the laptop.
-    """
+    """Return a spec with the values that the laptop has for what nobody set there."""
     shorter = _Shorter.of(endpoint, document)
     pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
     candidates = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
@@ -111,7 +105,11 @@ def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> 
     local = _with_all(endpoint, values)
     # The trial's levels follow from the load that the laptop has, so they are taken of the changed spec.
     trial = _changed(_trial(local, document), document)
-    shortened = dataset if shorter.is_nothing else replace(dataset, pairs=pairs, delays_s=_short(dataset.delays_s))
+    shortened = (
+        dataset
+        if shorter.is_nothing
+        else replace(dataset, pairs=pairs, delays_s=tuple(min(each, MOST_TURN_DELAY_S) for each in dataset.delays_s))
+    )
     return LocalSpec(_with_all(local, trial), shortened, (*values, *trial))
 
 
@@ -146,10 +144,6 @@ class _Shorter:
         return max(1, round(tokens * self.output))
 
 
-def _short(delays_s: Sequence[float]) -> tuple[float, ...]:
-    return tuple(min(each, MOST_TURN_DELAY_S) for each in delays_s)
-
-
 def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
     workload = endpoint.workload
     means = shorter.prompt(workload.input_tokens), shorter.answer(workload.output_tokens)
@@ -174,10 +168,6 @@ def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterat
         # Scaled with the mean, for the same reason.
         deviation_s = workload.turn_delay_stddev_s * delay_s / workload.turn_delay_s
         yield LocalValue(("workload", "turn_delay_stddev_s"), workload.turn_delay_stddev_s, deviation_s)
-    yield from _load(endpoint)
-
-
-def _load(endpoint: EndpointSpec) -> Iterator[LocalValue]:
     workload, fixed = endpoint.workload, endpoint.serving.overrides.max_model_len
     if workload.concurrency is not None:
         yield LocalValue(("workload", "concurrency"), workload.concurrency, min(workload.concurrency, MOST_IN_FLIGHT))

@@ -103,12 +103,7 @@ def preset_named(name: str, among: Iterable[Preset]) -> Preset:
 
 
 def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
-    """Return a preset as the spec of an endpoint, which can be validated and planned.
-
-    Args:
-        preset: The preset.
-        name: The endpoint's name. Default: made of the model's.
-    """
+    """Return a preset as the spec of an endpoint, which can be validated and planned."""
     field = "s3_uri" if preset.model.startswith("s3://") else "hub_id" if "/" in preset.model else "jumpstart_id"
     document: dict[str, object] = {
         "name": name or _endpoint_name(preset),
@@ -206,8 +201,6 @@ def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> 
     """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
 
     Args:
-        load: What is asked for.
-        name: Of the endpoint.
         most_copies: Up to which autoscaling adds copies.
     """
     return "\n".join((*_lines(load, name, most_copies), ""))

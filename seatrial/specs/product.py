@@ -89,12 +89,7 @@ class ProductSpec(FrozenModel):
 
 
 def size_source(product: YamlSource, size: str) -> YamlSource:
-    """Return the endpoint spec of one size, each field with the line of the product where it was written.
-
-    Args:
-        product: The product's file.
-        size: The size's name.
-    """
+    """Return the endpoint spec of one size, each field with the line of the product where it was written."""
     base, sizes = product.data.get("endpoint"), product.data.get("sizes")
     override = sizes.get(size) if isinstance(sizes, dict) else None
     origins: dict[FieldPath, FieldPath] = {
@@ -117,29 +112,19 @@ def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[F
 
 
 def written_field(product: YamlSource, size: str, field: str) -> str:
-    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`.
-
-    Args:
-        product: The product's file.
-        size: The size's name.
-        field: The field's dotted path in the size's endpoint spec.
-    """
+    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`."""
     path = field.partition("[")[0].split(".")
-    below = {place: _depth(product, place, path) for place in (("sizes", size), ("endpoint",))}
+    below = {
+        place: max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
+        for place in (("sizes", size), ("endpoint",))
+    }
     return ".".join((*max(below, key=lambda place: below[place]), field))
-
-
-def _depth(product: YamlSource, place: tuple[str, ...], path: list[str]) -> int:
-    """Return how far a path was written below a place."""
-    return max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
 
 
 def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Finding]:
     """Yield what contradicts itself within a product.
 
     Args:
-        product: The product.
-        document: Its document, which knows the lines.
         stem: The name of its file without the suffix.
     """
     if product.name != stem:
@@ -164,12 +149,7 @@ _ANYBODY = re.compile(r".*:(?P<kind>role|user|group)/[*?/]+")
 
 
 def principal_warnings(product: ProductSpec, document: Document) -> Iterator[Finding]:
-    """Yield each principal that is everybody: what they launch is made with the rights of the launch role.
-
-    Args:
-        product: The product.
-        document: Its document, which knows the lines.
-    """
+    """Yield each principal that is everybody: what they launch is made with the rights of the launch role."""
     for index, principal in enumerate(product.principals):
         if (match := _ANYBODY.fullmatch(principal)) is not None:
             message = f"{principal} is every {match['kind']} of the account, and each launches with the launch role"

@@ -257,12 +257,7 @@ def compiles(recipe: Recipe) -> Compilation | None:
 
 
 def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
-    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM.
-
-    Args:
-        endpoint: The spec, its recipe expanded.
-        architecture: The model's shape, with the quantization of its checkpoint.
-    """
+    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM."""
     quantization, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
     if entry is not None:
         settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
@@ -581,13 +576,7 @@ def speculation_problems(document: Document) -> Iterator[Finding]:
 
 
 def draft_problems(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
-    """Yield the same of an optimization that drafts, with what the catalog assumes where it says nothing.
-
-    Args:
-        document: The spec.
-        path: Where the optimization stands.
-        entry: The optimization.
-    """
+    """Yield the same of an optimization that drafts, with what the catalog assumes where it says nothing."""
     settings: DraftModel | NgramDrafts = getattr(entry, entry.name)
     draft = settings.draft if isinstance(settings, DraftModel) else None
     named = (document.value("model", field) for field in ("architecture", "hub_id", "jumpstart_id"))

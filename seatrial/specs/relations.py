@@ -131,7 +131,6 @@ class Relation:
     It has no finding where a value that it compares did not validate: that field has one of its own.
 
     Attributes:
-        rule: The rule.
         place: The field at which a finding is placed, dotted.
         message: What is wrong; `{0}` and `{1}` are the values of `shown`.
         hint: How to correct it, with the same.
@@ -250,13 +249,7 @@ Rule: TypeAlias = "Callable[[Fields], Iterator[Finding]]"
 
 
 def broken_rules(rules: Iterable[Rule], document: Document, model: type[BaseModel]) -> Iterator[Finding]:
-    """Yield the findings of rules in their order.
-
-    Args:
-        rules: The rules.
-        document: The document.
-        model: Its model.
-    """
+    """Yield the findings of rules in their order."""
     # Made once for all rules: it validates the document.
     fields = Fields(document, model)
     for rule in rules:

@@ -142,12 +142,6 @@ def _schedule(
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
-    yield from _schedule_limits(document, index, each, low, high)
-
-
-def _schedule_limits(
-    document: Document, index: int, each: dict[str, Yaml], low: int | None, high: int | None
-) -> Iterator[Finding]:
     path = ("scaling", "schedules", index)
     fewest, most = each.get("min_copies"), each.get("max_copies")
     if fewest is None and most is None:
@@ -260,7 +254,13 @@ LONGEST_WINDOW_MINUTES = 1440  # EventBridge Scheduler API reference, FlexibleTi
 def schedule_error(expression: str) -> str | None:
     """Return what is wrong with a schedule expression; `None` when EventBridge would take it."""
     if rate := _RATE.fullmatch(expression):
-        return _rate_error(int(rate[1]), rate[2])
+        value = int(rate[1])
+        unit = rate[2]
+        if value == 0:
+            return "has the rate 0"
+        if (value == 1) == unit.endswith("s"):
+            return f"needs the {'singular' if value == 1 else 'plural'} of {unit} after {value}"
+        return None
     if cron := _CRON.fullmatch(expression):
         return _cron_error(cron[1].split())
     return "is neither cron(…) nor rate(…)"
@@ -270,14 +270,6 @@ def rate_minutes(expression: str) -> int | None:
     """Return the minutes from one time of a `rate(…)` to the next; `None` for another expression."""
     rate = _RATE.fullmatch(expression)
     return None if rate is None else int(rate[1]) * _MINUTES[rate[2].removesuffix("s")]
-
-
-def _rate_error(value: int, unit: str) -> str | None:
-    if value == 0:
-        return "has the rate 0"
-    if (value == 1) == unit.endswith("s"):
-        return f"needs the {'singular' if value == 1 else 'plural'} of {unit} after {value}"
-    return None
 
 
 def _cron_error(words: list[str]) -> str | None:

@@ -14,10 +14,20 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema_texts() -> dict[str, str]:
     """Return the schema of each document as JSON text, by the document's name."""
+    # The schema of a product; its endpoint has the fields of an endpoint spec but the name.
+    schema, endpoint = ProductSpec.model_json_schema(), _endpoint_schema()
+    fields = endpoint["properties"]
+    if not isinstance(fields, dict):
+        raise TypeError("a schema of an object has properties")
+    schema["$defs"] |= endpoint["$defs"]
+    schema["properties"]["endpoint"] |= {
+        "properties": {name: field for name, field in fields.items() if name != "name"},
+        "additionalProperties": False,
+    }
     return {
         "endpoint": _text(_endpoint_schema()),
         "environment": _text(EnvironmentSpec.model_json_schema()),
-        "product": _text(_product_schema()),
+        "product": _text(schema),
     }
 
 
@@ -31,20 +41,6 @@ def _endpoint_schema() -> dict[str, object]:
         "type": "object",
         "description": "Overrides per environment, merged before validation.",
         "additionalProperties": partial,
-    }
-    return schema
-
-
-def _product_schema() -> dict[str, object]:
-    """Return the schema of a product; its endpoint has the fields of an endpoint spec but the name."""
-    schema, endpoint = ProductSpec.model_json_schema(), _endpoint_schema()
-    fields = endpoint["properties"]
-    if not isinstance(fields, dict):
-        raise TypeError("a schema of an object has properties")
-    schema["$defs"] |= endpoint["$defs"]
-    schema["properties"]["endpoint"] |= {
-        "properties": {name: field for name, field in fields.items() if name != "name"},
-        "additionalProperties": False,
     }
     return schema
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial.specs.yaml_source import merge_environment, read_source
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links, kind_of, read_text
-from seatrial_base.nesting import json_document
 from seatrial_base.secrets import redacted
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,12 +52,7 @@ def kind_in_repository(path: Path) -> Literal["file", "folder", "other"] | None:
 
 
 def why_away(spec: Path, name: str) -> str:
-    """Return why a file or folder that a spec names is none of its repository; empty where it is one.
-
-    Args:
-        spec: The file that names it.
-        name: The name as it is written.
-    """
+    """Return why a file or folder that a spec names is none of its repository; empty where it is one."""
     if Path(name).is_absolute() or PureWindowsPath(name).drive or name.startswith("~"):
         return f"{redacted(name)} is an absolute path"
     root = repository_root(spec)
@@ -93,10 +88,6 @@ def calibration_path(spec_path: Path) -> Path:
 
 def calibration_document(spec_path: Path, environment: str) -> dict[str, object] | None:
     """Return the calibration of an endpoint in one environment, or `None` when nothing was calibrated there.
-
-    Args:
-        spec_path: The endpoint's YAML file.
-        environment: The environment's name; entries of others are not looked at.
 
     Raises:
         SpecError: SEA405 when the file can't be read, is not JSON, or has another schema.
@@ -150,10 +141,6 @@ def hosts(folder: Path, environment: str) -> Mapping[str, tuple[Path, ...]]:
     """Return the specs that name each guest in `hosting.more_models`, by the guest's file name without its suffix.
 
     A file that can't be read, or that is wrong, names none here: whoever loads it is told so.
-
-    Args:
-        folder: Folder of specs.
-        environment: The environment's name.
     """
     hosted: dict[str, list[Path]] = {}
     for file in sorted(folder.glob("*.yaml")):

@@ -32,12 +32,7 @@ BEYOND_SHARES: Final = (1.25, 1.6, 2.0, 2.5, 3.15, 4.0)
 
 
 def requests_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Workload:
-    """Return the requests that the endpoint gets; how a trial sends them, and when, is said by its deployment.
-
-    Args:
-        endpoint: The spec.
-        dataset: The requests of its file; empty without one.
-    """
+    """Return the requests that the endpoint gets; how a trial sends them, and when, is said by its deployment."""
     return made_of(
         Workload,
         endpoint.workload,
@@ -50,12 +45,7 @@ def requests_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Workload:
 
 
 def lengths_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> RequestLengths:
-    """Return the lengths of the requests that the endpoint gets: of conversations, with all that was said before.
-
-    Args:
-        endpoint: The spec.
-        dataset: The requests of its file; empty without one.
-    """
+    """Return the lengths of the requests that the endpoint gets: of conversations, with all that was said before."""
     conversations = conversations_of_spec(endpoint, dataset)
     return lengths_of(requests_of_spec(endpoint, dataset)) if conversations is None else request_lengths(conversations)
 
@@ -135,7 +125,6 @@ def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> t
     """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
 
     Args:
-        endpoint: The spec.
         shares: Of the planned rate; those up to it, unless others are asked for.
     """
     workload = endpoint.workload

@@ -109,7 +109,20 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
         return _broken_yaml(name, error)
     finally:
         loader.dispose()
-    return YamlSource(name, data, dict(_walk(root, ())), (*_duplicates(root, name), *_no_json(root, name)))
+    duplicates: list[Finding] = []
+    for path, mapping in _mappings(root):
+        first: dict[str, int] = {}
+        for key, _ in mapping.value:
+            line = key.start_mark.line + 1
+            if key.value in first:
+                message = f"written a second time (first on line {first[key.value]})"
+                duplicates.append(
+                    Finding(
+                        "SEA103", Place.at(f"{name}:{line}", dotted((*path, key.value))), message, "keep one of them"
+                    )
+                )
+            first.setdefault(key.value, line)
+    return YamlSource(name, data, dict(_walk(root, ())), (*duplicates, *_no_json(root, name)))
 
 
 def _is_composable(text: str) -> bool:
@@ -250,19 +263,6 @@ def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath
             yield from _mappings(value, (*path, index))
 
 
-def _duplicates(root: yaml.Node, name: str) -> Iterator[Finding]:
-    for path, mapping in _mappings(root):
-        first: dict[str, int] = {}
-        for key, _ in mapping.value:
-            line = key.start_mark.line + 1
-            if key.value in first:
-                message = f"written a second time (first on line {first[key.value]})"
-                yield Finding(
-                    "SEA103", Place.at(f"{name}:{line}", dotted((*path, key.value))), message, "keep one of them"
-                )
-            first.setdefault(key.value, line)
-
-
 def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Finding]:
     for path, mapping in _mappings(root):
         for key, _ in mapping.value:
@@ -339,7 +339,14 @@ def _explain(detail: ErrorDetails, path: FieldPath, model: type[FrozenModel]) ->
     if kind == "missing":
         return "SEA106", "the field is required", f"add `{path[-1]}: …`"
     if kind == "extra_forbidden":
-        return "SEA104", "the field is unknown", _nearest(str(path[-1]), _fields_at(model, path[:-1]))
+        name = str(path[-1])
+        known = _fields_at(model, path[:-1])
+        match = difflib.get_close_matches(name, known, n=1)
+        return (
+            "SEA104",
+            "the field is unknown",
+            (f"did you mean `{match[0]}`?" if match else f"known fields: {', '.join(known)}"),
+        )
     message = f"{_lower(detail['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(detail["msg"])
     if kind.endswith(_TYPE_ERRORS):
         return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
@@ -389,11 +396,6 @@ def _scalar_hint(kind: str, value: object) -> str:
     if isinstance(value, str):
         return "write the number without quotes and units"
     return "`seatrial schema` prints the type of every field"
-
-
-def _nearest(name: str, known: tuple[str, ...]) -> str:
-    match = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean `{match[0]}`?" if match else f"known fields: {', '.join(known)}"
 
 
 def _fields_at(model: type[BaseModel], path: FieldPath) -> tuple[str, ...]:
@@ -483,8 +485,6 @@ def overlay(
     """Lay fields over others; `null` removes a field.
 
     Args:
-        base: The fields below.
-        override: The fields above.
         path: Where both stand in the merged document.
         written: Where the override was written.
         origins: Where each field of the merged document was written; the override's are added.
@@ -576,7 +576,6 @@ def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) ->
     """Yield the problems as they may be shown: what the user wrote is quoted in them.
 
     Args:
-        problems: The problems.
         secrets: Values that must not be repeated although their form does not tell them.
     """
 

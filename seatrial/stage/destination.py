@@ -1,4 +1,4 @@
-"""Where a model is copied to: a prefix of an S3 bucket, and what goes wrong with many files of it at a time."""
+"""Destination of a copied model: a prefix of an S3 bucket, and the failures of many files of it at a time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class Destination:
 
     Attributes:
         s3: Client of the bucket's account; used by several threads.
-        bucket: Its name.
         prefix: Begins each key; ends with a slash.
         kms_key: Key that S3 encrypts the objects with; `None` leaves it to the bucket's default.
     """
@@ -126,8 +125,6 @@ class ManifestFile(FrozenModel):
     """One staged file.
 
     Attributes:
-        name: Its path below the prefix.
-        size_bytes: Its size.
         sha256: SHA-256 of its content, in hexadecimal digits.
         checksum_sha256: The object's ChecksumSHA256 as S3 tells it.
     """

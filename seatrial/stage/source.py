@@ -1,4 +1,4 @@
-"""What is copied: the files of one model, wherever they come from."""
+"""Files of one model to copy, wherever they come from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class SourceFile:
 
     Attributes:
         name: Its path below the model's folder, with forward slashes.
-        size_bytes: Its size.
         listed_digest: The digest that the source itself lists, as `sha256:HEX` or `git-sha1:HEX` (the blob's id);
             `None` when it lists none, as a folder.
         fetch: Lends the file on this machine for as long as the context lasts; safe to call from several threads.
@@ -57,7 +56,6 @@ class ModelFiles:
     Attributes:
         model: Hub id, or the folder's name.
         revision: The commit that was resolved; `None` for a folder.
-        files: Sorted by name.
     """
 
     model: str

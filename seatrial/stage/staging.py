@@ -28,7 +28,6 @@ class Look:
     """One file, and whether its object is there already.
 
     Attributes:
-        file: The file.
         checksums: What reading it gave, when it had to be read to tell.
         there: Its entry of the manifest when its object is there and is right.
     """

@@ -33,9 +33,6 @@ class Upload:
     """One file on its way.
 
     Attributes:
-        destination: Where to.
-        file: What.
-        path: The file on this machine.
         checksums: Of its content; S3 refuses a part that differs.
         stop: Set when the user stops the work.
         on_bytes: Told of each number of bytes that has arrived, or was there.

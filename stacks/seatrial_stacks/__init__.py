@@ -1,1 +1,1 @@
-"""What ships together: stacks create constructs and connect them, nothing else."""
+"""Stacks: they create constructs and connect them, nothing else."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Environment, Stack, Stage
+from aws_cdk import Stack, Stage
 
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
@@ -17,6 +17,7 @@ from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 from seatrial_cdk.jobs.optimization_job import add_jobs
 from seatrial_cdk.observability.environment_dashboard import define_environment_view
+from seatrial_cdk.place import stack_environment
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_stacks.endpoint_stack import EndpointStack
 from seatrial_stacks.vending_stack import add_vending
@@ -92,8 +93,6 @@ def add_stacks(
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
 
     Args:
-        scope: The app, or a stage of a pipeline.
-        deployments: What is deployed.
         awaiting: Environments in which endpoints await a promotion; each has its trial service.
 
     Returns:
@@ -169,7 +168,6 @@ class PipelineStack(Stack):
     """The pipeline. The trial of an endpoint is part of its stack, so a failed trial fails the stage.
 
     Args:
-        spec: The pipeline's spec.
         environments: The environments that get a stage, each after its source.
         add_stacks: Adds the stacks of an environment to its stage, as to the app.
     """
@@ -188,15 +186,14 @@ class PipelineStack(Stack):
             name,
             stack_name=name,
             description=f"Pipeline of {spec.repository}",
-            env=Environment(account=spec.account, region=spec.region),
+            env=stack_environment(spec),
         )
         cross_account = any(environment.account != spec.account for environment in environments)
         self.pipeline = DeliveryPipeline(
             self, "Pipeline", spec=spec, cross_account=cross_account, cdk_cli=cdk_cli_version()
         )
         for environment in environments:
-            env = Environment(account=environment.account, region=environment.region)
-            stage = Stage(self, environment.name, env=env)
+            stage = Stage(self, environment.name, env=stack_environment(environment))
             add_stacks(stage, environment)
             self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")
         self.pipeline.build()

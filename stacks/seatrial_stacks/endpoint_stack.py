@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Environment, Stack, Tags
+from aws_cdk import Stack, Tags
 
 from seatrial_cdk.endpoint.endpoint_parts import define_outputs, define_parts
 from seatrial_cdk.endpoint.llm_endpoint import define_endpoint
+from seatrial_cdk.place import stack_environment
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -21,9 +22,6 @@ class EndpointStack(Stack):
     CloudFormation does not replace an inference component that gets another name or endpoint: it has no property that
     needs it. So a later generation has logical IDs of its own: everything of it is created beside the former one,
     tried, and named by the alias; then CloudFormation deletes the former one, its trial first, which lets it drain.
-
-    Args:
-        deployment: What to deploy.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
@@ -33,7 +31,7 @@ class EndpointStack(Stack):
             construct_id,
             stack_name=deployment.stack_name,
             description=f"Endpoint {spec.name} in {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         later = "" if deployment.plan.generation == 1 else f"{deployment.plan.generation}"
         self.endpoint = define_endpoint(self, f"Endpoint{later}", deployment)

@@ -16,12 +16,13 @@ from aws_cdk import App, BootstraplessSynthesizer
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.deployment.product import product_deployments
 from seatrial.deployment.published import made_from, sealed
+from seatrial.documents.live import ROLLBACK_ALARM
 from seatrial.specs import shapes
 from seatrial.specs.product import LONGEST_TEAM, PRODUCT_ENDPOINT
 from seatrial_base.errors import SpecError
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
-from seatrial_cdk.observability.endpoint_alarms import NEVER, ON_CALL
-from seatrial_cdk.vending.launch_role import boundary_name, role_path
+from seatrial_cdk.observability.endpoint_alarms import NEVER
+from seatrial_cdk.vending.launch_role import boundary_arn, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
+    from seatrial.specs.environment import Security
     from seatrial.specs.product import ProductSpec
 
 
 MOST_BYTES, MOST_RESOURCES = 1_000_000, 500  # of a template in S3 (CloudFormation quotas)
 _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 """Stand in tags for what the team chooses."""
-_ALARM = re.compile(r"Alarms(?P<generation>\d*)(?P<kind>[A-Za-z]+?)[0-9A-F]{8}")
+_DIGEST = re.compile(r"[0-9A-F]{8}$")
+"""What the CDK ends a logical ID with."""
 _HAS_TOPIC, _HAS_EMAIL, _TOPIC = "HasAlarmTopic", "HasAlarmEmail", "AlarmTopic"
 _ROLLS_BACK = "HasRollbackAlarms"
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -70,8 +73,6 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """Return the template of a product's current version for an environment, as JSON; equal products, equal bytes.
 
     Args:
-        loaded: The product.
-        environment: The environment's name.
         context: The feature flags of the app.
 
     Raises:
@@ -80,7 +81,8 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """
     deployments = product_deployments(loaded, environment)
     templates = _synthesized(loaded, deployments, context)
-    writer = _Writer(loaded, environment, tuple(deployments))
+    security = next(iter(deployments.values())).environment.security
+    writer = _Writer(loaded, environment, security, tuple(deployments))
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
@@ -96,27 +98,25 @@ def _synthesized(
     loaded: LoadedProduct, deployments: Mapping[str, Deployment], context: Mapping[str, object]
 ) -> dict[str, Section]:
     """Return the template of each size's endpoint; it has no asset, which a bootstrapped account alone could read."""
+    product = loaded.product
     app = App(analytics_reporting=False, context=context, default_stack_synthesizer=BootstraplessSynthesizer())
     for deployment in deployments.values():
-        EndpointStack(app, deployment.stack_name, deployment=_tagged(loaded, deployment))
+        environment = deployment.environment
+        tags = {
+            **environment.tags,
+            PRODUCT_TAG: product.name,
+            PRODUCT_VERSION_TAG: product.version,
+            ENVIRONMENT_TAG: environment.name,
+            TEAM_TAG: _TEAM,
+            **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
+        }
+        tagged = replace(deployment, environment=environment.model_copy(update={"tags": tags}))
+        EndpointStack(app, deployment.stack_name, deployment=tagged)
     assembly = app.synth()
     return {
         size: cast("Section", assembly.get_stack_by_name(deployment.stack_name).template)
         for size, deployment in deployments.items()
     }
-
-
-def _tagged(loaded: LoadedProduct, deployment: Deployment) -> Deployment:
-    product, environment = loaded.product, deployment.environment
-    tags = {
-        **environment.tags,
-        PRODUCT_TAG: product.name,
-        PRODUCT_VERSION_TAG: product.version,
-        ENVIRONMENT_TAG: environment.name,
-        TEAM_TAG: _TEAM,
-        **({COST_CENTER_TAG: _COST_CENTER} if product.parameters.cost_centers else {}),
-    }
-    return replace(deployment, environment=environment.model_copy(update={"tags": tags}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +125,23 @@ class _Writer:
 
     loaded: LoadedProduct
     environment: str
+    security: Security
     sizes: tuple[str, ...]
 
     def merged(self, templates: Mapping[str, Section]) -> Section:
         """Return the whole template."""
         product = self.loaded.product
         resources: Section = {}
-        aliases: dict[str, Section] = {}
+        parameters_: dict[str, dict[str, Section]] = {}
         for size, template in templates.items():
             for logical_id, resource in _mapping(self._of_size(size, template["Resources"])).items():
                 if _mapping(resource)["Type"] == "AWS::SSM::Parameter":
-                    aliases[size] = _mapping(resource)
+                    # A parameter's name has no size, so that the sizes share one: two of a name can't be there at once.
+                    name = _DIGEST.sub("", logical_id.removeprefix(_prefix(size)))
+                    parameters_.setdefault(name, {})[size] = _mapping(resource)
                 else:
                     resources[logical_id] = resource
-        resources["Alias"] = self._alias(aliases)
+        resources |= {name: self._parameter(by_size) for name, by_size in parameters_.items()}
         if product.parameters.alarm_email:
             resources[_TOPIC] = {
                 "Type": "AWS::SNS::Topic",
@@ -195,10 +198,9 @@ class _Writer:
     def _adapted(self, size: str, logical_id: str, resource: Section) -> Section:
         kind, properties = str(resource["Type"]), dict(_mapping(resource["Properties"]))
         if kind == "AWS::IAM::Role":
-            properties["Path"] = role_path(self.environment)
-            properties["PermissionsBoundary"] = {
-                "Fn::Sub": f"arn:${{AWS::Partition}}:iam::${{AWS::AccountId}}:policy/{boundary_name(self.environment)}"
-            }
+            properties["Path"] = role_path(self.environment, self.security.role_path)
+            boundary = boundary_arn(self.environment, self.security.permissions_boundary)
+            properties["PermissionsBoundary"] = {"Fn::Sub": boundary}
         elif kind == "AWS::CloudWatch::Alarm":
             properties |= self._alarm(size, logical_id, properties)
         elif kind == "AWS::ApplicationAutoScaling::ScalableTarget" and self.loaded.product.parameters.copies:
@@ -212,49 +214,41 @@ class _Writer:
 
     def _alarm(self, size: str, logical_id: str, properties: Section) -> Section:
         """Return a name that the trial service may read; the topics, or the threshold, that the team chooses."""
-        match = _ALARM.fullmatch(logical_id)
-        if match is None:
-            raise TypeError(f"not the ID of an alarm: {logical_id}")
         # Logical IDs of sizes differ, names are the account's: with the size in it, two alarms are not one while sizes
         # change.
-        name = f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{match['generation']}{match['kind']}"
-        if not match["kind"].startswith(ON_CALL):
-            return {"AlarmName": name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
+        kind = _DIGEST.sub("", logical_id).replace("Alarms", "", 1)
+        name: Section = {"AlarmName": f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-{size}-{kind}"}
+        if str(properties["AlarmDescription"]).startswith(ROLLBACK_ALARM):
+            return {**name, "Threshold": {"Fn::If": [_ROLLS_BACK, properties["Threshold"], NEVER]}}
         actions = properties.get("AlarmActions")
-        default = _items(actions)[0] if actions else None
-        topic = self._alarm_topic(default)
-        return {"AlarmName": name, **({} if topic is None else {"AlarmActions": [topic], "OKActions": [topic]})}
-
-    def _alarm_topic(self, default: Json) -> Json:
-        chosen, topic = self.loaded.product.parameters, default
-        nothing: Json = {"Ref": "AWS::NoValue"}
+        if actions and "OKActions" not in properties:
+            return name  # it calls a scaling policy
+        chosen, nothing = self.loaded.product.parameters, cast("Json", {"Ref": "AWS::NoValue"})
+        topic: Json = _items(actions)[0] if actions else None
         if chosen.alarm_email:
             topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
             topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
-        return topic
+        return name if topic is None else {**name, "AlarmActions": [topic], "OKActions": [topic]}
 
-    def _alias(self, aliases: Mapping[str, Section]) -> Section:
-        """Return the one alias of every size; it waits for the trial and the scaling of the size that is deployed.
+    def _parameter(self, by_size: Mapping[str, Section]) -> Section:
+        """Return the one parameter of every size; the alias waits for the trial and the scaling of the size deployed.
 
         Its description names what it waits for: `DependsOn` may name no resource whose condition is false.
         """
-        properties = {size: _mapping(alias["Properties"]) for size, alias in aliases.items()}
-        descriptions = {size: self._waiting(properties[size]["Description"], alias) for size, alias in aliases.items()}
-        first = aliases[self.sizes[0]]
-        return {
-            "Type": first["Type"],
-            "Properties": {
-                **properties[self.sizes[0]],
-                "Description": self._by_size(descriptions),
-                "Value": self._by_size({size: each["Value"] for size, each in properties.items()}),
-            },
-        }
-
-    @staticmethod
-    def _waiting(description: Json, alias: Section) -> Json:
-        awaited: list[Json] = [{"Ref": name} for name in _items(alias.get("DependsOn", []))]
-        return {"Fn::Join": [" ", [description, "after", *awaited]]}
+        first = next(iter(by_size.values()))
+        properties = {size: _mapping(resource["Properties"]) for size, resource in by_size.items()}
+        merged = dict(_mapping(first["Properties"]))
+        merged["Value"] = self._by_size(
+            {size: properties[size]["Value"] if size in properties else "none" for size in self.sizes}
+        )
+        if "Description" in merged:
+            descriptions: dict[str, Json] = {}
+            for size in self.sizes:
+                awaited: list[Json] = [{"Ref": name} for name in _items(by_size[size].get("DependsOn", []))]
+                descriptions[size] = {"Fn::Join": [" ", [properties[size]["Description"], "after", *awaited]]}
+            merged["Description"] = self._by_size(descriptions)
+        return {"Type": first["Type"], "Properties": merged}
 
     def _outputs(self, outputs: Mapping[str, Json]) -> Section:
         sections = {size: _mapping(each) for size, each in outputs.items()}
@@ -351,15 +345,31 @@ def _items(node: Json) -> list[Json]:
 def parameters(loaded: LoadedProduct, environment: str) -> Section:
     """Return the parameters of a product's template.
 
-    Args:
-        loaded: The product.
-        environment: The environment's name.
-
     Raises:
         SpecError: SEA496 when teams would choose among more than 50 copies.
     """
     product = loaded.product
-    made = _naming(loaded, environment)
+    if product.parameters.teams:
+        team = _text("Your team: the tag team, and a part of the endpoint's name.", allowed=product.parameters.teams)
+    else:
+        team = _text(
+            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
+            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
+            longest=LONGEST_TEAM,
+        )
+    made: Section = {
+        TEAM: team,
+        NAME: _text(
+            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
+            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
+            longest=longest_name(loaded, environment),
+        ),
+        SIZE: _text(
+            "Another size is another endpoint, which takes over once its trial has passed.",
+            allowed=tuple(product.sizes),
+            default=next(iter(product.sizes)),
+        ),
+    }
     if product.parameters.cost_centers:
         made[COST_CENTER] = _text("Value of the tag cost-center.", allowed=product.parameters.cost_centers)
     if product.parameters.copies:
@@ -445,30 +455,6 @@ def longest_name(loaded: LoadedProduct, environment: str) -> int:
     hyphens = 3
     around = len(environment) + LONGEST_TEAM + size + hyphens + LONGEST_GENERATION + len(COMPONENT_SUFFIX)
     return min(LONGEST_ENDPOINT, LONGEST_COMPONENT - around)
-
-
-def _naming(loaded: LoadedProduct, environment: str) -> Section:
-    product = loaded.product
-    teams = product.parameters.teams
-    return {
-        TEAM: _text("Your team: the tag team, and a part of the endpoint's name.", allowed=teams)
-        if teams
-        else _text(
-            "Your team: the tag team, and a part of the endpoint's name. It can't be changed later.",
-            pattern=(shapes.TEAM_NAME, shapes.HINTS[shapes.TEAM_NAME].partition(":")[0]),
-            longest=LONGEST_TEAM,
-        ),
-        NAME: _text(
-            f"The endpoint is called {environment}-TEAM-NAME-SIZE. It can't be changed later.",
-            pattern=(_ENDPOINT_PATTERN, shapes.HINTS[shapes.ENDPOINT_NAME]),
-            longest=longest_name(loaded, environment),
-        ),
-        SIZE: _text(
-            "Another size is another endpoint, which takes over once its trial has passed.",
-            allowed=tuple(product.sizes),
-            default=next(iter(product.sizes)),
-        ),
-    }
 
 
 def _copies(loaded: LoadedProduct, environment: str) -> Section:

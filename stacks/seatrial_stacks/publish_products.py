@@ -34,10 +34,6 @@ def publish(products: Iterable[Path], environments: Path) -> tuple[Path, ...]:
 
     A template that is there is left alone, also by a later Seatrial that would write another one.
 
-    Args:
-        products: The products' YAML files.
-        environments: Folder of environments.
-
     Raises:
         SpecError: With every problem of every product; SEA495 when a template was published from another product.
     """

@@ -1,14 +1,16 @@
-"""What a platform team offers to product teams in one environment."""
+"""The stack of the products that one environment offers to its teams."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import CfnOutput, Stack, Tags
 
 from seatrial.deployment.document import products_stack
 from seatrial.deployment.published import kept_templates, published_versions, secrets_of, weights_of
 from seatrial.specs.load import load_environment
+from seatrial_cdk.endpoint.execution_role import RoleOptions
+from seatrial_cdk.place import stack_environment
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, ProjectTemplates
@@ -28,7 +30,6 @@ class VendingStack(Stack):
     """The portfolio of one environment's products, their launch role, and the bucket for SageMaker Projects.
 
     Args:
-        environment: Where the products are offered.
         offers: What was published of each product.
         templates: Every published template, those of removed products included: teams may still run them.
         trials: The trial service that tries what is launched; it is deployed before.
@@ -49,17 +50,23 @@ class VendingStack(Stack):
             name,
             stack_name=name,
             description=f"Products for teams in {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         published = tuple(templates)
-        weights = {uri for template in published for uri in weights_of(template)}
+        # The objects of weights: those below a prefix, or one archive.
+        weights = {
+            f"arn:{self.partition}:s3:::{uri.removeprefix('s3://')}{'*' if uri.endswith('/') else ''}"
+            for template in published
+            for uri in weights_of(template)
+        }
         secrets = {secret for template in published for secret in secrets_of(template)}
         self.launch_role = LaunchRole(
             self,
             "LaunchRole",
             environment=environment.name,
             network=environment.network,
-            weights=tuple(sorted(self._object_arn(uri) for uri in weights)),
+            role_options=RoleOptions.of(self, environment.security),
+            weights=tuple(sorted(weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
             secrets=tuple(sorted(secrets)),
         )
@@ -74,25 +81,17 @@ class VendingStack(Stack):
         self.templates = ProjectTemplates(
             self, "Templates", removal=environment.removal, kms_key_arn=environment.kms_key_arn
         )
-        self._outputs(environment.name)
-        self.add_stack_dependency(trials)
-        for tag, value in environment.tags.items():
-            Tags.of(self).add(tag, value)
-
-    def _object_arn(self, s3_uri: str) -> str:
-        """Return the ARN of the objects of weights: those below a prefix, or one archive."""
-        path = s3_uri.removeprefix("s3://")
-        return f"arn:{self.partition}:s3:::{path}{'*' if path.endswith('/') else ''}"
-
-    def _outputs(self, environment: str) -> None:
-        values = {
+        outputs = {
             "PortfolioId": self.portfolio.portfolio.ref,
             "LaunchRoleArn": self.launch_role.role.role_arn,
             "TemplatesBucket": self.templates.bucket.bucket_name,
-            "TemplatesLocation": f"s3://{self.templates.bucket.bucket_name}/{environment}/",
+            "TemplatesLocation": f"s3://{self.templates.bucket.bucket_name}/{environment.name}/",
         }
-        for name, value in values.items():
-            CfnOutput(self, name, value=value)
+        for output, value in outputs.items():
+            CfnOutput(self, output, value=value)
+        self.add_stack_dependency(trials)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
 
 
 def add_vending(
@@ -106,10 +105,7 @@ def add_vending(
     """Add the stack of each environment that offers products, and return whether there is any.
 
     Args:
-        scope: The app, or a stage of a pipeline.
         services: The trial services by environment; those that are missing are added.
-        products: The products.
-        environments: Folder of environments.
         environment: Only this one; `None` for every one but the embedded AWS.
 
     Raises:
@@ -122,14 +118,11 @@ def add_vending(
             continue
         if name not in services:
             services[name] = TrialsStack(scope, environment=spec)
-        offers = [_offer(each, name) for each in products if name in each.product.environments]
+        offered = [each for each in products if name in each.product.environments]
+        versions = [{made.version: made.template for made in published_versions(each, name)} for each in offered]
+        offers = [Offer(product=each.product, versions=made) for each, made in zip(offered, versions, strict=True)]
         folders = sorted({each.path.parent for each in products})
         templates = [file for folder in folders for file in kept_templates(folder, name)]
         VendingStack(scope, environment=spec, offers=offers, templates=templates, trials=services[name])
         added = True
     return added
-
-
-def _offer(loaded: LoadedProduct, environment: str) -> Offer:
-    versions = {each.version: each.template for each in published_versions(loaded, environment)}
-    return Offer(product=loaded.product, versions=versions)

@@ -138,7 +138,7 @@ def refused(code: str, message: str, operation: str = "DescribeStacks") -> excep
         ),
         (
             refused("ThrottlingException", "Rate exceeded"),
-            "SEA504: AWS could not answer DescribeStacks (ThrottlingException: Rate exceeded)\n"
+            "SEA504: AWS could not carry out DescribeStacks (ThrottlingException: Rate exceeded)\n"
             "  hint: try again in a minute; the Service Quotas console shows the account's quotas",
         ),
         (

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -227,18 +226,11 @@ def test_no_credentials(seatrial: Seatrial, app: Path) -> None:
     assert (done.returncode, done.stderr.startswith(message)) == (1, True)
 
 
-def test_the_app_of_this_repository(tmp_path: Path) -> None:
+def test_the_app_of_this_repository(seatrial: Seatrial, tmp_path: Path) -> None:
     """Synthesize really, as a user does in a checkout."""
     (tmp_path / "empty.json").write_text('{"Resources": {}}')
     options = ("--against", str(tmp_path / "empty.json"), "--format", "json")
-    done = subprocess.run(
-        [sys.executable, "-m", "seatrial.cli", "diff", SPEC, "-e", "dev", *options],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = seatrial("diff", SPEC, "-e", "dev", *options, folder=REPOSITORY)
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
     assert {one["action"] for one in document["resources"]} == {"created"}

@@ -20,6 +20,8 @@ from seatrial_base.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.command_line import CommandLine
+
 SEATRIAL = [sys.executable, "-m", "seatrial.cli"]
 FULL = Path("/dev/full")
 
@@ -66,12 +68,13 @@ def test_a_folder_that_was_deleted_is_named(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_odd_terminals_are_written_to(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_odd_terminals_are_written_to(tmp_path: Path, variables: dict[str, str], command_line: CommandLine) -> None:
     (tmp_path / "rows.csv").write_text("± ×\n1\n", encoding="utf-8")
-    done = shell("$SEATRIAL predict rows.csv; $SEATRIAL --help", tmp_path, **variables)
-    assert "Traceback" not in done.stderr
-    assert "SEA221" in done.stderr
-    assert done.stdout.strip()
+    refused = command_line.run("predict", "rows.csv", folder=tmp_path, variables=variables)
+    told = command_line.run("--help", folder=tmp_path, variables=variables)
+    assert "Traceback" not in refused.stderr + told.stderr
+    assert "SEA221" in refused.stderr
+    assert told.stdout.strip()
 
 
 def test_an_argument_that_is_no_utf_8_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_load.documents.result import TrialResult
 from tests.report.samples import concluded, sample_level, sample_request

@@ -14,7 +14,8 @@ import pytest
 
 from seatrial.deployment.load import load_deployment
 from seatrial.documents.plan import PLAN_SCHEMA
-from seatrial.locks.lock_file import locked_environments, read_locked_plan
+from seatrial.locks.lock_file import locked_environments
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.locks.migrate import migrate_lock
 from seatrial.specs.load import load_spec
 from seatrial.specs.pipeline import promotion_order

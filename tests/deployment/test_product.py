@@ -173,7 +173,8 @@ def test_a_version_is_changed_by_what_its_template_is_made_from(tmp_path: Path) 
     source_path(path).write_text(source_text(loaded, deployments))
     assert state() == "published"
     kept = {"principals": [ROLE], "deprecated": ["0.9.0"], "support": {"email": "a@example.com"}}
-    assert state({"owner": "platform", "trial_schedule": "rate(7 days)"}, **kept) == "published"
+    assert state({"owner": "platform"}, **kept) == "published"
+    assert state({"trial_schedule": "rate(7 days)"}) == "changed"
     assert state({"tags": {"stage": "test"}}) == "changed"
     assert state(parameters={"teams": ["search"]}) == "changed"
 

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.deployment.trial import trial_request
 from seatrial.engines.render import render_plan
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.request import Expected, TrialTarget

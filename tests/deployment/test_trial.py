@@ -10,7 +10,7 @@ import pytest
 from seatrial.deployment.trial import request_template, trial_api, trial_request, trial_schema
 from seatrial.engines.render import render_plan
 from seatrial.engines.rendered import RenderedConfig
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
 from seatrial.specs.load import load_spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import typer.core
@@ -20,10 +21,16 @@ def command_of(words: Sequence[str]) -> tuple[Command | None, list[str]]:
 
     Without such a command the first of the words left is the unknown one.
     """
-    command, rest = get_command(app), list(words)
+    command, rest = every_command(), list(words)
     while isinstance(command, typer.core.TyperGroup) and rest and not rest[0].startswith("-"):
         found = command.commands.get(rest[0])
         if found is None:
             return None, rest
         command, rest = found, rest[1:]
     return command, rest
+
+
+@cache
+def every_command() -> Command:
+    """Return the group of all commands; to build it takes 0.05 s of CPU."""
+    return get_command(app)

@@ -68,6 +68,7 @@ def loaded_with(extra: dict[str, str | int | bool], engine: str) -> LoadedSpec:
 @given(extra=OPTIONS, engine=st.sampled_from(sorted(VERSIONS)))
 @example(extra={"Tokenizer": "evil/model"}, engine="vllm")
 @example(extra={"speculative_config": '{"model": "evil/model"}'}, engine="lmi")
+@example(extra={"aggregate_engine_logging": '"evil.Class"'}, engine="lmi")
 @example(extra={"structured_outputs_config": '{"reasoning_parser_plugin": "/srv/evil.py"}'}, engine="vllm")
 def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
     extra: dict[str, str | int | bool], engine: str

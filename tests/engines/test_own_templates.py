@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.engines.render import render_plan
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.catalog.engine_options import ENGINE_OPTIONS, TOPICS
 from seatrial_base.catalog.engine_versions import DIALECTS

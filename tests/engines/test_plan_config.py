@@ -168,3 +168,19 @@ def test_a_container_without_parsers_refuses_them(loaded: Loaded, make_plan: Mak
     with pytest.raises(RenderError) as refused:
         render_plan(loaded(spec), make_plan("tgi"))
     assert {problem.rule for problem in refused.value.problems} == {"SEA308"}
+
+
+@pytest.mark.parametrize(("engine", "expected"), [("vllm", {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"}), ("lmi", {})])
+def test_a_server_of_vllm_may_load_the_adapters_of_components(
+    loaded: Loaded, make_plan: MakePlan, engine: str, expected: dict[str, str]
+) -> None:
+    spec = """serving:
+  adapters: [{name: sql, s3_uri: s3://adapters/sql.tar.gz}]
+  overrides: {lora: {max_rank: 16, max_adapters: 2}}
+"""
+    variables = render_plan(loaded(spec), make_plan(engine)).container_env
+    assert {name: value for name, value in variables.items() if "RUNTIME" in name} == expected
+    without = render_plan(
+        loaded(spec.replace("  adapters: [{name: sql, s3_uri: s3://adapters/sql.tar.gz}]\n", "")), make_plan(engine)
+    )
+    assert not any("RUNTIME" in name for name in without.container_env)

@@ -497,7 +497,7 @@ def templates(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
 
 def changed_templates(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial.operations.template_diff import diff_templates  # noqa: PLC0415 (as above)
-    from seatrial_lint.cloudformation.read import read_template  # noqa: PLC0415 (as above)
+    from seatrial_lint.cloudformation.template import read_template  # noqa: PLC0415 (as above)
 
     def compare(old: str, new: str) -> Callable[[], None]:
         def compared() -> None:

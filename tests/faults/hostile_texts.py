@@ -227,7 +227,7 @@ def template(text: str) -> dict[str, object]:
 
 def diff_reader(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial.operations.template_diff import diff_templates  # noqa: PLC0415 (as above)
-    from seatrial_lint.cloudformation.read import read_template  # noqa: PLC0415 (as above)
+    from seatrial_lint.cloudformation.template import read_template  # noqa: PLC0415 (as above)
 
     def compare(text: str) -> Callable[[], None]:
         def run() -> None:

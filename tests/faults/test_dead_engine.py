@@ -46,7 +46,7 @@ def test_what_was_in_flight_and_what_came_after_is_data(trials: Trials, doomed: 
     level = result.levels[-1]
     assert (trials.hit, level.requests) == (1, 20)
     assert 7 <= level.succeeded <= 13
-    # Which of the two kinds a request ends with is a race: a proxy under load may pass on responses that the engine had ended
+    # Which of the two a request ends with is a race: a proxy under load may pass on responses that the engine had ended
     # before it was killed (nothing in flight), and requests may break before the runtime API knows that nothing serves.
     assert set(level.errors) <= {"model_error", "not_ready"}
     assert sum(level.errors.values()) == 20 - level.succeeded

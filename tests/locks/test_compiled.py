@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.documents.plan import Image
 from seatrial.locks.changes import compilation_key, compiled_anew
-from seatrial_base.catalog.compilation import CompilationKey
+from seatrial_base.catalog.optimizations import CompilationKey
 from tests.sample_plan import decided, sample_plan
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from seatrial.documents.plan import Plan
 from seatrial.locks.changes import count_generation, generation_of
-from seatrial.locks.lock_file import freshness_of, write_lock
+from seatrial.locks.lock_file import write_lock
+from seatrial.locks.locked_plan import freshness_of
 from seatrial.planner.existing import adopt
 from seatrial.planner.planner import make_plan
 from tests.locks.test_hand_edit import edit, locked

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from seatrial.documents.plan import Image
 from seatrial.locks.guard_rails import limit_problems, rail_problems
-from seatrial.locks.lock_file import changed_fields, read_edited_plan, read_locked_plan, seal_of, write_lock
+from seatrial.locks.lock_file import changed_fields, seal_of, write_lock
+from seatrial.locks.locked_plan import read_edited_plan, read_locked_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError

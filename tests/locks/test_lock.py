@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import (
+from seatrial.locks.lock_file import is_locked, locked_document, locked_environments, locked_provenance, write_lock
+from seatrial.locks.locked_plan import (
     awaits_promotion,
     change_locked_plan,
     freshness_of,
-    is_locked,
-    locked_document,
-    locked_environments,
-    locked_provenance,
     read_edited_plan,
     read_locked_plan,
-    write_lock,
 )
 from seatrial.planner.planner import make_plan
 from seatrial.specs.spec_files import lock_path

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.locks.pins import keep_digest, pin_image, pin_same_image
+from seatrial.locks.changes import keep_digest, pin_image, pin_same_image
 from seatrial_base.catalog.images import image_digest
 from seatrial_base.errors import SeatrialError
 from tests.locks.test_provenance import PROMOTED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Promoted
-from seatrial.locks.pins import provenance_lines, provenance_problems, unpromoted_problem
+from seatrial.locks.locked_plan import provenance_lines, provenance_problems, unpromoted_problem
 from seatrial.specs.environment import PromotionSpec
 from tests.sample_plan import sample_plan
 

@@ -11,7 +11,7 @@ from tests.mutations.mutations import ROOT, Mutation, all_mutations
 from tests.mutations.run import outcome_of
 
 EVERY = all_mutations()
-SAMPLE = ("seatrial/locks/pins.py", "packages/seatrial-load/seatrial_load/slo/verdict.py")
+SAMPLE = ("seatrial/locks/locked_plan.py", "packages/seatrial-load/seatrial_load/slo/verdict.py")
 """The files of which one mutation is run here: their tests take a second."""
 
 

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seatrial.operations.effect import PlannedSize
-from seatrial_lint.cloudformation.read import read_template
+from seatrial_lint.cloudformation.template import read_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable

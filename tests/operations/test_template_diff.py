@@ -15,8 +15,7 @@ from seatrial_base.catalog import resource_types as replacement
 from seatrial_base.catalog.resource_types import all_replacement_rules
 from seatrial_base.errors import SpecError
 from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate
-from seatrial_lint.cloudformation.read import read_template
-from seatrial_lint.cloudformation.template import EMPTY, Template, TemplateResource
+from seatrial_lint.cloudformation.template import EMPTY, Template, TemplateResource, read_template
 from tests.operations.sample_stack import Document, changed, properties, read, same, sample_document
 
 if TYPE_CHECKING:

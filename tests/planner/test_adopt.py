@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Adopted
-from seatrial.locks.lock_file import read_locked_plan, write_lock
+from seatrial.locks.lock_file import write_lock
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.planner.existing import Adoption, adopt
 from seatrial.planner.planner import make_plan
 from seatrial_base.errors import SpecError

@@ -8,6 +8,7 @@ from seatrial.planner.engine import choose_engine
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
+    from seatrial_base.findings import Finding
     from tests.planner.conftest import Ask
 
 OWN_IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/my-tgi:2025-cu124"
@@ -189,3 +190,36 @@ def test_without_a_native_driver_the_service_chooses_the_ami(ask: Ask) -> None:
 
     assert choice.ami_version.value is None
     assert choice.ami_version.because == ("SageMaker's default: no AMI is known to support CUDA cu128.")
+
+
+ADAPTERS = {
+    "adapters": [{"name": "sql", "s3_uri": "s3://adapters/sql.tar.gz"}],
+    "overrides": {"lora": {"max_rank": 16, "max_adapters": 2}},
+    "instance_types": ["ml.g6e.2xlarge"],
+}
+REFUSED = (("SEA132", "serving.adapters"),)
+VLLM_IMAGES = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:"
+
+
+@pytest.mark.parametrize(
+    ("serving", "refused"),
+    [
+        ({"engine": "lmi"}, ()),
+        ({"engine": "vllm"}, ()),
+        ({"engine": "vllm", "image": f"{VLLM_IMAGES}0.12.0-gpu-py312"}, ()),
+        ({"engine": "vllm", "image": f"{VLLM_IMAGES}0.11.2-gpu-py312"}, REFUSED),
+        ({"engine": "tgi"}, REFUSED),
+        ({"engine": "sglang"}, REFUSED),
+        ({"engine": "lmi", "backend": "trtllm"}, REFUSED),
+    ],
+)
+def test_adapters_need_an_engine_that_loads_them_while_it_runs(
+    ask: Ask, serving: dict[str, object], refused: tuple[tuple[str, str], ...]
+) -> None:
+    loaded = ask(serving={**ADAPTERS, **serving})
+    problems: tuple[Finding, ...] = ()
+    try:
+        choose_engine(loaded)
+    except PlanError as error:
+        problems = tuple(error.problems)
+    assert tuple((problem.rule, problem.field) for problem in problems) == refused

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Plan, values_digest
-from seatrial.locks.lock_file import read_edited_plan, read_locked_plan, write_lock
+from seatrial.locks.lock_file import write_lock
+from seatrial.locks.locked_plan import read_edited_plan, read_locked_plan
 from seatrial.planner.planner import make_plan
 from seatrial.report.terminal.plan import decision_rows
 from seatrial.specs.spec_files import lock_path

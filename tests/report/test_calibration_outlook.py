@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.planner.calibration import measured_copy, outlook_of, points_of_trial
 from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import read_locked_plan
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.report.measured_preset import measured_preset
 from seatrial.specs.load import LoadedSpec, load_spec
 from seatrial_base.errors import SpecError

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from seatrial.specs.endpoint import EndpointSpec
-from seatrial.specs.guardrails.references import least_size
+from seatrial.specs.guardrails.fleets import least_size
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.specs.contradictions import contradictions, parameter_bounds
+from seatrial.specs.endpoint import ModelShape
 from seatrial.specs.load import load_spec
-from seatrial.specs.model_shape import ModelShape
 from seatrial.specs.shapes import SHAPE_HINTS
 from seatrial.specs.yaml_source import Document
 from seatrial_base.catalog.models import MODELS

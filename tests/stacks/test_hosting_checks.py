@@ -12,7 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial_base.printer import text_lines
 from seatrial_cdk.delivery.hosting_checks import HostingChecks
-from seatrial_lint.cloudformation.read import read_templates
+from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
 from tests.stacks.conftest import ROOT
 

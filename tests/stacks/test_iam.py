@@ -223,12 +223,28 @@ def test_the_function_joins_the_network_with_the_environments_subnets(
     dev_trials: Template, prod_trials: Template
 ) -> None:
     assert [each for each in statements(dev_trials) if any(a.startswith("ec2:") for a in each.actions)] == []
-    (create,) = (each for each in statements(prod_trials) if "ec2:CreateNetworkInterface" in each.actions)
+    granted = [each for each in statements(prod_trials) if any(a.startswith("ec2:") for a in each.actions)]
+    of = {action: each.resources for each in granted for action in each.actions}
+    assert of["ec2:DeleteNetworkInterface"] == ("arn:aws:ec2:eu-west-1:123456789012:*/*",)
+    (create,) = (each for each in granted if "ec2:CreateNetworkInterface" in each.actions)
     assert create.resources == (
         "arn:aws:ec2:eu-west-1:123456789012:network-interface/*",
         "arn:aws:ec2:eu-west-1:123456789012:security-group/sg-0a1b2c3d",
         "arn:aws:ec2:eu-west-1:123456789012:subnet/subnet-0a1b2c3d",
     )
+
+
+def test_the_code_of_the_function_is_denied_what_lambda_does_with_its_role(prod_trials: Template) -> None:
+    documents = [
+        policy["PolicyDocument"]
+        for role in prod_trials.find_resources("AWS::IAM::Role").values()
+        for policy in role["Properties"].get("Policies", [])
+    ]
+    (denied,) = [each for document in documents for each in document["Statement"] if each["Effect"] == "Deny"]
+    allowed = {a for each in statements(prod_trials) for a in each.actions if a.startswith("ec2:")}
+    assert {*denied["Action"]} == allowed
+    (operator,) = denied["Condition"]
+    assert (operator, [*denied["Condition"][operator]]) == ("ArnLike", ["lambda:SourceFunctionArn"])
 
 
 def execution_trust(template: Template) -> list[object]:
@@ -251,7 +267,8 @@ def statements(template: Template) -> Iterator[Statement]:
 
 def read(role: str, document: Mapping[str, list[Mapping[str, object]]]) -> Iterator[Statement]:
     for each in document["Statement"]:
-        assert each["Effect"] == "Allow"
+        if each["Effect"] == "Deny":
+            continue
         conditions = json.dumps(each.get("Condition", {}))
         yield Statement(role, texts(each["Action"]), texts(each["Resource"]), conditions)
 

@@ -17,6 +17,7 @@ from ministack.services.cloudformation import engine
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
+from seatrial_laptop.aws.cloudformation import handler_rights
 from seatrial_laptop.aws.cloudformation.deployer import reference_rights
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
@@ -26,7 +27,7 @@ from tests.sample_product import ENDPOINT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial_base.catalog.resource_types import Handler
     from seatrial_laptop.aws.rights.role_rights import Right
@@ -44,10 +45,33 @@ PARAMETERS = {
 }
 
 
-CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
-    "plain": ({}, {}),
-    "gated": ({"model": GATED}, {}),
-    "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}),
+NETWORK = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
+SECURITY = {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/every-role", "role_path": "/platform/"}
+ZERO = {"sizes": {"small": {"scaling": {"min_copies": 0, "max_copies": 2}}}}
+METRICS = {"hosting": {"metrics": {"detailed": True}}}
+ASYNCHRONOUS = {"kind": "single_model", "asynchronous": {"output_s3_uri": "s3://out/answers/"}}
+CAPTURED = {"kind": "single_model", "data_capture": {"s3_uri": "s3://out/captures/"}}
+LORA = {"max_model_len": 512, "max_num_seqs": 8, "lora": {"max_adapters": 2, "max_rank": 16}}
+ADAPTERS = {
+    "instance_types": ["ml.g5.2xlarge"],
+    "overrides": LORA,
+    "adapters": [{"name": "legal", "s3_uri": "s3://adapters/legal.tar.gz"}],
+}
+CHANGED: dict[str, tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object]]] = {
+    "plain": ({}, {}, {}),
+    "gated": ({"model": GATED}, {}, {}),
+    "encrypted": ({"serving": {"instance_types": ["ml.inf2.8xlarge"]}}, {"kms_key_arn": KEY}, {}),
+    "scheduled": (
+        {},
+        {"trial_schedule": "rate(7 days)", "observability": {"dashboards": "both"}, "outputs": "both"},
+        {},
+    ),
+    "single model": ({"hosting": {"kind": "single_model"}, "trial": {"mode": "off"}}, {"network": NETWORK}, {}),
+    "bounded": ({}, {"security": SECURITY, "network": NETWORK}, {}),
+    "zero": (METRICS, {"outputs": "both"}, ZERO),
+    "asynchronous": ({"hosting": ASYNCHRONOUS, "trial": {"mode": "off"}}, {}, ZERO),
+    "captured": ({"hosting": CAPTURED, "trial": {"mode": "off"}}, {"outputs": "both"}, {}),
+    "adapters": ({"serving": ADAPTERS}, {"observability": {"dashboards": "endpoint"}}, {}),
 }
 """What differs of the product and its environment; only instances without a disk of their own have one with a key."""
 
@@ -56,8 +80,8 @@ CHANGED: dict[str, tuple[dict[str, object], dict[str, object]]] = {
 def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
     """Publish a product; return its template, and that of the vending stack."""
     folder = tmp_path_factory.mktemp(request.param)
-    changed, lab = CHANGED[request.param]
-    product = write_product(folder, lab=lab, endpoint={**ENDPOINT, **changed})
+    changed, lab, others = CHANGED[request.param]
+    product = write_product(folder, lab={**lab}, endpoint={**ENDPOINT, **changed}, **others)
     lock_sizes(product, folder / "environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -73,12 +97,18 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCOUNT_VARIABLE, ACCOUNT)
     monkeypatch.setattr(engine, "get_account_id", lambda: ACCOUNT)
+    boundary = f"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"
+    monkeypatch.setattr(
+        handler_rights,
+        "find_role",
+        lambda name: {"Arn": f"arn:aws:iam::{ACCOUNT}:role/seatrial/lab/{name}", "PermissionsBoundary": boundary},
+    )
 
 
 def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of CloudFormation)
     """Return the policy of the launch role; the boundary by its ARN."""
     roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
-    (role,) = [each for each in roles if "RoleName" in each]
+    (role,) = [each for each in roles if "products-launch" in str(each.get("RoleName"))]
     text = json.dumps(role["Policies"][0]["PolicyDocument"])
     boundary = f'"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"'
     named = re.sub(r'\{"Ref": "LaunchRoleBoundary[0-9A-F]+"\}', boundary, text)

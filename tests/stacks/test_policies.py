@@ -25,7 +25,7 @@ from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import repository_files
 from seatrial_cdk import HostingChecks
 from seatrial_cdk.vending.launch_role import LaunchRole
-from seatrial_lint.template_rules.checks.policy_sizes import MANAGED_CHARACTERS, least_characters
+from seatrial_lint.template_rules.checks.policies import MANAGED_CHARACTERS, least_characters
 from tests.policy_findings import policy_findings
 from tests.stacks.conftest import KEY_ARN, ROOT, prod
 

@@ -11,7 +11,7 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
-from seatrial_lint.cloudformation.read import read_templates
+from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
 from seatrial_stacks.app_stacks import add_stacks
 

@@ -1,1 +1,1 @@
-"""How an app is checked and delivered: rule book, plain errors, pipeline."""
+"""Checks and delivery of an app: rule book, plain errors, pipeline."""

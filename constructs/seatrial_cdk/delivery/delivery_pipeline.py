@@ -61,7 +61,6 @@ class DeliveryPipeline(Construct):
         """Deploy a stage after those that were added before it.
 
         Args:
-            stage: The stacks of an environment.
             approval: Ask people before it.
         """
         name = stage.stage_name

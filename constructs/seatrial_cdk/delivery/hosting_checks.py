@@ -16,14 +16,13 @@ from aws_cdk import (
 
 from seatrial import __version__
 from seatrial_base.findings import template_rules
-from seatrial_lint.cloudformation.read import read_template_file
+from seatrial_lint.cloudformation.template import read_template_file
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
     from aws_cdk import IPolicyValidationContext
     from constructs import IConstruct
 
-    from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import Template
 
 PLUGIN_NAME = "Seatrial"
@@ -45,11 +44,7 @@ class HostingChecks:
 
     @classmethod
     def add_to(cls, scope: IConstruct) -> None:
-        """Add the checks to an app or a stage.
-
-        Args:
-            scope: The app, or a stage.
-        """
+        """Add the checks to an app or a stage."""
         Validations.of(scope).add_plugins(cls())
 
     @property
@@ -68,11 +63,7 @@ class HostingChecks:
         return [rule.id for rule in template_rules()]
 
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
-        """Check the templates; the CDK calls it after synthesis.
-
-        Args:
-            context: What was synthesized.
-        """
+        """Check the templates; the CDK calls it after synthesis."""
         by_place: dict[tuple[str | None, str | None], dict[str, Template]] = {}
         for stack in context.stack_templates:
             path, region, account = stack.template_path, stack.region, stack.account_id
@@ -81,21 +72,20 @@ class HostingChecks:
         findings = [each for (_, region), group in by_place.items() for each in check_templates(group, region)]
         return PolicyValidationPluginReport(
             success=all(each.severity != "error" for each in findings),
-            violations=[_violation(each) for each in findings],
+            violations=[
+                PolicyViolation(
+                    rule_name=each.rule,
+                    description=each.message,
+                    fix=each.hint,
+                    severity="info" if each.severity == "note" else each.severity,  # the CDK's word
+                    violating_resources=[
+                        PolicyViolatingResource(
+                            locations=[each.field],
+                            resource_logical_id=each.place.resource,
+                            template_path=each.place.file,
+                        )
+                    ],
+                )
+                for each in findings
+            ],
         )
-
-
-def _violation(finding: Finding) -> PolicyViolation:
-    return PolicyViolation(
-        rule_name=finding.rule,
-        description=finding.message,
-        fix=finding.hint,
-        severity="info" if finding.severity == "note" else finding.severity,  # the CDK's word
-        violating_resources=[
-            PolicyViolatingResource(
-                locations=[finding.field],
-                resource_logical_id=finding.place.resource,
-                template_path=finding.place.file,
-            )
-        ],
-    )

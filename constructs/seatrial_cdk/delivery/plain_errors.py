@@ -1,4 +1,4 @@
-"""What an app prints when its user made a mistake: the message, and no traceback."""
+"""Errors of users in an app: the message, and no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where containers run: the subnets and security groups that they join, and the VPC endpoints they need."""
+"""The network of containers: the subnets and security groups that they join, and the VPC endpoints they need."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ class ContainerNetwork:
 
         Args:
             scope: What a security group is made in, where none is given.
-            vpc: The VPC.
             subnets: Its subnets; default: the private ones, as for every construct of the CDK.
             security_groups: Their security groups; default: a new one that allows all outbound connections.
         """
@@ -89,11 +88,7 @@ def refuse_parts_of_no_vpc(
     subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup] | None,
 ) -> None:
-    """Report subnets and security groups without their VPC, which would be ignored, as an error of the CDK: SEA449.
-
-    Args:
-        scope: What is given them.
-    """
+    """Report subnets and security groups without their VPC, which would be ignored, as an error of the CDK: SEA449."""
     if vpc is None and (subnets is not None or security_groups is not None):
         Annotations.of(scope).add_error("SEA449: vpc_subnets and security_groups need their VPC. Give vpc beside them.")
 
@@ -101,8 +96,8 @@ def refuse_parts_of_no_vpc(
 class HostingVpcEndpoints(Construct):
     """Interface endpoints for SageMaker, ECR, CloudWatch, STS and Secrets Manager, and a gateway endpoint for S3.
 
-    A trial in the VPC calls more: add `lambda`, `states`, `ssm`, `events` and `application-autoscaling` to
-    `more_services`, and `sns` where its findings are published.
+    A trial in the VPC calls more: add `states`, `cloudformation`, `application-autoscaling`, `ssm`, `events`, `kms` and
+    `lambda` to `more_services`, and `sns` where its findings are published.
 
     Args:
         vpc: The VPC, with DNS support and DNS host names.

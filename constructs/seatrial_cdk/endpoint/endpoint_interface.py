@@ -1,4 +1,4 @@
-"""What every endpoint that serves an LLM is for a CDK app, whoever made it."""
+"""The interface of every endpoint that serves an LLM, whatever made it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,6 @@ class ILlmEndpoint(Construct):
         """Allow invoking the endpoint and its inference component, with one answer or as a stream.
 
         Args:
-            grantee: Who may.
             openai: With a bearer token too, as OpenAI clients do: this right has no resource level.
         """
         arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
@@ -223,18 +222,9 @@ class DefinedEndpoint(ILlmEndpoint):
     """An endpoint that this app defines: its names, its network, its tag.
 
     Args:
-        endpoint_name: Its name; `None` for one made of the construct's path.
         longest_name: Characters of such a name.
         base_name: The name of the first generation, which the later ones begin with; default: `endpoint_name`.
-        environment: The environment of Seatrial, which the resources carry as a tag; default: none.
-        alias_name: Name of the SSM parameter that names the endpoint that serves; default: none.
-        vpc: The VPC of the containers; default: the service's own network.
-        vpc_subnets: Its subnets; default: the private ones.
-        security_groups: Security groups of the containers; default: a new one, in a VPC.
-        network: The VPC by IDs, in place of `vpc`.
         values: What the endpoint is made of, by the name of its argument: checked here.
-        variant_name: Name of the production variant.
-        is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
     """
 
     model_name: str

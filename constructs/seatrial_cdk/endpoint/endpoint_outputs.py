@@ -1,4 +1,4 @@
-"""What tells others of an endpoint: the alias that names it, stack outputs and parameters."""
+"""Outputs of an endpoint: the alias that names it, stack outputs and parameters."""
 
 from __future__ import annotations
 
@@ -110,13 +110,7 @@ class EndpointOutputs(Construct):
 def endpoint_values(
     endpoint: DefinedEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
 ) -> dict[str, str]:
-    """Return what a stack tells of an endpoint, by name.
-
-    Args:
-        endpoint: The endpoint.
-        plan_digest: Of what is deployed.
-        trial: Its trial; default: none.
-    """
+    """Return what a stack tells of an endpoint, by name."""
     component, base_url = endpoint.inference_component_name, endpoint.openai_base_url
     values = {
         "EndpointName": endpoint.endpoint_name,

@@ -1,4 +1,4 @@
-"""What belongs to an endpoint as its deployment has it: trial, scaling, alarms, alias, schedule, further models."""
+"""The parts of a deployed endpoint: trial, scaling, alarms, alias, schedule, further models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
-    from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint
+    from seatrial.specs.endpoint import EndpointSpec
+    from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
 INFO_METADATA = "aws:cdk:info"
@@ -34,11 +35,7 @@ class GuestParts:
     """A further model of an endpoint with what belongs to it.
 
     Attributes:
-        component: Its component.
-        alarms: Its alarms.
         scaling: The scaling of its copies; `None` when their number is fixed.
-        alias: The SSM parameter that names it.
-        adapters: Its adapters.
     """
 
     component: AddedComponent
@@ -53,14 +50,11 @@ class EndpointParts:
     """What belongs to an endpoint.
 
     Attributes:
-        alarms: Its alarms.
         candidate: The trial before an update; `None` without trials.
         trial: The trial of what is deployed; `None` without trials.
         scaling: The scaling of its copies or instances; `None` when their number is fixed.
-        alias: The SSM parameter that names it.
         schedule: The schedule of its trials; `None` without one.
         guests: The further models on its instances.
-        adapters: The adapters of its model.
         router: The function that splits requests for callers without the client; `None` without one.
     """
 
@@ -87,20 +81,13 @@ def define_parts(
     """Define what belongs to the endpoint of a deployment.
 
     Args:
-        scope: What it belongs to.
-        endpoint: The endpoint.
-        deployment: What to deploy.
         suffix: Behind each construct ID but the alias's; a later generation has resources of its own.
         topic: ARN of the topic of the alarms; default: that of the environment.
         alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
     spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
     topic = topic or _topic_arn(scope, deployment)
-    alarms = _define_alarms(scope, endpoint, deployment, suffix=suffix, topic=topic)
-    watched = None
-    # The embedded AWS has no PromQL alarms.
-    if spec.hosting.metrics is not None and spec.hosting.metrics.detailed and not environment.is_embedded:
-        watched = ContainerAlarms(scope, f"ContainerAlarms{suffix}", endpoint=endpoint, topic_arn=topic)
+    alarms, watched = _define_alarms(scope, endpoint, deployment, suffix=suffix, topic=topic)
     candidate = trial = schedule = router = None
     if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
         candidate, trial = _define_trials(scope, endpoint, deployment, alarms, suffix=suffix)
@@ -112,8 +99,7 @@ def define_parts(
     weights: dict[ComponentEndpoint | AddedComponent, float] = {}
     if isinstance(endpoint, ComponentEndpoint):
         guests = tuple(_define_guest(scope, endpoint, deployment, each, topic, names) for each in deployment.guests)
-        weights = _traffic(endpoint, guests, deployment)
-        endpoint.siblings = tuple(each.component_name for each in weights if each is not endpoint)
+        weights = _split_traffic(endpoint, guests, deployment)
         if spec.hosting.router:
             router = TrafficRouter(
                 scope,
@@ -156,28 +142,30 @@ def define_parts(
 
 def _define_alarms(
     scope: Construct, endpoint: DefinedEndpoint, deployment: Deployment, *, suffix: str, topic: str | None
-) -> EndpointAlarms:
+) -> tuple[EndpointAlarms, ContainerAlarms | None]:
     """Define the alarms of an endpoint, and of each production variant but the first, whose alarms these are."""
-    spec = deployment.endpoint
-    alarms = EndpointAlarms(
+    spec, metrics = deployment.endpoint, deployment.endpoint.hosting.metrics
+    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(deployment))
+    for variant in endpoint.further_variants():
+        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
+    # The embedded AWS has no PromQL alarms.
+    if metrics is None or not metrics.detailed or deployment.environment.is_embedded:
+        return alarms, None
+    return alarms, ContainerAlarms(scope, f"ContainerAlarms{suffix}", endpoint=endpoint, topic_arn=topic)
+
+
+def _alarms_of(  # noqa: PLR0917 (private)
+    scope: Construct, construct_id: str, watched: ILlmEndpoint, spec: EndpointSpec, topic: str | None, start: int = 1
+) -> EndpointAlarms:
+    return EndpointAlarms(
         scope,
-        f"Alarms{suffix}",
-        endpoint=endpoint,
+        construct_id,
+        endpoint=watched,
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
         topic_arn=topic,
-        start_minutes=start_minutes(deployment),
+        start_minutes=start,
     )
-    for variant in endpoint.further_variants():
-        EndpointAlarms(
-            scope,
-            f"Alarms{suffix}{variant.variant_name}",
-            endpoint=variant,
-            slo=spec.slo,
-            output_tokens=spec.workload.output_tokens,
-            topic_arn=topic,
-        )
-    return alarms
 
 
 def _define_trials(
@@ -206,9 +194,6 @@ def define_outputs(
 
     Args:
         scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.
-        endpoint: The endpoint.
-        deployment: What is deployed.
-        trial: Its trial.
         stack_wide: The stack has this endpoint alone.
     """
     environment = deployment.environment
@@ -222,14 +207,19 @@ def define_outputs(
     )
 
 
-def _traffic(
+def _split_traffic(
     host: ComponentEndpoint, guests: tuple[GuestParts, ...], deployment: Deployment
 ) -> dict[ComponentEndpoint | AddedComponent, float]:
-    """Return the weight of each component of a deployment's traffic; empty where its model takes all requests."""
+    """Return the weight of each component of a deployment's traffic; empty where its model takes all requests.
+
+    The host learns its siblings, which its callers may invoke too.
+    """
     names = [deployment.endpoint.name, *(guest.endpoint.name for guest in deployment.guests)]
     components: list[ComponentEndpoint | AddedComponent] = [host, *(guest.component for guest in guests)]
     by_spec = dict(zip(names, components, strict=True))
-    return {by_spec[share.spec]: share.weight for share in deployment.endpoint.hosting.traffic or ()}
+    weights = {by_spec[share.spec]: share.weight for share in deployment.endpoint.hosting.traffic or ()}
+    host.siblings = tuple(each.component_name for each in weights if each is not host)
+    return weights
 
 
 def _define_adapters(base: ComponentEndpoint | AddedComponent, deployment: Deployment) -> tuple[AdapterComponent, ...]:
@@ -261,15 +251,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         weights_key=host.weights_key,
         role_options=host.role_options,
     )
-    alarms = EndpointAlarms(
-        added,
-        "Alarms",
-        endpoint=added,
-        slo=spec.slo,
-        output_tokens=spec.workload.output_tokens,
-        topic_arn=topic_arn,
-        start_minutes=start_minutes(guest),
-    )
+    alarms = _alarms_of(added, "Alarms", added, spec, topic_arn, start_minutes(guest))
     scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
         alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]

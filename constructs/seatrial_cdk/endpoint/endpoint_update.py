@@ -1,4 +1,4 @@
-"""How an endpoint moves to another configuration, in steps that the service takes, and what rolls it back."""
+"""The move of an endpoint to another configuration: steps that the service accepts, and alarms that roll it back."""
 
 from __future__ import annotations
 
@@ -30,10 +30,6 @@ def endpoint_update(
     A batch is 5 to 50 % of the instances (API reference, RollingUpdatePolicy), however many managed scaling runs; where
     no number is, as with one instance, the service starts a second fleet and moves all traffic in one step. One of the
     alarms rolls either back.
-
-    Args:
-        instances: How many, and how long each takes to start.
-        alarm_names: Alarms of the component.
     """
     endpoint, batch = sagemaker.CfnEndpoint, batch_of(instances.initial_count, instances.most)
     each_s = start_s(instances)
@@ -56,10 +52,6 @@ def batch_of(fewest: int, most: int) -> int | None:
     """Return how many of them an update replaces at a time; `None` for all, also where a number is a token.
 
     A token of a number is far below zero (`aws_cdk.Token.as_number`), where no count is.
-
-    Args:
-        fewest: Of copies or instances.
-        most: Of them.
     """
     return None if min(fewest, most) < 0 else copies_replaced_at_once(fewest, most)
 
@@ -106,8 +98,6 @@ def variants_update(
         shift: How; default: one variant some instances at a time, several by a canary, where they have a valid number;
             else all at once. SageMaker rolls no endpoint of several variants: it would move all traffic at once, and no
             alarm would roll that back (developer guide, deployment guardrails, exclusions).
-        instances: The instances of each variant.
-        alarm_names: Alarms that roll it back.
     """
     if shift is None:
         if not alarm_names:

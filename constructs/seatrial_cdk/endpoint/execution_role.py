@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
@@ -72,8 +72,6 @@ def repository_of(
     An image that is a token names no repository: that is an error of the construct, told at synthesis with all others.
 
     Args:
-        scope: The construct that pulls it.
-        image: URI of the image, or a token of it.
         repository: The repository, where the URI does not tell.
 
     Raises:
@@ -122,8 +120,6 @@ class RoleOptions:
         """Return what an environment's file asks of roles.
 
         Args:
-            scope: What the roles belong to.
-            security: Of the environment.
             construct_id: Of the policy that bounds them.
         """
         if security.permissions_boundary is None:
@@ -137,6 +133,11 @@ class RoleOptions:
 
 
 NO_OPTIONS = RoleOptions()
+
+
+def role_arguments(options: RoleOptions) -> dict[str, Any]:
+    """Return the arguments of `iam.Role` that options stand for."""
+    return {"path": options.path, "permissions_boundary": options.permissions_boundary}
 
 
 class ExecutionRole(Construct):
@@ -183,9 +184,8 @@ class ExecutionRole(Construct):
             assumed_by=iam.ServicePrincipal(
                 "sagemaker.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": place.account}}
             ),
-            path=options.path,
-            permissions_boundary=options.permissions_boundary,
             inline_policies={"Serve": self.rights},
+            **role_arguments(options),
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
 
@@ -198,9 +198,7 @@ def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_nam
     alarms you specify"). Which one it is of an endpoint with components is not told, so both may.
 
     Args:
-        scope: In whose account and region the alarms are.
         roles: The roles of instances and containers; one that is imported stays as it is.
-        alarm_names: Names of the alarms, or tokens of them.
     """
     if not alarm_names:
         return
@@ -237,7 +235,9 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
 
 
 def _reads(place: StackPlace, sources: ModelSources) -> Iterator[Statement]:
-    yield from _pull(_repository_arn(sources.repository, place.partition))
+    if (arn := _repository_arn(sources.repository, place.partition)) is not None:
+        yield unnamed_statement("ecr:GetAuthorizationToken")
+        yield allow(["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], [arn])
     if sources.artifact:
         yield from _read(place, sources.artifact.bucket_name, sources.artifact.object_key)
     if sources.weights_s3_uri:
@@ -253,16 +253,6 @@ def _repository_arn(repository: ImageRepository | ecr.IRepository | None, partit
     if isinstance(repository, ImageRepository):
         return repository.arn(partition)
     return None if repository is None else repository.repository_arn
-
-
-def _pull(repository_arn: str | None) -> Iterator[Statement]:
-    if repository_arn is None:
-        return
-    yield unnamed_statement("ecr:GetAuthorizationToken")
-    yield allow(
-        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        [repository_arn],
-    )
 
 
 def _observe(place: StackPlace, name: str) -> Iterator[Statement]:
@@ -289,12 +279,7 @@ def _read(place: StackPlace, bucket: str, keys: str) -> Iterator[Statement]:
 
 
 def read_object(place: StackPlace, s3_uri: str) -> Iterator[Statement]:
-    """Allow reading one object of S3.
-
-    Args:
-        place: Where the stack is.
-        s3_uri: The object.
-    """
+    """Allow reading one object of S3."""
     bucket, _, key = s3_uri.removeprefix("s3://").partition("/")
     return _read(place, bucket, key)
 

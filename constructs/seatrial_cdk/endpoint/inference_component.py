@@ -112,12 +112,8 @@ def define_model(
     The model has no name, because it can only be replaced.
 
     Args:
-        container: Image, environment, artifacts.
-        network: The VPC of the containers.
         name: The endpoint's name in its first generation, whose logs and metrics the role writes.
         role: The role; `None` for a new one.
-        weights_key: Key that the weights are encrypted with; `None` without one.
-        role_options: Path and permissions boundary of a new role.
     """
     artifact = ServingArtifact(scope, "Artifact", files=container.files) if container.files else None
     sources = ModelSources(
@@ -149,14 +145,7 @@ def define_model(
 def define_component(
     scope: Construct, endpoint_name: str, model: sagemaker.CfnModel, name: str, copies: ComponentCopies
 ) -> sagemaker.CfnInferenceComponent:
-    """Define the component: how many copies of the model run, and what each takes of an instance.
-
-    Args:
-        endpoint_name: Name of the endpoint, or a token of it.
-        model: What runs.
-        name: Name of the component.
-        copies: How many, and how large.
-    """
+    """Define the component: how many copies of the model run, and what each takes of an instance."""
     component = sagemaker.CfnInferenceComponent(
         scope,
         "Component",
@@ -208,10 +197,6 @@ def component_update(
 
     An update that takes longer than every batch may take, or that raises one of the alarms, is rolled back by the
     service, in batches of the same size. Without a rolling policy the API takes no alarms.
-
-    Args:
-        copies: How many, and how long each takes to start.
-        alarm_names: Alarms of the component.
     """
     count = copies.replaced_at_once
     if not count:
@@ -324,7 +309,6 @@ class AddedComponent(ILlmEndpoint):
         """Allow invoking the component on its endpoint, and reading the alias that names it.
 
         Args:
-            grantee: Who may.
             openai: With a bearer token too, as OpenAI clients do.
         """
         invoked = super().grant_invoke(grantee, openai=openai)

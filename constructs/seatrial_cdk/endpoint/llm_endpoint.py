@@ -84,8 +84,6 @@ class SpecEndpoint(DefinedEndpoint):
         A later generation of the plan has its number behind the construct ID.
 
         Args:
-            scope: What it belongs to.
-            construct_id: Its construct ID.
             spec: The endpoint's YAML file; its lock lies beside it.
             environment: Name of the environment.
             environments: Folder of environments; default: `environments` beside the spec, or beside its folder.
@@ -147,9 +145,7 @@ class SpecEndpoint(DefinedEndpoint):
             role_options=RoleOptions.of(scope, environment.security, f"{construct_id}Boundary"),
         )
         if metrics is not None:
-            endpoint.publish_metrics(
-                detailed=metrics.detailed, enhanced=metrics.enhanced, frequency_s=metrics.frequency_s
-            )
+            endpoint.publish_metrics(**dict(metrics))
         return endpoint
 
     @classmethod
@@ -341,13 +337,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
 
     @classmethod
     def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:
-        """Name an endpoint of this account and region that has the model in its only variant, `AllTraffic`.
-
-        Args:
-            scope: What it belongs to.
-            construct_id: Its construct ID.
-            endpoint_name: Its name.
-        """
+        """Name an endpoint of this account and region that has the model in its only variant, `AllTraffic`."""
         return cls.from_attributes(scope, construct_id, endpoint_name=endpoint_name)
 
     @classmethod
@@ -364,9 +354,6 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         """Name an endpoint of this account and region that something else made.
 
         Args:
-            scope: What it belongs to.
-            construct_id: Its construct ID.
-            endpoint_name: Its name.
             inference_component_name: The component that serves; `None` when the variant has the model.
             variant_name: Its production variant.
             is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
@@ -406,7 +393,6 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         have names in lower case; a generation has up to three digits. Without an alias there is one generation.
 
         Args:
-            grantee: Who may.
             openai: With a bearer token too, as OpenAI clients do.
         """
         if self.alias_name is None:
@@ -440,9 +426,6 @@ def define_endpoint(
     """Define the endpoint of a deployment in the manner of its hosting, without what belongs to it.
 
     Args:
-        scope: What it belongs to.
-        construct_id: Its construct ID.
-        deployment: What to deploy.
         network: The VPC of the containers; default: that of the environment.
         key: Key of weights and volumes; default: that of the environment.
     """

@@ -1,4 +1,4 @@
-"""Where SageMaker writes answers and captures, and what a role needs for it."""
+"""Locations of responses and captures in S3, and the rights that a role needs for them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ class OutputLocation:
         """Return a location in a bucket.
 
         Args:
-            bucket: The bucket.
             prefix: Beginning of the keys, with its final slash.
             key: KMS key of the objects; default: that of the bucket.
         """
@@ -151,12 +150,7 @@ class DataCapture:
 def capture_config(
     capture: DataCapture, destination: OutputLocation
 ) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
-    """Define the capture; JSON is kept as text, not as base64.
-
-    Args:
-        capture: What is kept.
-        destination: Where it is written.
-    """
+    """Define the capture; JSON is kept as text, not as base64."""
     config = sagemaker.CfnEndpointConfig
     return config.DataCaptureConfigProperty(
         enable_capture=True,
@@ -210,7 +204,6 @@ def locations_of(inference: AsynchronousInference, bucket: OutputBucket | None) 
     """Return the locations of an asynchronous endpoint.
 
     Args:
-        inference: What is given.
         bucket: The default bucket; `None` where the answers have a location.
     """
     if inference.answers is not None:
@@ -229,12 +222,7 @@ def locations_of(inference: AsynchronousInference, bucket: OutputBucket | None) 
 def asynchronous_config(
     inference: AsynchronousInference, locations: AsynchronousLocations
 ) -> sagemaker.CfnEndpointConfig.AsyncInferenceConfigProperty:
-    """Define asynchronous inference.
-
-    Args:
-        inference: Topics and concurrency.
-        locations: Where answers are written.
-    """
+    """Define asynchronous inference."""
     config = sagemaker.CfnEndpointConfig
     topics = config.AsyncInferenceNotificationConfigProperty(
         success_topic=inference.success_topic.topic_arn if inference.success_topic else None,

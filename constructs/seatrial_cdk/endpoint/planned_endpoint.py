@@ -11,6 +11,7 @@ from aws_cdk import aws_sns as sns
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.scaling import InstanceScaleInSpec, ScalingSpec
 from seatrial_base.catalog.instances import find_instance
+from seatrial_base.field_facts import made_of
 from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
 from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
@@ -24,22 +25,13 @@ from seatrial_cdk.endpoint.variant_instances import (
 from seatrial_cdk.jobs.optimization_job import OptimizedWeights
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.packing import Packing
     from seatrial.documents.plan import Plan
-    from seatrial.specs.hosting import (
-        AsynchronousSpec,
-        DataCaptureSpec,
-        PlacementSpec,
-        RoutingSpec,
-        ShadowSpec,
-        VariantSpec,
-    )
+    from seatrial.specs.hosting import AsynchronousSpec, DataCaptureSpec, ShadowSpec, VariantSpec
 
 AS_PLANNED, AS_SCALED = HostingSpec(), ScalingSpec()
 
@@ -81,11 +73,8 @@ def optimized_weights(scope: Construct, deployment: Deployment) -> OptimizedWeig
 
 
 def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCopies:
-    """Return the copies of a plan.
-
-    Args:
-        hosting: How they are hosted.
-    """
+    """Return the copies of a plan."""
+    placement = hosting.placement
     return ComponentCopies(
         accelerators=plan.accelerators_per_copy,
         cpu_cores=plan.cpu_cores_per_copy,
@@ -96,15 +85,8 @@ def planned_copies(plan: Plan, hosting: HostingSpec = AS_PLANNED) -> ComponentCo
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
         data_cache=hosting.data_cache,
-        placement=_placement(hosting.placement),
+        placement=made_of(CopyPlacement, placement, strategy=placement.strategy.upper()) if placement else None,
     )
-
-
-def _placement(placement: PlacementSpec | None) -> CopyPlacement | None:
-    if placement is None:
-        return None
-    strategy: Literal["SPREAD", "BINPACK"] = "SPREAD" if placement.strategy == "spread" else "BINPACK"
-    return CopyPlacement(strategy=strategy, max_imbalance=placement.max_imbalance)
 
 
 def planned_instances(
@@ -118,16 +100,16 @@ def planned_instances(
     """Return the instances of a plan.
 
     Args:
-        hosting: How they are hosted.
-        scaling: Whether the copies go to zero, and how instances are removed.
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
         packing: Where the copies of all models run; `None` for one model.
     """
-    pools = hosting.instance_pools or ()
+    pools, scale_in, routing = hosting.instance_pools or (), scaling.instance_scale_in, hosting.routing
     has_volumes = not any(instance.nvme_gb for instance in map(find_instance, pools) if instance)
     return VariantInstances(
         min_count=0 if scaling.goes_to_zero else None,
-        scale_in=_scale_in(scaling.instance_scale_in),
+        scale_in=None
+        if scale_in == InstanceScaleInSpec()
+        else made_of(InstanceScaleIn, scale_in, strategy=(scale_in.strategy or "idle_release").upper()),
         instance_type=plan.instance_type.value,
         pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=packing.instance_count if packing else plan.instance_count.value,
@@ -139,30 +121,9 @@ def planned_instances(
         download_timeout_s=plan.download_timeout_s.value,
         provision_timeout_s=hosting.provision_timeout_s,
         capacity_reservation_arn=hosting.capacity_reservation_arn,
-        routing=_routing(hosting.routing),
-    )
-
-
-def _scale_in(spec: InstanceScaleInSpec) -> InstanceScaleIn | None:
-    """Return how instances are removed; `None` as the service does it."""
-    if spec == InstanceScaleInSpec():
-        return None
-    return InstanceScaleIn(
-        strategy="CONSOLIDATION" if spec.strategy == "consolidation" else "IDLE_RELEASE",
-        cooldown_minutes=spec.cooldown_minutes,
-        max_step=spec.max_step,
-    )
-
-
-def _routing(routing: RoutingSpec) -> RequestRouting:
-    if routing.strategy == "random":
-        return RequestRouting(strategy="RANDOM")
-    if routing.strategy == "least_outstanding_requests":
-        return RequestRouting()
-    return RequestRouting(
-        strategy="PREFIX_AWARE",
-        prefix_length=routing.prefix_length,
-        concurrency_threshold=routing.concurrency_threshold,
+        routing=made_of(RequestRouting, routing, strategy=routing.strategy.upper())
+        if routing.strategy == "prefix_aware"
+        else RequestRouting(strategy="RANDOM" if routing.strategy == "random" else "LEAST_OUTSTANDING_REQUESTS"),
     )
 
 
@@ -197,13 +158,7 @@ def planned_variant(scope: Construct, deployment: Deployment, spec: VariantSpec,
 
 def planned_shadow(scope: Construct, deployment: Deployment, spec: ShadowSpec, key: kms.IKey | None) -> ShadowVariant:
     """Return the shadow variant of a spec."""
-    variant = _of_spec(scope, deployment, spec, key)
-    return ShadowVariant(
-        name=spec.name,
-        container=variant.container,
-        instances=variant.instances,
-        sampling_percentage=spec.sampling_percentage,
-    )
+    return made_of(ShadowVariant, spec, _of_spec(scope, deployment, spec, key))
 
 
 def planned_asynchronous(
@@ -226,8 +181,4 @@ def _topic(scope: Construct, construct_id: str, arn: str | None) -> sns.ITopic |
 
 def planned_capture(spec: DataCaptureSpec, key: kms.IKey | None) -> DataCapture:
     """Return what a spec keeps of requests and answers."""
-    return DataCapture(
-        destination=OutputLocation.of_uri(spec.s3_uri, key=key),
-        sampling_percentage=spec.sampling_percentage,
-        capture=spec.capture,
-    )
+    return made_of(DataCapture, spec, destination=OutputLocation.of_uri(spec.s3_uri, key=key))

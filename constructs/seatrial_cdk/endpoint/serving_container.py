@@ -15,6 +15,7 @@ from constructs import Construct
 from seatrial.engines.rendered import refuse_credentials
 from seatrial.packaging import tar_gz_bytes
 from seatrial_base.errors import RenderError
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -110,21 +111,12 @@ class ServingContainer:
         model_package_arn: str | None = None,
         hub_content_arn: str | None = None,
     ) -> ServingContainer:
-        """Return the container of a rendered serving configuration.
-
-        Args:
-            serving: What was rendered.
-            readable_s3_uri: S3 prefix that the container may read; default: what the service mounts.
-            accept_eula: The user has accepted the licence of the mounted weights.
-            model_package_arn: The model package that has image and weights.
-            hub_content_arn: Content of a JumpStart private hub through which the weights are read.
-        """
-        return cls(
-            image=serving.image,
+        """Return the container of a rendered serving configuration."""
+        return made_of(
+            cls,
+            serving,
             environment=serving.container_env,
             secrets=serving.secret_env,
-            files=serving.files,
-            weights_s3_uri=serving.weights_s3_uri,
             readable_s3_uri=readable_s3_uri,
             accept_eula=accept_eula,
             network_isolation=serving.isolated,
@@ -162,7 +154,6 @@ def container_definition(
     """Define the container of a model.
 
     Args:
-        container: What it reads.
         artifact: Its packaged files; `None` when it has none.
 
     Raises:

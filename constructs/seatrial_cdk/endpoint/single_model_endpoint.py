@@ -260,7 +260,6 @@ class SingleModelEndpoint(SpecEndpoint):
         An asynchronous endpoint allows putting requests and reading answers too; it has no OpenAI path.
 
         Args:
-            grantee: Who may.
             openai: With a bearer token too, as OpenAI clients do.
         """
         names = [self.base_name.lower()] if self.alias_name is None else generations_of(self.base_name)
@@ -272,19 +271,17 @@ class SingleModelEndpoint(SpecEndpoint):
             grant = grant.combine(allow_bearers(grantee))
         if self.alias_name is not None:
             grant = grant.combine(allow_reading_alias(self, grantee, self.alias_name))
-        principal, statements = grantee.grant_principal, [*self._of_callers(place)]
+        principal = grantee.grant_principal
+        statements: list[Statement] = []
+        if self.locations is not None:
+            statements += self.locations.requests.writing(place)
+            for read in (self.locations.answers, self.locations.failures):
+                statements += () if read is None else read.reading(place)
         for statement in statements:
             principal.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
         if isinstance(principal, Construct):
             acknowledge_wildcards(principal, resources_of(statements), OBJECTS)
         return grant
-
-    def _of_callers(self, place: StackPlace) -> Iterator[Statement]:
-        if self.locations is None:
-            return
-        yield from self.locations.requests.writing(place)
-        for read in (self.locations.answers, self.locations.failures):
-            yield from () if read is None else read.reading(place)
 
     def _locate(self, asynchronous: AsynchronousInference | None, capture: DataCapture | None) -> None:
         """Find where answers and captures go; what has no location goes to a bucket of the endpoint's own."""
@@ -311,15 +308,7 @@ class SingleModelEndpoint(SpecEndpoint):
             role_options=self._role_options,
         )
         self._model_roles.append(role)
-        self._allow_output(role, asynchronous)
-        return model
-
-    def _property(self, variant: ModelVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-        model_name = self.models[variant.name].attr_model_name
-        return production_variant(variant.instances, name=variant.name, model_name=model_name, weight=variant.weight)
-
-    def _allow_output(self, role: iam.IRole, asynchronous: AsynchronousInference | None) -> None:
-        """Allow what the service does with a model's role: read requests, write answers and captures, tell topics."""
+        # What the service does with a model's role: read requests, write answers and captures, notify topics.
         place = StackPlace.of(self)
         statements: list[Statement] = []
         if self.locations is not None:
@@ -336,6 +325,11 @@ class SingleModelEndpoint(SpecEndpoint):
                 topic.grant_publish(role)
                 if topic.master_key is not None:
                     acknowledge(role, PUBLISHED)
+        return model
+
+    def _property(self, variant: ModelVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+        model_name = self.models[variant.name].attr_model_name
+        return production_variant(variant.instances, name=variant.name, model_name=model_name, weight=variant.weight)
 
 
 class _VariantView(ILlmEndpoint):
@@ -397,9 +391,6 @@ def _contradictions(
         yield "SageMaker rolls no update of several variants. Give shift another kind, as canary."
     if len(variants) > MOST_VARIANTS:
         yield f"{len(variants)} variants; SageMaker allows {MOST_VARIANTS}."
-    weights = [each.weight for each in variants]
-    if not any(Token.is_unresolved(weight) for weight in weights) and not any(weight > 0 for weight in weights):
-        yield "no variant has a weight above 0, so none gets traffic."
     keys = {each.instances.volume_key_arn for each in variants}
     if len(keys) > 1:
         yield "the variants have different volume keys; an endpoint configuration has one."
@@ -407,16 +398,17 @@ def _contradictions(
         yield "a shadow variant needs exactly one production variant. Remove the others, or the shadow."
     if shadow is not None and asynchronous is not None:
         yield "an asynchronous endpoint has no shadow variant. Remove one of them."
-    share = MOST_PERCENT if shadow is None else shadow.sampling_percentage
-    if share != MOST_PERCENT and any(Token.is_unresolved(each) for each in (weights[0], share)):
+    yield from _wrong_shares([each.weight for each in variants], shadow, capture)
+
+
+def _wrong_shares(weights: Sequence[float], shadow: ShadowVariant | None, capture: DataCapture | None) -> Iterator[str]:
+    """Yield weights and percentages that SageMaker refuses; tokens are not known yet."""
+    if not any(map(Token.is_unresolved, weights)) and max(weights) <= 0:
+        yield "no variant has a weight above 0, so none gets traffic."
+    shadowed = None if shadow is None else shadow.sampling_percentage
+    if shadowed not in {None, MOST_PERCENT} and any(map(Token.is_unresolved, (weights[0], shadowed))):
         yield "the share of a shadow variant is calculated from its percentage and the weight. Give numbers, no tokens."
-    yield from _shares(shadow, capture)
-
-
-def _shares(shadow: ShadowVariant | None, capture: DataCapture | None) -> Iterator[str]:
-    for what, share in (
-        ("shadow variant", None if shadow is None else shadow.sampling_percentage),
-        ("data capture", None if capture is None else capture.sampling_percentage),
-    ):
+    captured = None if capture is None else capture.sampling_percentage
+    for what, share in (("shadow variant", shadowed), ("data capture", captured)):
         if share is not None and not Token.is_unresolved(share) and not 1 <= share <= MOST_PERCENT:
             yield f"the sampling percentage of the {what} is {share:g}; it is 1 to {MOST_PERCENT}."

@@ -14,7 +14,7 @@ import seatrial
 import seatrial_cdk
 from seatrial.packaging import zip_bytes
 from seatrial_cdk.acknowledgements import acknowledge
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
 from seatrial_cdk.policy import allow, policy_document
 from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
@@ -63,8 +63,7 @@ class TrafficRouter(Construct):
             "Role",
             description=f"Router of {endpoint_name}",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            path=role_options.path,
-            permissions_boundary=role_options.permissions_boundary,
+            **role_arguments(role_options),
             inline_policies={"Route": policy_document([calls, writing])},
         )
         weights = {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial_base.field_facts import made_of
+
 if TYPE_CHECKING:
     from typing import Literal
 
@@ -142,13 +144,7 @@ class ShadowVariant:
         """
         is_token = min(production.weight, self.sampling_percentage) < 0
         share = production.weight * self.sampling_percentage * ONE_PERCENT
-        return ModelVariant(
-            container=self.container,
-            instances=self.instances,
-            name=self.name,
-            weight=production.weight if is_token else share,
-            model_role=self.model_role,
-        )
+        return made_of(ModelVariant, self, weight=production.weight if is_token else share)
 
 
 def production_variant(
@@ -157,9 +153,7 @@ def production_variant(
     """Define a variant of an endpoint configuration.
 
     Args:
-        instances: What it runs on.
         model_name: Name of its model, or a token of it; default: none, for inference components, which name their own.
-        weight: Share of the traffic, relative to the other variants.
     """
     config = sagemaker.CfnEndpointConfig
     types, routing = (instances.instance_type, *instances.pools), instances.routing

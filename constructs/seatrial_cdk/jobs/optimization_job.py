@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, CustomResource, Duration, Environment, Stack, Tags
+from aws_cdk import CfnOutput, CustomResource, Duration, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
@@ -15,11 +15,11 @@ from seatrial.deployment.optimization_job import jobs_name
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network
+from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network, role_arguments
 from seatrial_cdk.jobs.optimization_service import OptimizationService
 from seatrial_cdk.jobs.request_checks import check_environment, check_place, check_request, check_tags
 from seatrial_cdk.jobs.runtime.jobs import FOLDER
-from seatrial_cdk.place import StackPlace, shared_stack
+from seatrial_cdk.place import StackPlace, shared_stack, stack_environment
 from seatrial_cdk.policy import allow, policy_document, resources_of, unnamed_statement
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ class OptimizationJob(Construct):
                 "sagemaker.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceAccount": StackPlace.of(self).account}},
             ),
-            path=service.role_options.path,
-            permissions_boundary=service.role_options.permissions_boundary,
+            **role_arguments(service.role_options),
             inline_policies={"Optimize": policy_document(statements)},
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
@@ -176,9 +175,6 @@ class OptimizationsStack(Stack):
     """The optimization service of one environment, and its jobs, each once for its content.
 
     The stacks of the endpoints that use the artifacts depend on it.
-
-    Args:
-        environment: Where its endpoints are.
     """
 
     def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
@@ -188,7 +184,7 @@ class OptimizationsStack(Stack):
             name,
             stack_name=name,
             description=f"Optimization jobs of the endpoints of {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         options = RoleOptions.of(self, environment.security)
         if options.permissions_boundary is not None:  # the CDK's own functions have roles too
@@ -232,7 +228,6 @@ def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> Optim
 
     Args:
         scope: A construct of the stage or app.
-        environment: The environment.
     """
     name = jobs_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
@@ -243,7 +238,6 @@ def add_jobs(stack: Stack, deployment: Deployment) -> None:
 
     Args:
         stack: The stack of the endpoint; it is deployed after them.
-        deployment: What it deploys.
     """
     for each in (deployment, *deployment.guests, *deployment.variants):
         if each.optimization_job is not None:
@@ -313,11 +307,7 @@ class OptimizedWeights(Construct):
         self.recommended_image = self.resource.get_att_string("RecommendedImage")
 
     def mounted(self, container: ServingContainer) -> ServingContainer:
-        """Return a container with these artifacts as its weights.
-
-        Args:
-            container: What else it reads.
-        """
+        """Return a container with these artifacts as its weights."""
         prefix = f"s3://{self.resource.get_att_string('Bucket')}/{FOLDER}/{self.request.digest}/"
         return replace(
             container,

@@ -1,4 +1,4 @@
-"""What an environment's optimization jobs share: a bucket of artifacts, a function and a workflow."""
+"""The service of an environment's optimization jobs: a bucket of artifacts, a function and a workflow."""
 
 from __future__ import annotations
 
@@ -60,9 +60,6 @@ def definition(function_arn: str) -> dict[str, object]:
 
     A creation that is refused is tried again for some minutes: a new role is not known everywhere at once. A look that
     fails is made again an hour long: the job goes on meanwhile.
-
-    Args:
-        function_arn: The function of every step.
     """
     refused = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Refused"}]
     choices = [{"Variable": "$.Next", "StringEquals": "wait", "Next": "Wait"}]

@@ -55,9 +55,6 @@ def check_environment(scope: Construct, environment: str) -> None:
 def check_request(scope: Construct, request: OptimizationJobRequest) -> None:
     """Refuse a request that SageMaker would refuse, or whose digest is not that of its content.
 
-    Args:
-        request: What a job makes.
-
     Raises:
         SpecError: SEA439 with all that is wrong.
     """
@@ -66,12 +63,6 @@ def check_request(scope: Construct, request: OptimizationJobRequest) -> None:
 
 def check_place(scope: Construct, environment: str, request: OptimizationJobRequest, network: ContainerNetwork) -> None:
     """Refuse a job of another environment than the service's, and half a network.
-
-    Args:
-        scope: The job.
-        environment: That of the service.
-        request: What the job makes.
-        network: Its VPC.
 
     Raises:
         SpecError: SEA439 with all that is wrong.
@@ -92,8 +83,6 @@ def check_tags(scope: Construct, request: str, tags: Mapping[str, str]) -> None:
     """Refuse tags that SageMaker refuses, or that leave no room in the parameter that keeps the request.
 
     Args:
-        scope: The job.
-        request: What the job makes, as JSON.
         tags: Its tags, without `seatrial:environment`.
 
     Raises:
@@ -129,26 +118,18 @@ def _wrong_request(request: OptimizationJobRequest) -> FieldProblems:
         message = "has tokens, and the job's name has a digest of it: a token is numbered anew by each synthesis"
         yield "request", f"{message}; write the values"
         return
-    yield from _wrong_source(request)
-    yield from _wrong_configs(request)
-    if request.instance_type not in instance_types():
-        yield "request.instance_type", f"is {request.instance_type!r}; see DeploymentInstanceType of the API"
-    hours: object = request.max_hours
-    if not isinstance(hours, (int, float)) or not 0 < hours <= LONGEST_JOB_HOURS:
-        yield "request.max_hours", f"is {hours!r}; it is above 0, {LONGEST_JOB_HOURS:g} at most"
-
-
-def _wrong_source(request: OptimizationJobRequest) -> FieldProblems:
     uri = request.source_s3_uri
     if (uri is None) == (request.source_model_name is None):
         yield "request.source_s3_uri", "and source_model_name: give one of them"
     if uri is not None and not names_bucket(uri):
         yield "request.source_s3_uri", f"is {uri!r}; write it as s3://BUCKET/PREFIX/"
-
-
-def _wrong_configs(request: OptimizationJobRequest) -> FieldProblems:
     if not 1 <= len(request.configs) <= MOST_CONFIGS:
         yield "request.configs", f"are {len(request.configs)}; 1 to {MOST_CONFIGS}"
     for index, config in enumerate(request.configs):
         if not isinstance(config, dict) or len(config) != 1 or not KINDS.issuperset(config):
             yield f"request.configs[{index}]", f"is none of {', '.join(sorted(KINDS))}"
+    if request.instance_type not in instance_types():
+        yield "request.instance_type", f"is {request.instance_type!r}; see DeploymentInstanceType of the API"
+    hours: object = request.max_hours
+    if not isinstance(hours, (int, float)) or not 0 < hours <= LONGEST_JOB_HOURS:
+        yield "request.max_hours", f"is {hours!r}; it is above 0, {LONGEST_JOB_HOURS:g} at most"

@@ -67,7 +67,6 @@ def topic_arn(stack: Stack, environment: str) -> str:
 
     Args:
         stack: The endpoint's stack, in the account and region of the environment.
-        environment: The environment's name.
     """
     return StackPlace.of(stack).arn("sns", topic_name(environment))
 
@@ -80,7 +79,6 @@ class AlarmTopic(Construct):
     `kms:GenerateDataKey*`.
 
     Args:
-        environment: The environment's name.
         key: Encrypts the messages.
     """
 
@@ -99,7 +97,6 @@ def allow_alarms(scope: Construct, topic: sns.ITopic) -> None:
 
     Args:
         scope: What the alarms belong to.
-        topic: Their topic.
     """
     principals: list[iam.IPrincipal] = [iam.ServicePrincipal(_CLOUDWATCH)]
     conditions = {"StringEquals": {"aws:SourceAccount": StackPlace.of(scope).account}}
@@ -119,8 +116,6 @@ class _Condition:
     """When an alarm is raised.
 
     Attributes:
-        construct_id: The alarm's construct ID.
-        metric_name: What is watched, per minute.
         statistic: As CloudWatch writes it.
         threshold: The alarm is raised at this value or above it.
         description: What it means.
@@ -204,19 +199,12 @@ class EndpointAlarms(Construct):
         return tuple(alarm.ref for alarm in self.alarms)
 
     def tell_after(self, trial: Construct) -> None:
-        """Let the alarms that tell people begin after a trial, whose load is no reason to call anybody.
-
-        Args:
-            trial: The trial of what is deployed.
-        """
+        """Let the alarms that tell people begin after a trial, whose load is no reason to call anybody."""
         self._on_call.node.add_dependency(trial)
 
 
 def rollback_alarms_are_off(scope: Construct) -> bool:
     """Tell whether no alarm rolls an update back in this deployment, by the context `rollback_alarms`.
-
-    Args:
-        scope: Where the context is read.
 
     Raises:
         SpecError: SEA404 when the context is neither `on` nor `off`.
@@ -259,7 +247,16 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
         section="5xx-errors",
     )
     if endpoint.inference_component_name is not None:
-        yield _no_capacity(endpoint, start_minutes)
+        yield _Condition(
+            construct_id="NoCapacity",
+            metric_name="NoCapacityInvocationFailures",
+            statistic="Sum",
+            threshold=1,
+            description=f"{name} refuses requests because no copy is in service",
+            section="no-capacity",
+            minutes_bad=start_minutes,
+            minutes_watched=start_minutes,
+        )
     yield _latency(
         longest_latency_ms(slo, output_tokens),
         f"p95 latency of {name}",
@@ -285,20 +282,6 @@ def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_nam
         threshold=NEVER if bound_ms is None else bound_ms * US_PER_MS,
         description=description,
         section=section,
-    )
-
-
-def _no_capacity(endpoint: ILlmEndpoint, start_minutes: int) -> _Condition:
-    """Return the condition on refused requests; variants with a model have no such metric."""
-    return _Condition(
-        construct_id="NoCapacity",
-        metric_name="NoCapacityInvocationFailures",
-        statistic="Sum",
-        threshold=1,
-        description=f"{endpoint.endpoint_name} refuses requests because no copy is in service",
-        section="no-capacity",
-        minutes_bad=start_minutes,
-        minutes_watched=start_minutes,
     )
 
 

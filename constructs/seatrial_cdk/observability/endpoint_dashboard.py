@@ -75,7 +75,6 @@ class DashboardTrials:
 
     Attributes:
         endpoint: The endpoint's name in its spec, which the metrics of its trials have.
-        environment: The environment's name.
         results_bucket: Name of the bucket of results, for the link; default: no link.
     """
 
@@ -128,16 +127,11 @@ class EndpointDashboard(Construct):
         if container_alarms is not None:
             arns = [alarm.attr_arn for alarm in container_alarms.alarms]
             grid.add_row([AlarmWidget("KV cache and queue of the engines", arns)])
-        self.resource = cloudwatch.CfnDashboard(
-            self, "Resource", dashboard_name=dashboard_name or _own_name(endpoint), dashboard_body=grid.body()
-        )
-
-
-def _own_name(endpoint: ILlmEndpoint) -> str | None:
-    """Return the name of a dashboard: variants of one endpoint have one each. A token is no name."""
-    has_model = endpoint.inference_component_name is None and endpoint.variant_name != VARIANT_NAME
-    name = f"{endpoint.endpoint_name}-{endpoint.variant_name}" if has_model else endpoint.endpoint_name
-    return None if Token.is_unresolved(name) else name
+        # Variants of one endpoint have a dashboard each. A token is no name.
+        has_model = endpoint.inference_component_name is None and endpoint.variant_name != VARIANT_NAME
+        own = f"{endpoint.endpoint_name}-{endpoint.variant_name}" if has_model else endpoint.endpoint_name
+        name = dashboard_name or (None if Token.is_unresolved(own) else own)
+        self.resource = cloudwatch.CfnDashboard(self, "Resource", dashboard_name=name, dashboard_body=grid.body())
 
 
 def service_line(endpoint: ILlmEndpoint, name: str, stat: str, label: str, *, key: str = "") -> MetricLine:
@@ -297,7 +291,6 @@ def define_endpoint_dashboard(
     """Define the dashboard of a deployment where its environment asks for one.
 
     Args:
-        deployment: What is deployed.
         trial: The trial of what is deployed; `None` without trials.
         container_alarms: The alarms on what its containers tell; `None` without detailed metrics.
     """

@@ -1,4 +1,4 @@
-"""What an environment has to be watched as a whole: a dashboard with a line for each endpoint, and a budget."""
+"""An environment as a whole: a dashboard with a line for each endpoint, and a budget."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ class EnvironmentDashboard(Construct):
     The first 200 endpoints by name are drawn; the heading says how many are not.
 
     Args:
-        environment: The environment's name.
         endpoints: Its endpoints, with their model in an inference component.
         dashboard_name: Its name; default: `seatrial-ENVIRONMENT`.
     """
@@ -210,7 +209,16 @@ class EnvironmentBudget(Construct):
                 cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
             ),
             notifications_with_subscribers=[
-                _notification(kind, percent, subscribers) for kind, percent in NOTIFICATIONS
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        comparison_operator="GREATER_THAN",
+                        notification_type=kind,
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=subscribers,
+                )
+                for kind, percent in NOTIFICATIONS
             ],
         )
         if topic is not None:
@@ -226,20 +234,6 @@ def _subscribers(emails: Sequence[str], topic_arn: str | None) -> list[budgets.C
     if not subscribers:
         raise ValueError("a budget that notifies nobody; give emails, topic_arn or topic")
     return subscribers
-
-
-def _notification(
-    kind: str, percent: int, subscribers: list[budgets.CfnBudget.SubscriberProperty]
-) -> budgets.CfnBudget.NotificationWithSubscribersProperty:
-    return budgets.CfnBudget.NotificationWithSubscribersProperty(
-        notification=budgets.CfnBudget.NotificationProperty(
-            comparison_operator="GREATER_THAN",
-            notification_type=kind,
-            threshold=percent,
-            threshold_type="PERCENTAGE",
-        ),
-        subscribers=subscribers,
-    )
 
 
 def _allow_budgets(topic: AlarmTopic) -> None:
@@ -270,7 +264,6 @@ def define_environment_view(
     """Define the dashboard of an environment where it asks for one.
 
     Args:
-        scope: The stack of its trials.
         deployments: Every deployment of the app; those of other environments are left out.
     """
     if not environment.observability.has_environment_dashboard:
@@ -291,7 +284,6 @@ def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTo
     """Define the budget of an environment where it has one.
 
     Args:
-        scope: The stack of its trials.
         topic: Its own topic; `None` where its file names one, whose policy is its owner's.
     """
     wanted = environment.observability

@@ -31,11 +31,7 @@ class MetricLine:
     """One metric of a graph.
 
     Attributes:
-        namespace: As CloudWatch has it.
-        name: As CloudWatch has it.
         dimensions: By name, in the order in which they are written.
-        label: Shown in the legend.
-        stat: As CloudWatch writes it.
         period_s: Seconds of a data point.
         key: By which expressions name it; empty for none.
         is_shown: Whether it is drawn, not only calculated with.
@@ -89,8 +85,6 @@ class Graph:
 
     Attributes:
         title: Above it, with the unit.
-        lines: What is drawn.
-        marks: Bounds.
         as_numbers: The newest values are shown in place of the course.
     """
 
@@ -158,11 +152,7 @@ class _Number:
 
 @dataclass(slots=True)
 class Grid:
-    """Widgets in rows, each row as wide as the dashboard.
-
-    Attributes:
-        region: The region of every graph.
-    """
+    """Widgets in rows, each row as wide as the dashboard."""
 
     region: str
     _widgets: list[Fields] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""How copies and instances are scaled."""
+"""The scaling of copies and instances."""

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from seatrial.specs.scaling import expression_error
 from seatrial_base.bounds import INSTANCE_START_S
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.observability.endpoint_alarms import NAMESPACE
 from seatrial_cdk.place import TOKEN_MARKER
@@ -295,9 +296,6 @@ def _define_target(
 
     Args:
         scope: The scaling; SEA442 is reported where it is of another kind than the endpoint.
-        limits: Fewest and most.
-        dimension: `COPIES` or `INSTANCES`.
-        resource_id: As Application Auto Scaling has it.
     """
     if endpoint.inference_component_name is not None:
         kind, matching = "model is an inference component", "CopyScaling"
@@ -349,11 +347,7 @@ def _define_tracking(
     """Define target tracking. Both cooldowns are written out: inference components have no documented default.
 
     Args:
-        target: What is scaled.
-        limits: Cooldowns and protection.
-        name: The policy's name.
         value: The value to hold; a number, or a token that resolves to one.
-        metric: A predefined metric by its name, or any other.
     """
     check_number(scope, "the target", value, LEAST_TARGET)
     policy = autoscaling.CfnScalingPolicy
@@ -397,14 +391,10 @@ def _define_start_from_zero(
     Target tracking multiplies what there is, and nothing times anything is nothing.
 
     Args:
-        target: What is scaled.
         metric_name: Counts what waits for one.
-        statistic: Of a minute.
-        dimension: Name and value.
         periods: Minutes at 1 or above until the alarm is raised.
         missing_data: How a minute without data is taken.
         aggregation: How the policy takes several data points.
-        cooldown_s: Time until the next one is started, in seconds.
     """
     policy = autoscaling.CfnScalingPolicy
     step = policy(
@@ -443,22 +433,16 @@ def _define_start_from_zero(
 
 def scaling_limits(scaling: ScalingSpec) -> ScalingLimits:
     """Return the limits of a spec's scaling."""
-    return ScalingLimits(
+    schedules = tuple(
+        made_of(ScheduledCapacity, each, min_capacity=each.min_copies, max_capacity=each.max_copies)
+        for each in scaling.schedules
+    )
+    return made_of(
+        ScalingLimits,
+        scaling,
         min_capacity=scaling.min_copies,
         max_capacity=scaling.max_copies,
-        scale_out_cooldown_s=scaling.scale_out_cooldown_s,
-        scale_in_cooldown_s=scaling.scale_in_cooldown_s,
-        schedules=tuple(
-            ScheduledCapacity(
-                name=each.name,
-                schedule=each.schedule,
-                timezone=each.timezone,
-                min_capacity=each.min_copies,
-                max_capacity=each.max_copies,
-            )
-            for each in scaling.schedules
-        ),
-        scale_in_protection=scaling.scale_in_protection,
+        schedules=schedules,
     )
 
 
@@ -471,7 +455,6 @@ def define_scaling(
 
     Args:
         construct_id: Its construct ID; the variant's name is added from the second variant on.
-        deployment: What is deployed.
         trial: Its response attributes have the target; `None` without trials.
     """
     scaling, planned = deployment.endpoint.scaling, deployment.plan.target_concurrency_per_copy.value

@@ -77,14 +77,6 @@ class _ComponentDigest:
         return sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:DIGEST_DIGITS]
 
 
-def _component_digest(endpoint: ComponentEndpoint) -> str:
-    """Return the token of a digest: one for both custom resources of an endpoint."""
-    digest_token = _DIGESTS.get(endpoint)
-    if digest_token is None:
-        digest_token = _DIGESTS[endpoint] = Lazy.string(_ComponentDigest(endpoint))
-    return digest_token
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSettings:
     """How the configurations of an endpoint are tried.
@@ -168,18 +160,18 @@ class TrialSettings:
 
         Args:
             deployment: What is deployed; its trial is not off.
-            alarms: Stop a load beside users.
         """
         trial, plan, hosting = deployment.endpoint.trial, deployment.plan, deployment.endpoint.hosting
         environment, instance = deployment.environment, find_instance(plan.instance_type.value)
         leaves_grants = environment.kms_key_arn is not None or environment.network.subnet_ids
-        return cls(
+        return made_of(
+            cls,
+            trial,
+            environment,
+            deployment,
             environment=environment.name,
-            trial_request=deployment.trial_request,
             plan_digest=plan.digest,
             mode="report" if trial.mode == "report" else "rollback",
-            update=trial.update,
-            budget_minutes=trial.budget_minutes,
             start_s=plan.download_timeout_s.value + plan.startup_timeout_s.value,
             instance_s=max(INSTANCE_START_S, hosting.provision_timeout_s or 0) + IMAGE_PULL_S,
             accelerators=0 if instance is None or hosting.instance_pools else instance.accelerator_count,
@@ -187,11 +179,9 @@ class TrialSettings:
             most_copies=max(plan.copy_count.value, deployment.endpoint.scaling.max_copies),
             fallback_target=plan.target_concurrency_per_copy.value,
             release_s=RELEASE_S if leaves_grants else 0,
-            removal=environment.removal,
             alarms=alarms.rollback_names,
             rolls_back=not rollback_alarms_are_off(alarms),
             replaces=deployment.former_components,
-            is_embedded=environment.is_embedded,
         )
 
     def custom_resource(
@@ -204,15 +194,15 @@ class TrialSettings:
         and touches no copy.
 
         Args:
-            scope: What it belongs to.
-            endpoint: Whose configurations are tried.
             resource_type: Its CloudFormation type.
-            phase: Before the update of what serves, or after it.
             longest_s: How long CloudFormation waits for it, in seconds.
 
         Raises:
             SpecError: SEA505 when the budget exceeds 50 minutes.
         """
+        # One token for both custom resources of an endpoint.
+        if (component := _DIGESTS.get(endpoint)) is None:
+            component = _DIGESTS[endpoint] = Lazy.string(_ComponentDigest(endpoint))
         properties = made_of(
             TrialProperties,
             self,
@@ -222,7 +212,7 @@ class TrialSettings:
             endpoint_config_name=endpoint.endpoint_config_name,
             model_name=endpoint.model_name,
             specification=endpoint.specification_json,
-            component=_component_digest(endpoint),
+            component=component,
             request=self.trial_request,
             # Within CloudFormation's hour, and rounded as exports are: a computed number is the same on every machine.
             start_s=as_exported(self.candidate_start_s),
@@ -264,10 +254,6 @@ class CandidateTrial(Construct):
         Verdict: `pass`, `fail`, `inconclusive`, `error` or `not tried`.
         ResultUri: S3 URI of the result document.
 
-    Args:
-        endpoint: Whose configurations are tried.
-        settings: How.
-
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.
     """
@@ -305,10 +291,6 @@ class SmokeBenchmark(Construct):
     Request properties: those of `seatrial_cdk.trials.runtime.properties`.
 
     Response attributes (strings, `unknown` without a value): [deployment outputs](outputs.md#attributes).
-
-    Args:
-        endpoint: What is tried.
-        settings: How.
 
     Raises:
         SpecError: SEA505 when the budget exceeds 50 minutes.

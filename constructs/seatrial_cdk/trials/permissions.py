@@ -1,4 +1,4 @@
-"""What the function of an environment's trials may do: with the endpoints of this environment, and nothing else.
+"""Permissions of the function of an environment's trials: for the endpoints of this environment, and nothing else.
 
 An endpoint and a component belong to an environment by the beginning of their names and by their tag
 (`seatrial_base.tags`). That the actions below honour `aws:ResourceTag` is told by the Service Authorization
@@ -190,19 +190,30 @@ def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
 
 
 def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
-    """Allow Lambda what it does with the function's role to join a network."""
+    """Allow Lambda what it does with the function's role to join a network; the function's own code may do none of it.
+
+    Lambda checks the role when the function is created, before there is an interface: a statement on
+    `network-interface/*` does not match then, and the stack fails (hashicorp/terraform-provider-aws issue 20698).
+    `*/*` and the denial are those of the Lambda developer guide, "Giving Lambda functions access to resources in an
+    Amazon VPC".
+    """
     prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
-    interfaces = f"{prefix}:network-interface/*"
     joined = [
         *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
         *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
     ]
-    yield _allow(["ec2:CreateNetworkInterface"], [*joined, interfaces])
-    yield _allow(
-        ["ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses"], [interfaces]
-    )
-    yield allow_unnamed(
+    interfaces = ("ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses")
+    described = (
         "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"
+    )  # fmt: skip
+    yield _allow(["ec2:CreateNetworkInterface"], [*joined, f"{prefix}:network-interface/*"])
+    yield _allow([*interfaces], [f"{prefix}:*/*"])
+    yield allow_unnamed(*described)
+    yield iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=["ec2:CreateNetworkInterface", *interfaces, *described],
+        resources=["*"],
+        conditions={"ArnLike": {"lambda:SourceFunctionArn": f"arn:{stack.partition}:lambda:*:{stack.account}:*"}},
     )
 
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, role_arguments
 from seatrial_cdk.trials.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class TrialScheduleGroup(Construct):
     but all would start at once, and an event bus has 300 rules (EventBridge quotas).
 
     Args:
-        environment: The environment's name.
         role_options: Path and permissions boundary of the role; `TrialSchedule` is told the same path.
     """
 
@@ -47,8 +46,7 @@ class TrialScheduleGroup(Construct):
             self,
             "Role",
             role_name=_role_name(stack, environment),
-            path=role_options.path,
-            permissions_boundary=role_options.permissions_boundary,
+            **role_arguments(role_options),
             description=f"Schedules of trials of {environment}",
             assumed_by=iam.ServicePrincipal(
                 "scheduler.amazonaws.com",
@@ -66,7 +64,6 @@ class TrialSchedule(Construct):
 
     Args:
         endpoint: What is tried.
-        environment: The environment's name.
         expression: When, as `cron(...)` in UTC or `rate(...)`.
         window_minutes: The trial starts at some time in so many minutes after that, which spreads the trials of an
             environment; 0 starts all of them at once.
@@ -92,8 +89,7 @@ class TrialSchedule(Construct):
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.execution-id>",
         }
-        name = f"{(role_path or '/')[1:]}{_role_name(stack, environment)}"
-        role = stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+        window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
         self.schedule = scheduler.CfnSchedule(
             self,
             "Resource",
@@ -101,10 +97,12 @@ class TrialSchedule(Construct):
             group_name=service_name(environment),
             description=f"Trials of {endpoint.endpoint_name} as it is live",
             schedule_expression=expression,
-            flexible_time_window=_window(window_minutes),
+            flexible_time_window=window(mode="FLEXIBLE", maximum_window_in_minutes=window_minutes)
+            if window_minutes
+            else window(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function_arn(stack, environment),
-                role_arn=role,
+                role_arn=schedule_role_arn(stack, environment, role_path),
                 input=stack.to_json_string({"Scheduled": called}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=LONGEST_DELAY_S),
             ),
@@ -112,10 +110,10 @@ class TrialSchedule(Construct):
         self.schedule.node.add_dependency(endpoint.component)
 
 
-def _window(minutes: int) -> scheduler.CfnSchedule.FlexibleTimeWindowProperty:
-    if minutes == 0:
-        return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF")
-    return scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="FLEXIBLE", maximum_window_in_minutes=minutes)
+def schedule_role_arn(stack: Stack, environment: str, path: str | None) -> str:
+    """Return the ARN of the role with which the schedules of an environment call its trial service."""
+    name = f"{(path or '/')[1:]}{_role_name(stack, environment)}"
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
 
 
 def _role_name(stack: Stack, environment: str) -> str:

@@ -41,7 +41,7 @@ from seatrial_cdk.trials.trial_workflow import definition
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from aws_cdk import aws_sns as sns
@@ -62,7 +62,6 @@ _SHARED_MODULES = (
     "errors.py",
     "field_facts.py",
     "findings.py",
-    "nesting.py",
     "repeat.py",
     "secrets.py",
     "tags.py",
@@ -153,7 +152,6 @@ def function_arn(stack: Stack, environment: str) -> str:
 
     Args:
         stack: The endpoint's stack, in the account and region of the environment.
-        environment: The environment's name.
     """
     return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
@@ -217,8 +215,22 @@ class TrialService(Construct):
             function=self.function,
             options=role_options,
         )
-        _call_for_dead_workflows(self)
-        _call_on_schedule(self)
+        # An execution that ended without an answer: CloudFormation gets one all the same.
+        _call_by(
+            self,
+            "DeadWorkflows",
+            f"Executions of {self.name} that ended without an answer",
+            event_pattern={
+                "source": ["aws.states"],
+                "detail-type": ["Step Functions Execution Status Change"],
+                "detail": {
+                    "stateMachineArn": [self.state_machine.attr_arn],
+                    "status": ["FAILED", "TIMED_OUT", "ABORTED"],
+                },
+            },
+        )
+        left = f"Candidates and suspended scaling that {self.name} left"
+        _call_by(self, "Sweep", left, schedule=SWEEP, payload=json.dumps({"Sweep": True}))
         acknowledge(self, ACKNOWLEDGED)
 
     def grant_trial(self, endpoint: ILlmEndpoint, alarms: Sequence[str] = ()) -> None:
@@ -303,43 +315,27 @@ def _function(
     )
 
 
-def _call_for_dead_workflows(scope: TrialService) -> None:
-    """Call the function for an execution that ended without an answer, so that CloudFormation gets one all the same."""
+def _call_by(
+    scope: TrialService,
+    construct_id: str,
+    description: str,
+    *,
+    event_pattern: Mapping[str, object] | None = None,
+    schedule: str | None = None,
+    payload: str | None = None,
+) -> None:
+    """Call the function by a rule of EventBridge: on events, or on a schedule."""
     rule = events.CfnRule(
-        scope,
-        "DeadWorkflows",
-        description=f"Executions of {scope.name} that ended without an answer",
-        event_pattern={
-            "source": ["aws.states"],
-            "detail-type": ["Step Functions Execution Status Change"],
-            "detail": {
-                "stateMachineArn": [scope.state_machine.attr_arn],
-                "status": ["FAILED", "TIMED_OUT", "ABORTED"],
-            },
-        },
-        targets=[events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn)],
-    )
-    _let_call(scope, "DeadWorkflowsCall", rule)
-
-
-def _call_on_schedule(scope: TrialService) -> None:
-    """Call the function every five minutes for candidates and suspended scaling that nobody else ended."""
-    rule = events.CfnRule(
-        scope,
-        "Sweep",
-        description=f"Candidates and suspended scaling that {scope.name} left",
-        schedule_expression=SWEEP,
-        targets=[
-            events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn, input=json.dumps({"Sweep": True}))
-        ],
-    )
-    _let_call(scope, "SweepCall", rule)
-
-
-def _let_call(scope: TrialService, construct_id: str, rule: events.CfnRule) -> None:
-    lambda_.CfnPermission(
         scope,
         construct_id,
+        description=description,
+        event_pattern=event_pattern,
+        schedule_expression=schedule,
+        targets=[events.CfnRule.TargetProperty(id="Function", arn=scope.function.attr_arn, input=payload)],
+    )
+    lambda_.CfnPermission(
+        scope,
+        f"{construct_id}Call",
         action="lambda:InvokeFunction",
         function_name=scope.function.ref,
         principal="events.amazonaws.com",

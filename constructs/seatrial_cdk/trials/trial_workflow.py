@@ -58,9 +58,6 @@ def definition(function_arn: str) -> dict[str, object]:
     A share whose function dies fails alone: the map waits for the others, so that no load goes on when the level is
     loaded again. Whatever else fails leads to `Abandon`, which writes why; when even the answer fails, the execution
     does, and an EventBridge rule calls the function for it.
-
-    Args:
-        function_arn: The function of every state.
     """
     states: dict[str, object] = {name: _step(name, function_arn, following) for name, following in _FOLLOWING.items()}
     states["Next"] = {

@@ -1,10 +1,10 @@
-"""What an environment's endpoints share: the trial service, and the topic of their alarms."""
+"""The stack that an environment's endpoints share: the trial service, and the topic of their alarms."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Environment, Stack, Tags
+from aws_cdk import CfnOutput, Stack, Tags
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
@@ -12,7 +12,7 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.environment_dashboard import define_budget
-from seatrial_cdk.place import shared_stack
+from seatrial_cdk.place import shared_stack, stack_environment
 from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
 from seatrial_cdk.trials.trial_service import TrialService, service_name
 
@@ -28,7 +28,6 @@ class TrialsStack(Stack):
     The stacks of its endpoints depend on it.
 
     Args:
-        environment: Where its endpoints are.
         any_stack: Stacks ask for trials whatever their names, not only those that `app.py` makes.
         network: The VPC of the service's function; default: that of the environment.
         key: Key of results and topic; default: that of the environment, else a new one.
@@ -49,7 +48,7 @@ class TrialsStack(Stack):
             name,
             stack_name=name,
             description=f"Trials of the endpoints of {environment.name}",
-            env=Environment(account=environment.account, region=environment.region),
+            env=stack_environment(environment),
         )
         options = RoleOptions.of(self, environment.security)
         if options.permissions_boundary is not None:  # the CDK's own functions have roles too
@@ -64,7 +63,9 @@ class TrialsStack(Stack):
             key=key,
             role_options=options,
             removal=environment.removal,
-            findings_topic_arn=self._findings_topic_arn(environment),
+            findings_topic_arn=None
+            if environment.trial_schedule is None
+            else environment.alarms.topic_arn or topic_arn(self, environment.name),
             retention=environment.retention,
             any_stack=any_stack or environment.vending,
         )
@@ -81,19 +82,12 @@ class TrialsStack(Stack):
         for tag, value in environment.tags.items():
             Tags.of(self).add(tag, value)
 
-    def _findings_topic_arn(self, environment: EnvironmentSpec) -> str | None:
-        """Return the topic that is told of what scheduled trials found; `None` without a schedule."""
-        if environment.trial_schedule is None:
-            return None
-        return environment.alarms.topic_arn or topic_arn(self, environment.name)
-
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     """Return the stack of an environment's trials in the stage or app of a construct; it is added when it is not there.
 
     Args:
         scope: A construct of the stage or app.
-        environment: The environment.
     """
     name = service_name(environment.name)
     return shared_stack(

@@ -1,1 +1,1 @@
-"""What a platform team needs to offer products: the launch role, the portfolio, the templates of projects."""
+"""Constructs for offering products: the launch role, the portfolio, the templates of projects."""

@@ -20,16 +20,19 @@ from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, join_network
+from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, NO_OPTIONS, join_network
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import allow_unnamed
-from seatrial_cdk.trials.trial_service import function_arn
+from seatrial_cdk.scaling.endpoint_scaling import COPIES, INSTANCES
+from seatrial_cdk.trials.trial_schedule import schedule_name, schedule_role_arn
+from seatrial_cdk.trials.trial_service import function_arn, service_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.specs.environment import Network
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
 
 
 SERVICE_CATALOG, CLOUDFORMATION = "servicecatalog.amazonaws.com", "cloudformation.amazonaws.com"
@@ -46,12 +49,18 @@ _SAGEMAKER = "AWS::SageMaker::"
 _NAMED = (f"{_SAGEMAKER}Endpoint", f"{_SAGEMAKER}InferenceComponent")
 _UNNAMED = (f"{_SAGEMAKER}EndpointConfig", f"{_SAGEMAKER}Model")
 _TARGET, _POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
-_ROLE, _ALARM, _TOPIC = "AWS::IAM::Role", "AWS::CloudWatch::Alarm", "AWS::SNS::Topic"
+_ROLE, _ROLE_POLICY = "AWS::IAM::Role", "AWS::IAM::Policy"
+_ALARM, _TOPIC = "AWS::CloudWatch::Alarm", "AWS::SNS::Topic"
 _PARAMETER = "AWS::SSM::Parameter"
-PRODUCT_TYPES = (*_NAMED, *_UNNAMED, _TARGET, _POLICY, _ROLE, _ALARM, _TOPIC, _PARAMETER)
+_DASHBOARD, _SCHEDULE = "AWS::CloudWatch::Dashboard", "AWS::Scheduler::Schedule"
+PRODUCT_TYPES = (
+    *_NAMED, *_UNNAMED, _TARGET, _POLICY, _ROLE, _ROLE_POLICY, _ALARM, _TOPIC, _PARAMETER, _DASHBOARD, _SCHEDULE
+)  # fmt: skip
 """The resource types of a product's template, beside custom resources."""
 NOT_ALLOWED: Mapping[str, str] = MappingProxyType(
     {
+        "iam:*GroupPolicy": "policies of products are of roles",
+        "iam:*UserPolicy": "policies of products are of roles",
         "iam:AttachRolePolicy": "roles of products have inline policies alone",
         "iam:DeleteRolePermissionsBoundary": "a role without its boundary could do more than serve models",
         "iam:DetachRolePolicy": "roles of products have inline policies alone",
@@ -62,13 +71,22 @@ NOT_ALLOWED: Mapping[str, str] = MappingProxyType(
 _QUOTES_AND_COMMA = 3
 
 
-def role_path(environment: str) -> str:
-    """Return the path of the roles that the products of an environment create."""
-    return f"/seatrial/{environment}/"
+def role_path(environment: str, path: str | None) -> str:
+    """Return the path of the roles that the products of an environment create, below the path of all its roles."""
+    return f"{path or '/'}seatrial/{environment}/"
+
+
+def boundary_arn(environment: str, boundary: str | None) -> str:
+    """Return the managed policy that bounds those roles, for `Fn::Sub`.
+
+    A role has one boundary: where the account asks for one on every role, it is that, in place of the products' own.
+    """
+    own = f"arn:${{AWS::Partition}}:iam::${{AWS::AccountId}}:policy/{boundary_name(environment)}"
+    return boundary or own
 
 
 def boundary_name(environment: str) -> str:
-    """Return the name of the managed policy that bounds those roles."""
+    """Return the name of the products' own boundary."""
     return f"seatrial-{environment}-products-boundary"
 
 
@@ -88,8 +106,9 @@ class LaunchRole(Construct):
     It can't read weights or results, nor change the trial service: it may only call its function.
 
     Args:
-        environment: The environment's name.
         network: The VPC of the containers, which the boundary allows joining.
+        role_options: Path and boundary of every role of the account. The launch role has them, and so have the roles
+            that it creates: then the products' own boundary is not made.
         weights: S3 ARNs of the objects that products' models may read.
         kms_key_arns: Keys of weights, of the disks of instances and of secrets.
         secrets: Names or ARNs of the secrets that products' templates read.
@@ -102,23 +121,28 @@ class LaunchRole(Construct):
         *,
         environment: str,
         network: Network,
+        role_options: RoleOptions = NO_OPTIONS,
         weights: tuple[str, ...] = (),
         kms_key_arns: tuple[str, ...] = (),
         secrets: tuple[str, ...] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
-        _warn_of_prefixes(self, weights)
-        serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
-        self.boundary = iam.CfnManagedPolicy(
-            self,
-            "Boundary",
-            managed_policy_name=boundary_name(environment),
-            description=f"The most that a role of a product in {environment} may do",
-            policy_document=iam.PolicyDocument(statements=serving),
-        )
+        stack, given = Stack.of(self), role_options.permissions_boundary
+        serving: list[iam.PolicyStatement] = []
+        if given is None:
+            _warn_of_prefixes(self, weights)
+            serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
+            boundary = iam.CfnManagedPolicy(
+                self,
+                "Boundary",
+                managed_policy_name=boundary_name(environment),
+                description=f"The most that a role of a product in {environment} may do",
+                policy_document=iam.PolicyDocument(statements=serving),
+            ).ref
+        else:
+            boundary = given.managed_policy_arn
         launching = [
-            *_launching(stack, environment, self.boundary.ref),
+            *_launching(stack, environment, boundary, role_options.path),
             *_keys(stack, kms_key_arns),
             *_secrets(stack, secrets, kms_key_arns),
         ]
@@ -126,6 +150,8 @@ class LaunchRole(Construct):
             self,
             "Resource",
             role_name=launch_role_name(environment),
+            path=role_options.path,
+            permissions_boundary=given,
             description=f"Makes the resources of products in {environment}",
             assumed_by=iam.CompositePrincipal(
                 iam.ServicePrincipal(SERVICE_CATALOG),
@@ -176,13 +202,14 @@ def _serving(
             yield iam.PolicyStatement.from_json(statement)
 
 
-def _launching(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
+def _launching(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:
     yield from _stacks(stack)
-    yield from _roles(stack, environment, boundary)
+    yield from _roles(stack, environment, boundary, path)
     yield from _sagemaker(stack, environment)
     yield from _scaling(stack, environment)
     yield from _alarms(stack, environment)
     yield from _topics(stack, environment)
+    yield from _dashboards_and_schedules(stack, environment, path)
     yield from _alias_and_trial(stack, environment)
 
 
@@ -206,12 +233,12 @@ def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
     yield _allow(["s3:GetObject"], [f"arn:{stack.partition}:s3:::*"], provisioning)
 
 
-def _roles(stack: Stack, environment: str, boundary: str) -> Iterator[iam.PolicyStatement]:
+def _roles(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:
     """Allow roles below the environment's path, bounded, and passing them to SageMaker alone."""
-    roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment)}*"]
+    roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment, path)}*"]
     bounded = {"iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"}
     yield _allow(sorted(bounded), roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
-    yield _allow(_actions("iam", _ROLE, without=bounded), roles)
+    yield _allow(_actions("iam", _ROLE, _ROLE_POLICY, without=bounded), roles)
     yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
     linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
     yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
@@ -240,10 +267,10 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
 def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the scaling of copies: a target's ARN ends with an ID that nobody knows beforehand."""
     targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
-    copies: Mapping[str, Mapping[str, str]] = {
+    copies: Mapping[str, Mapping[str, str | list[str]]] = {
         "StringEquals": {
             "application-autoscaling:service-namespace": "sagemaker",
-            "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+            "application-autoscaling:scalable-dimension": [COPIES, INSTANCES],
         }
     }
     described = {each for each in _actions("application-autoscaling", _TARGET, _POLICY) if ":Describe" in each}
@@ -262,7 +289,12 @@ def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
 def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the environment's alarms, and those that Application Auto Scaling makes of a policy."""
     alarms = [
-        _alarm_arn(stack, name) for name in (f"{alarm_prefix(environment)}*", "TargetTracking-inference-component/*")
+        _alarm_arn(stack, name)
+        for name in (
+            f"{alarm_prefix(environment)}*",
+            "TargetTracking-endpoint/*",
+            "TargetTracking-inference-component/*",
+        )
     ]
     yield _allow(_actions("cloudwatch", _ALARM, _TARGET), alarms)
 
@@ -272,6 +304,28 @@ def _topics(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
     yield _allow(_actions("sns", _TOPIC, without={"sns:Unsubscribe"}), [topics])
     yield allow_unnamed("sns:Unsubscribe")
+
+
+def _dashboards_and_schedules(stack: Stack, environment: str, path: str | None) -> Iterator[iam.PolicyStatement]:
+    """Allow an endpoint's dashboard and the schedule of its trials, which runs with the environment's own role."""
+    dashboards = f"arn:{stack.partition}:cloudwatch::{stack.account}:dashboard/seatrial-{environment}-*"
+    tag, untag = "cloudwatch:TagResource", "cloudwatch:UntagResource"
+    listed = "cloudwatch:ListTagsForResource"
+    yield _allow(_actions("cloudwatch", _DASHBOARD, without={tag, untag, listed}), [dashboards])
+    # The Service Authorization Reference has no dashboard among the resources of these three.
+    ours = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
+    yield allow_unnamed(tag, conditions=ours)
+    kept = {"ForAllValues:StringNotLike": {"aws:TagKeys": "seatrial:*"}}
+    yield allow_unnamed(untag, conditions=kept)
+    yield allow_unnamed(listed)
+    schedules = stack.format_arn(
+        service="scheduler",
+        resource="schedule",
+        resource_name=f"{service_name(environment)}/{schedule_name(environment)}-*",
+    )
+    yield _allow(_actions("scheduler", _SCHEDULE), [schedules])
+    passed = {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
+    yield _allow(["iam:PassRole"], [schedule_role_arn(stack, environment, path)], passed)
 
 
 def _alias_and_trial(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
@@ -326,7 +380,7 @@ def _sagemaker_arn(stack: Stack, kind: str, name: str) -> str:
 
 
 def _allow(
-    actions: list[str], resources: list[str], conditions: Mapping[str, Mapping[str, str]] | None = None
+    actions: list[str], resources: list[str], conditions: Mapping[str, Mapping[str, str | list[str]]] | None = None
 ) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
 

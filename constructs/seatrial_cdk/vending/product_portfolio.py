@@ -35,7 +35,6 @@ class Offer:
     """A product with what was published of it.
 
     Attributes:
-        product: The product.
         versions: Files of the templates by version, the oldest first.
     """
 
@@ -52,9 +51,7 @@ class ProductPortfolio(Construct):
     contradict each other.
 
     Args:
-        environment: The environment's name.
         owner: Who offers the portfolio; at most 50 characters are shown.
-        offers: The products.
         launch_role_arn: The role that makes their resources.
     """
 

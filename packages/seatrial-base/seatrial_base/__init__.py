@@ -1,3 +1,3 @@
-"""What every package of Seatrial shares: errors, findings, rules and facts."""
+"""Errors, findings, rules and facts that every package of Seatrial shares."""
 
 __version__ = "0.1.0"

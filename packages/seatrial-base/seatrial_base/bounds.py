@@ -1,4 +1,4 @@
-"""What a number of a trial may be at most, and an objective's bound: the same in YAML, on a command line and in AWS.
+"""Bounds of a trial's numbers and of objectives: the same in YAML, on a command line and in AWS.
 
 Bounds against slips of the hand and against numbers that no machine can work with: far beyond what anybody serves.
 """
@@ -65,7 +65,6 @@ def wrong_objective(metric: str, bound: float) -> str:
 
     Args:
         metric: `error_rate` (a share), `output_tok_s`, or a latency in ms.
-        bound: Its bound.
     """
     if not isfinite(bound):
         return ""

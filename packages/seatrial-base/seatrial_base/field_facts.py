@@ -1,4 +1,4 @@
-"""What is known of one field of a document, on the field itself.
+"""Facts of one field of a document, on the field itself.
 
 Digests and documents, bounds, options of a command line, and tables of the documentation are read off it. A field says
 it where it says its default, a required field with its type:
@@ -153,7 +153,6 @@ def made_of(kind: type[DocumentT], *sources: object, **others: object) -> Docume
     What neither they nor `others` have is left at its default. Which fields meet by their names is listed in a test.
 
     Args:
-        kind: The dataclass.
         sources: The documents; an earlier one goes before a later one.
         others: Fields with values of their own, which go before all.
     """

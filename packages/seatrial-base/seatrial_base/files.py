@@ -278,7 +278,6 @@ def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
     """Take the lock of an open file until it is closed; return whether no other process holds it.
 
     Args:
-        file: The file.
         shared: Take it beside others who share it, which tells whether somebody holds it alone.
     """
     try:

@@ -25,7 +25,6 @@ class Rule:
     """What holds for every finding of a rule.
 
     Attributes:
-        id: Its ID.
         title: What is wrong.
         severity: How bad it is, unless a finding says otherwise.
         source: Where the facts behind it were read, with commit where there is one; empty for a rule of our own.
@@ -129,7 +128,6 @@ class Finding:
 
     Attributes:
         rule: The rule's ID (`SEA101`); empty for a warning that no rule has.
-        place: Where.
         message: What is wrong, with the value and the bound.
         hint: How to mend it; empty when the message says it.
         severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;

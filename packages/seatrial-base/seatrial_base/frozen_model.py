@@ -48,13 +48,7 @@ def model_field(
     """Return pydantic's `Field` with what is known of it beside its schema.
 
     Args:
-        default: The field's default.
         description: What users read of it.
-        since: As in `Facts`, like `neutral`, `planned` and `explains`.
-        neutral: Likewise.
-        planned: Likewise.
-        explains: Likewise.
-        more: Further arguments of pydantic's `Field`.
     """
     field: Any = Field(default, description=description, **more)
     field.metadata.append(Facts(since=since, neutral=neutral, planned=planned, explains=explains))
@@ -65,10 +59,7 @@ def same_as(kind: type, name: str, more: str = "", *, default: object = MISSING,
     """Return a field with the text, the bounds and the default of a dataclass's field, as pydantic's `Field`.
 
     Args:
-        kind: The dataclass.
-        name: Its field.
         more: Sentences that hold of this document alone.
-        default: Another default.
         changes: Other facts, such as a `since` of its own and narrower bounds.
     """
     known = replace(facts_of(kind)[name], option=None, **changes)

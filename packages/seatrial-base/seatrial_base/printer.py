@@ -162,13 +162,9 @@ def _row(finding: Finding) -> dict[str, Json]:
         "construct": place.construct_path,
         "message": finding.message,
         "hint": finding.hint,
-        "source": _source(finding),
+        "source": (finding.source or (RULES[finding.rule].source if finding.rule in RULES else "")),
         "evidence": finding.evidence,
     }
-
-
-def _source(finding: Finding) -> str:
-    return finding.source or (RULES[finding.rule].source if finding.rule in RULES else "")
 
 
 def _as_markdown(judgement: Judgement) -> str:

@@ -53,7 +53,6 @@ class Form:
         needles: Every match contains one of them, and begins with it where the pattern begins with `_START`: a quick
             search for these spares most texts the pattern.
         pattern: Regular expression; nothing but the credential matches.
-        source: Who documents the form.
     """
 
     kind: str
@@ -252,7 +251,6 @@ def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """Return every credential of a text in its order; those that overlap are one.
 
     Args:
-        text: The text.
         name: The name of the field whose whole value the text is; it may tell what the value is.
     """
     if not text:
@@ -264,12 +262,7 @@ def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
 
 
 def holds_credential(text: str, *, name: str = "") -> bool:
-    """Return whether a text holds a credential.
-
-    Args:
-        text: The text.
-        name: The name of the field whose whole value the text is; it may tell what the value is.
-    """
+    """Return whether a text holds a credential."""
     return bool(credentials(text, name=name))
 
 
@@ -278,23 +271,20 @@ def redacted(text: str, *, name: str = "") -> str:
 
     Of a credential the first three characters and an ellipsis are left, of a short one the ellipsis alone. JSON stays
     JSON, a URL stays a URL, and a text that was masked already stays as it is.
-
-    Args:
-        text: The text.
-        name: The name of the field whose whole value the text is; it may tell what the value is.
     """
     parts: list[str] = []
     at = 0
     for one in credentials(text, name=name):
-        parts += [text[at : one.start], _shown(text[one.start : one.end]), MASK]
+        # What may be shown of a credential; never half of an escape.
+        credential = text[one.start : one.end]
+        kind = credential[:SHOWN]
+        parts += [
+            text[at : one.start],
+            (kind if len(credential) >= LEAST_SHOWN and re.fullmatch(r"[\w./+=-]*", kind) else ""),
+            MASK,
+        ]
         at = one.end
     return "".join((*parts, text[at:])) if parts else text
-
-
-def _shown(credential: str) -> str:
-    """Return what may be shown of a credential; never half of an escape."""
-    kind = credential[:SHOWN]
-    return kind if len(credential) >= LEAST_SHOWN and re.fullmatch(r"[\w./+=-]*", kind) else ""
 
 
 def _joined(credentials: Iterable[Credential]) -> Iterator[Credential]:
@@ -643,15 +633,15 @@ def _name_before(text: str, match: re.Match[str]) -> str:
     return name[1:] if name[0] == "n" and before.endswith("\\") else name  # `\n` ends the line before
 
 
-def _run_end(text: str, start: int) -> int:
-    run = _UNQUOTED.match(text, start)
-    return run.end() if run else start
-
-
 def _lower(text: str) -> str:
     """Return a text in lower case, with every character in its place: a few have two in lower case."""
     lower = text.lower()
     return lower if len(lower) == len(text) else _CAPITALS.sub(lambda match: match[0].lower(), text)
+
+
+def _run_end(text: str, start: int) -> int:
+    run = _UNQUOTED.match(text, start)
+    return run.end() if run else start
 
 
 def _behind(text: str, match: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
@@ -691,7 +681,9 @@ def _unquoted(text: str, match: re.Match[str], says: Says, name: str, name_at: i
     """Return the span of a value without quotes, which may well be code: `password=password`, `token: str`."""
     if match["close"]:  # JSON: a number, true, null
         return None
-    starts_line = _starts_line(text, name_at)
+    # Nothing but what exports a variable stands before it on its line; `\n` ends a line, too.
+    _, line_end, head = text[max(0, name_at - _LONGEST_HEAD) : name_at].replace("\\n", "\n").rpartition("\n")
+    starts_line = (line_end != "" or name_at <= _LONGEST_HEAD) and _LINE_HEAD.fullmatch(head) is not None
     whole = (starts_line and _TO_LINE_END.match(text, match.end())) or _UNQUOTED.match(text, match.end())
     if whole is None or text[whole.end() : whole.end() + 1] in ("(", "[", "{"):
         return None
@@ -703,12 +695,6 @@ def _unquoted(text: str, match: re.Match[str], says: Says, name: str, name_at: i
     else:
         counts = _is_text(value)
     return (whole.start(), whole.start() + len(value)) if counts else None
-
-
-def _starts_line(text: str, at: int) -> bool:
-    r"""Return whether nothing but what exports a variable stands before it on its line; `\n` ends a line, too."""
-    _, line_end, head = text[max(0, at - _LONGEST_HEAD) : at].replace("\\n", "\n").rpartition("\n")
-    return (line_end != "" or at <= _LONGEST_HEAD) and _LINE_HEAD.fullmatch(head) is not None
 
 
 def _is_text(value: str) -> bool:

@@ -171,7 +171,6 @@ def csv_table(table: Table, *, is_guarded: bool = True) -> str:
     """Write a table as CSV with a head: numbers exact, nothing where a value is missing.
 
     Args:
-        table: The table.
         is_guarded: Set a quote before a text that a spreadsheet would take for a formula.
     """
     text = io.StringIO()

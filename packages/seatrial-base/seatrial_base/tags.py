@@ -90,8 +90,6 @@ def maker_of(name: str, endpoint_name: str, tags: Mapping[str, str]) -> Maker:
     """Tell who made a component.
 
     Args:
-        name: Its name.
-        endpoint_name: The endpoint that it is on, as SageMaker describes it.
         tags: Its tags; a resource shows none for some time after it was created.
     """
     if not is_candidate_name(name):

@@ -41,11 +41,7 @@ class OutputClosedError(Exception):
 
 
 class GuardedStream(io.TextIOBase):
-    """A text stream that writes only what can be shown; rich, which writes styles, is given what lies behind.
-
-    Args:
-        stream: Standard output or error.
-    """
+    """A text stream that writes only what can be shown; rich, which writes styles, is given what lies behind."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -115,7 +111,6 @@ def console(*, stderr: bool = False, markup: bool = False) -> Console:
     """Return a console whose texts are printable; only the styles and cursor movements of rich itself are written.
 
     Args:
-        stderr: It writes to standard error.
         markup: Square brackets in texts are styles: only for a caller that escapes what isn't its own.
     """
     from rich.console import Console  # noqa: PLC0415 (who prints no view needs no rich)
@@ -203,11 +198,7 @@ def end_when_interrupted() -> None:
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder that is gone afterwards, also when the process is ended.
-
-    Args:
-        prefix: Beginning of its name.
-    """
+    """Make a folder that is gone afterwards, also when the process is ended."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _scratch.add(folder)
@@ -221,15 +212,11 @@ def _watch(heard: int) -> None:
     while number := os.read(heard, 1):
         if number[0] in _SIGNALS:
             threading.Event().wait(PATIENCE_S)
-            _end()
-
-
-def _end() -> None:
-    for folder in tuple(_scratch):
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.stderr.write("interrupted\n")
-    sys.stderr.flush()
-    os._exit(INTERRUPTED)
+            for folder in tuple(_scratch):
+                shutil.rmtree(folder, ignore_errors=True)
+            sys.stderr.write("interrupted\n")
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
 
 
 FAILED = 1

@@ -49,7 +49,6 @@ def tenths(value: float, *, grouped: bool = False) -> str:
     """Write a measured number with one decimal, below 0.1 with two digits: `1234.5`, `12.3`, `0.012`; only 0 is `0.0`.
 
     Args:
-        value: The number.
         grouped: Set commas between thousands: `1,234.5`.
     """
     if 0 < abs(value) < 0.1:  # noqa: PLR2004 (one decimal says nothing below it)

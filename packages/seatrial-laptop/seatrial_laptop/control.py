@@ -59,11 +59,7 @@ def change_control(state_dir: Path, changes: Mapping[str, object]) -> Settings:
 
 
 def reset_control(state_dir: Path) -> Settings:
-    """Return every setting to its default and return all of them.
-
-    Raises:
-        LocalError: SEA602, none runs; SEA607, its state can't be read.
-    """
+    """Return every setting to its default and return all of them."""
     return _ask(running(state_dir), "DELETE")
 
 
@@ -78,7 +74,19 @@ def _value(text: str) -> object:
 def _ask(local: LocalAws, method: str, body: bytes = b"") -> Settings:
     connection = http.client.HTTPConnection(HOST, int(local.endpoint_url.rpartition(":")[2]), timeout=TIMEOUT_S)
     try:
-        connection.request(method, CONTROL_PATH, body=body or None, headers=_signed(local, method, body))
+        from botocore.auth import SigV4Auth  # noqa: PLC0415 (heavy)
+        from botocore.awsrequest import AWSRequest  # noqa: PLC0415 (heavy)
+        from botocore.credentials import Credentials  # noqa: PLC0415 (heavy)
+
+        request = AWSRequest(method, f"{local.endpoint_url}{CONTROL_PATH}", data=body)
+        credentials = Credentials(local.access_key_id, local.secret_access_key)
+        SigV4Auth(credentials, "sagemaker", REGION).add_auth(request)
+        connection.request(
+            method,
+            CONTROL_PATH,
+            body=body or None,
+            headers={name: str(value) for name, value in request.headers.items()},
+        )
         response = connection.getresponse()
         document: Settings = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
@@ -89,14 +97,3 @@ def _ask(local: LocalAws, method: str, body: bytes = b"") -> Settings:
     if response.status != HTTPStatus.OK:
         raise LocalError.of("SEA608", str(document.get("message", response.reason)))
     return document
-
-
-def _signed(local: LocalAws, method: str, body: bytes) -> dict[str, str]:
-    from botocore.auth import SigV4Auth  # noqa: PLC0415 (heavy)
-    from botocore.awsrequest import AWSRequest  # noqa: PLC0415 (heavy)
-    from botocore.credentials import Credentials  # noqa: PLC0415 (heavy)
-
-    request = AWSRequest(method, f"{local.endpoint_url}{CONTROL_PATH}", data=body)
-    credentials = Credentials(local.access_key_id, local.secret_access_key)
-    SigV4Auth(credentials, "sagemaker", REGION).add_auth(request)
-    return {name: str(value) for name, value in request.headers.items()}

@@ -75,6 +75,8 @@ def own_account() -> str:
 
 def variables(process: RunningProcess) -> dict[str, str]:
     """Return every variable that the CLI, CDK and boto3 need to reach a running embedded AWS."""
+    theirs = [host.strip() for name in NO_PROXY for host in os.environ.get(name, "").split(",")]
+    hosts = dict.fromkeys([*(host for host in theirs if host), *LOOPBACK_NAMES])
     return {
         "AWS_ACCESS_KEY_ID": process.access_key_id,
         "AWS_SECRET_ACCESS_KEY": process.secret_access_key,
@@ -87,7 +89,7 @@ def variables(process: RunningProcess) -> dict[str, str]:
         "CDK_DEFAULT_ACCOUNT": process.account,
         "CDK_DEFAULT_REGION": REGION,
         "CDK_DISABLE_CLI_TELEMETRY": "true",
-        **_no_proxy(os.environ),
+        **dict.fromkeys(NO_PROXY, ",".join(hosts)),
     }
 
 
@@ -132,13 +134,7 @@ def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = Fal
 
 
 def function_environment(process: RunningProcess, *, scratch: Path, verbose: bool = False) -> dict[str, str]:
-    """Return the environment of Lambda functions and of the process that runs them: no variable or folder of the user.
-
-    Args:
-        process: The embedded AWS itself, whose key the functions sign with.
-        scratch: The folder that holds their home and their temporary files.
-        verbose: Log every request.
-    """
+    """Return the environment of Lambda functions and of the process that runs them: nothing of the user's."""
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
     inherited = server_environment(process.port, account=process.account, verbose=verbose)
     # Functions get nothing of the user's: the variables of the engines lead to the user's cache.
@@ -163,10 +159,3 @@ def search_path() -> str:
     """Return PATH with the folder of this Python first: the Node that comes with it is the right one."""
     # This Python brings a Node of its own, which goes before any other.
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-
-
-def _no_proxy(present: Mapping[str, str]) -> dict[str, str]:
-    """Return the hosts that the user reaches without a proxy and ours, under both spellings of the name."""
-    theirs = [host.strip() for name in NO_PROXY for host in present.get(name, "").split(",")]
-    hosts = dict.fromkeys([*(host for host in theirs if host), *LOOPBACK_NAMES])
-    return dict.fromkeys(NO_PROXY, ",".join(hosts))

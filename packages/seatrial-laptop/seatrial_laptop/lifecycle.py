@@ -84,7 +84,6 @@ def start_embedded_aws(
         state_dir: Where its state and logs are kept; one embedded AWS per folder.
         port: The loopback port; None takes 4566 when it's free, else any free one.
         account: The AWS account that it is, twelve digits; None takes that of a running one, else 000000000000.
-        verbose: Log every request.
 
     Raises:
         LocalError: SEA601, it did not start; SEA603, the optional dependencies are missing; SEA604, the port is taken;

@@ -1,4 +1,4 @@
-"""What a running embedded AWS tells about itself."""
+"""State of a running embedded AWS, as it reports it."""
 
 from __future__ import annotations
 

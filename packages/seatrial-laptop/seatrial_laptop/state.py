@@ -1,4 +1,4 @@
-"""What a running embedded AWS leaves on disk, and the lock that says whether it runs.
+"""Files of a running embedded AWS, and the lock that proves that it runs.
 
 The process holds an exclusive lock on a file for as long as it lives, with its process number in it. So a free lock
 proves that it's gone, however it ended, and a held lock proves that the number in it is its own: no recycled number is

@@ -1,1 +1,1 @@
-"""What a container, or SageMaker, makes of a configuration before anything is deployed."""
+"""The meaning of a configuration to a container and to SageMaker, before anything is deployed."""

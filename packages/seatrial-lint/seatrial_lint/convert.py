@@ -13,15 +13,14 @@ from seatrial_lint.engines.config import flatten, neutral_text, unflatten
 from seatrial_lint.engines.neutral import PROPERTIES_FILE, render_config
 from seatrial_lint.engines.parse import parse
 from seatrial_lint.engines.properties import escape_key, escape_property, write_env
-from seatrial_lint.lint.checks.limits import DEFAULT_PROMPT, LAST_WITH_FIXED_DEFAULTS
 from seatrial_lint.lint.checks.traps import FIRST_WITH_FLAGS
+from seatrial_lint.lint.checks.values import DEFAULT_PROMPT, LAST_WITH_FIXED_DEFAULTS
 from seatrial_lint.lint.known import carries, judge
 from seatrial_lint.lint.lint import Given, lint_sources
-from seatrial_lint.lint.names import read_options
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.subject import MOUNT, hub_id
-from seatrial_lint.lint.target import guess, handler_of, newest_build
+from seatrial_lint.lint.rules import MOUNT, hub_id
+from seatrial_lint.lint.target import guess, handler_of, newest_build, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
     from seatrial_lint.engines.config import ServingConfig
     from seatrial_lint.engines.neutral import Form, Rendered
-    from seatrial_lint.engines.parse import Parsed, ParsedEntry
+    from seatrial_lint.engines.parse import Parsed
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.target import TargetContainer
 
@@ -111,25 +110,15 @@ def _refused(message: str, hint: str) -> RenderError:
 def adapted(
     parsed: Parsed, origin: TargetContainer, table: SpellingTable, instance: Instance | None
 ) -> tuple[ServingConfig, list[Lost]]:
-    """Return the fields as the other container means them, and what that loses.
-
-    Args:
-        parsed: What was read.
-        origin: The container that it was written for.
-        table: How the other container spells things.
-        instance: What it runs on; `None` when nothing tells.
-    """
+    """Return the fields as the other container means them, and what that loses."""
     config, lost = _with_source(parsed, table)
     degree, of_degree = _degree(parsed, origin, table, instance)
-    prompt = config.max_input_len or _longest_prompt(config, table)
-    return config.model_copy(update={DEGREE: degree, "max_input_len": prompt}), lost + of_degree
-
-
-def _longest_prompt(config: ServingConfig, table: SpellingTable) -> int | None:
-    """Return the bound that a short sequence needs in a TGI whose default prompt is longer than that."""
-    whole = config.max_model_len
+    prompt, whole = config.max_input_len, config.max_model_len
+    # A short sequence needs a bound in a TGI whose default prompt is longer than that.
     has_default = table.dialect.name == "tgi" and within(table.version, None, LAST_WITH_FIXED_DEFAULTS)
-    return whole - 1 if has_default and whole and 1 < whole <= DEFAULT_PROMPT else None
+    if not prompt and has_default and whole and 1 < whole <= DEFAULT_PROMPT:
+        prompt = whole - 1
+    return config.model_copy(update={DEGREE: degree, "max_input_len": prompt}), lost + of_degree
 
 
 def _with_source(parsed: Parsed, table: SpellingTable) -> tuple[ServingConfig, list[Lost]]:
@@ -194,14 +183,7 @@ def flag_text(text: str, origin: TargetContainer, table: SpellingTable) -> str |
 def process_variables(
     entries: Mapping[str, SourceEntry], origin: TargetContainer, table: SpellingTable, form: Form
 ) -> tuple[dict[str, str], list[Lost]]:
-    """Return the variables that are none of the container's options and stay as they are, and those that can't.
-
-    Args:
-        entries: The environment by name, without secrets.
-        origin: The container that it was written for.
-        table: How the other container spells things.
-        form: How the other container is told.
-    """
+    """Return the variables that are none of the container's options and stay as they are, and those that can't."""
     kept: dict[str, str] = {}
     lost: list[Lost] = []
     for name, entry in entries.items():
@@ -274,12 +256,7 @@ def convert_config(
     """Write a configuration for another container.
 
     Args:
-        source: What was read.
-        to: How the other container is configured.
         to_version: Its version; the newest that has this dialect by default.
-        engine: The container that it was written for; guessed by default.
-        version: That container's version.
-        form: How the other container shall be told.
         instance: What it runs on; tells how many GPUs `every GPU` is.
 
     Raises:
@@ -298,28 +275,19 @@ def convert_config(
     open_ones = _without_keys(entries, {one.key for one in gone})
     beside: dict[str, str] = {}
     if source.kind != "serving.properties":
-        known = {key: one for key, one in open_ones.items() if not _is_option(key, origin)}
+        spellings = find_spellings(origin.dialect, ".".join(map(str, origin.version)))
+        known = {key: entry for key, entry in open_ones.items() if not spellings.of_env(key)}
         beside, left = process_variables(known, origin, table, form)
         gone += left
         open_ones = _without_keys(open_ones, {*beside, *(one.key for one in left)})
-    parsed = _parsed(source, origin, {key: one.value for key, one in open_ones.items()})
-    return _converted(_Reading(origin, parsed, entries, beside, gone), table, number, form, instance)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What was read: as what, its fields, its keys, the variables that stay as they are, and what is lost already."""
-
-    origin: TargetContainer
-    parsed: Parsed
-    entries: Mapping[str, SourceEntry]
-    beside: Mapping[str, str]
-    gone: list[Lost]
-
-
-def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, instance: Instance | None) -> Converted:
-    meant, changed = adapted(read.parsed, read.origin, table, instance)
-    config, foreign = _portable(read.parsed, meant, read.origin, table)
+    origin_version = ".".join(map(str, origin.version))
+    if source.kind == "serving.properties":
+        lines = (f"{escape_key(key)}={escape_property(entry.value)}\n" for key, entry in open_ones.items())
+        parsed = parse(origin.dialect, origin_version, properties="".join(lines))
+    else:
+        parsed = parse(origin.dialect, origin_version, env={key: entry.value for key, entry in open_ones.items()})
+    meant, changed = adapted(parsed, origin, table, instance)
+    config, foreign = _portable(parsed, meant, origin, table)
     config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
     for _ in range(_ROUNDS):
         wrong = _lint_problems(config, rendered, table, number)
@@ -328,29 +296,23 @@ def _converted(read: _Reading, table: SpellingTable, number: str, form: Form, in
         config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
         dropped |= wrong | more
     missing = {**dropped, **_unsaid(config, rendered, table)}
-    lost = [*read.gone, *foreign, *changed, *_where(missing, read.parsed)]
-    lines = {key: entry.line for key, entry in read.entries.items()}
-    placed = dict.fromkeys(replace(one, line=lines.get(one.key, 0)) for one in lost)
-    not_kept = {*missing, *(_field_of(one.key, read.parsed) for one in changed)}
-    names = {*_names(read.parsed.config)}
-    kept = (*(name for name in _names(config) if name in names and name not in not_kept), *read.beside)
-    rendered = replace(rendered, env={**rendered.env, **read.beside})
-    return Converted(
-        rendered, read.origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key)))
-    )
-
-
-def _field_of(key: str, parsed: Parsed) -> str:
-    return next((entry.field for entry in parsed.entries if entry.key == key and entry.field), key)
+    lost = [*gone, *foreign, *changed, *_where(missing, parsed)]
+    placed = dict.fromkeys(replace(one, line=entries[one.key].line if one.key in entries else 0) for one in lost)
+    not_kept = {
+        *missing,
+        *(
+            next((entry.field for entry in parsed.entries if entry.key == one.key and entry.field), one.key)
+            for one in changed
+        ),
+    }
+    names = {*_names(parsed.config)}
+    kept = (*(name for name in _names(config) if name in names and name not in not_kept), *beside)
+    rendered = replace(rendered, env={**rendered.env, **beside})
+    return Converted(rendered, origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key))))
 
 
 def _without_keys(entries: Mapping[str, SourceEntry], gone: set[str]) -> dict[str, SourceEntry]:
     return {key: entry for key, entry in entries.items() if key not in gone}
-
-
-def _is_option(key: str, origin: TargetContainer) -> bool:
-    """Say whether a variable spells something in the container that it was written for."""
-    return bool(find_spellings(origin.dialect, ".".join(map(str, origin.version))).of_env(key))
 
 
 def default_dialect(to: str, version: str | None) -> DialectName:
@@ -369,22 +331,22 @@ def default_dialect(to: str, version: str | None) -> DialectName:
     return next((name for name in order if name in existing), "lmi-vllm")
 
 
-def _parsed(source: ConfigSource, origin: TargetContainer, values: Mapping[str, str]) -> Parsed:
-    version = ".".join(map(str, origin.version))
-    if source.kind != "serving.properties":
-        return parse(origin.dialect, version, env=values)
-    text = "".join(f"{escape_key(key)}={escape_property(value)}\n" for key, value in values.items())
-    return parse(origin.dialect, version, properties=text)
-
-
 def _portable(
     parsed: Parsed, meant: ServingConfig, origin: TargetContainer, table: SpellingTable
 ) -> tuple[ServingConfig, list[Lost]]:
     """Take out what only the origin knows: keys without a meaning, and options that the other container lacks."""
-    unknown = (one for one in parsed.unknown if not _is_every_gpu(one) and not chooses_dialect(one.key))
-    gone = [Lost(one.key, one.line, one.because) for one in unknown]
+    # LMI's `max` of the degree is reported with the degree.
+    gone = [
+        Lost(entry.key, entry.line, entry.because)
+        for entry in parsed.unknown
+        if (entry.field, entry.value) != (DEGREE, "max") and not chooses_dialect(entry.key)
+    ]
     extra: dict[str, str] = {}
-    for entry, name in _extra_entries(parsed):
+    for entry in parsed.entries:
+        name = (entry.field or "").removeprefix("extra.")
+        is_extra = name != entry.field and name in parsed.config.extra
+        if not is_extra or entry.because or chooses_dialect(entry.key):
+            continue
         text = flag_text(parsed.config.extra[name], origin, table)
         because = _not_portable(name, origin, table)
         if because or text is None:
@@ -394,20 +356,6 @@ def _portable(
         else:
             extra[name] = text
     return meant.model_copy(update={"extra": extra}), gone
-
-
-def _extra_entries(parsed: Parsed) -> Iterator[tuple[ParsedEntry, str]]:
-    """Yield what was passed to the engine as it is, with its name there; not what chooses the dialect."""
-    for entry in parsed.entries:
-        name = (entry.field or "").removeprefix("extra.")
-        is_extra = name != entry.field and name in parsed.config.extra
-        if is_extra and not entry.because and not chooses_dialect(entry.key):
-            yield entry, name
-
-
-def _is_every_gpu(entry: ParsedEntry) -> bool:
-    """Say whether an entry is LMI's `max`, which is told with the degree."""
-    return entry.field == DEGREE and entry.value == "max"
 
 
 def _not_portable(name: str, origin: TargetContainer, table: SpellingTable) -> str:
@@ -492,15 +440,14 @@ def _is_default(name: str, text: str, table: SpellingTable) -> bool:
 
 def _where(missing: Mapping[str, str], parsed: Parsed) -> Iterator[Lost]:
     for name, because in missing.items():
-        entries = [entry for entry in parsed.entries if entry.field and _concerns(entry.field, name)]
-        if entries:
-            yield Lost(entries[0].key, entries[0].line, because)
-        else:
-            yield Lost(name, 0, because)
-
-
-def _concerns(field: str, name: str) -> bool:
-    return field == name or name.startswith(f"{field}.") or field.startswith(f"{name}.")
+        # Of the field itself, of a member, or of the whole that it is a member of.
+        written = (
+            entry
+            for entry in parsed.entries
+            if f"{entry.field}.".startswith(f"{name}.") or (entry.field and f"{name}.".startswith(f"{entry.field}."))
+        )
+        first = next(written, None)
+        yield Lost(first.key, first.line, because) if first else Lost(name, 0, because)
 
 
 def _names(config: ServingConfig) -> Iterator[str]:

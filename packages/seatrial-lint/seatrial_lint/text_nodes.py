@@ -197,9 +197,6 @@ class _JsonReader:
 def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
     """Read the documents of a YAML text.
 
-    Args:
-        takes_aliases: Whether an alias may stand for a value.
-
     Raises:
         ValueError: When the text is not YAML, nested deeper than `MAX_DEPTH`, of more than `MAX_VALUES` values, or has
             an alias that is not taken.

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from seatrial_lint.cli.judging import WRONG, lines_text, show_judgement
+from seatrial_lint.cli.run import WRONG, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
-    from seatrial.locks.lock_file import Freshness
+    from seatrial.locks.locked_plan import Freshness
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Format
     from seatrial_base.printer import Json
@@ -25,9 +25,8 @@ def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tu
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.
     """
-    from seatrial.locks.changes import changes, count_generation, dropped_provenance
+    from seatrial.locks.changes import changes, count_generation, dropped_provenance, keep_digest
     from seatrial.locks.lock_file import write_lock
-    from seatrial.locks.pins import keep_digest
 
     kept, another = count_generation(before, keep_digest(before, plan))
     file = write_lock(kept, spec)
@@ -46,7 +45,7 @@ def refuse_format_of_findings(
 
 def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
     """List the state of each lock, other than as text with every problem; exit 1 where a plan must be made again."""
-    from seatrial.locks.lock_file import freshness_of
+    from seatrial.locks.locked_plan import freshness_of
     from seatrial_base.printer import Judgement
 
     states = [freshness_of(spec) for spec in loaded]

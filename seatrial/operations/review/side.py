@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.deployment.load import deployment_of
-from seatrial.locks.lock_file import awaits_promotion, document_in_lock, locked_environments, read_locked_plan
+from seatrial.locks.lock_file import document_in_lock, locked_environments
+from seatrial.locks.locked_plan import awaits_promotion, read_locked_plan
 from seatrial.operations.checkout import added_paths
 from seatrial.specs.load import environment_names, load_environment, load_spec
 from seatrial.specs.prices import PRICES_FILE

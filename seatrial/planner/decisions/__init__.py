@@ -1,1 +1,1 @@
-"""What follows from the chosen deployment: placement, batching, timeouts, limits and warnings."""
+"""Decisions that follow from the chosen deployment: placement, batching, timeouts, limits and warnings."""

@@ -1,4 +1,4 @@
-"""How long a sequence may be, how many are batched, how many tokens an iteration takes, how many requests wait."""
+"""Limits of batching: tokens of a sequence, sequences of a batch, tokens of an iteration, requests that wait."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ def choose_max_model_len(
     """Return the longest request that a deployment must hold: the spec's, or the workload's longest one's, rounded up.
 
     Args:
-        lengths: How long prompts and answers are.
-        architecture: The model.
         compiled: The engine is compiled for one length; powers of two are compiled most often, so caches have them.
     """
     fixed, workload = fixed_max_model_len(endpoint), endpoint.workload
@@ -67,7 +65,6 @@ def settle_max_model_len(
 
     Args:
         least: The longest request that it must take.
-        memory: How the memory of one accelerator is divided.
         batched_tokens: Prompt tokens of one iteration.
         groups: Groups of the copy's accelerators that each have a KV cache.
     """
@@ -143,8 +140,6 @@ def choose_max_num_seqs(
     """Return the batch limit: the override, or the least of KV room, what the objectives allow, and 256.
 
     Args:
-        overrides: What the spec fixes.
-        memory: How the memory of one accelerator is divided.
         capacity: Requests in flight on a copy that keep the objectives; with bursts, those of the busiest moments.
         error: Band of the prediction.
         bursts: Requests arrive at a rate, so that more than the mean are in flight at times.

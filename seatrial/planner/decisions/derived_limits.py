@@ -1,4 +1,4 @@
-"""What follows from the chosen deployment: the limits with their warnings, and the prediction of one copy."""
+"""The limits of the chosen deployment with their warnings, and the prediction of one copy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words,
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
-    from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.predict.simulation import Level
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.candidate import FeasibleCandidate
@@ -53,13 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The deployment that is planned, and what it was chosen for.
-
-    Attributes:
-        loaded: The spec in its environment.
-        resolved: The requirements.
-        best: The deployment.
-    """
+    """The deployment that is planned, and what it was chosen for."""
 
     loaded: LoadedSpec
     resolved: Resolved
@@ -76,9 +69,7 @@ class DerivedLimits:
     """The limits with what they were derived from.
 
     Attributes:
-        limits: The limits.
         levels: One copy with these limits, and what it is simulated to do.
-        band: How far the predictions may be off.
     """
 
     limits: ServingLimits
@@ -157,7 +148,16 @@ def _batch(chosen: Chosen, error: float) -> Decision[int]:
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
-    candidate, demand = chosen.best.candidate, chosen.demand
+    candidate, demand, recipe = chosen.best.candidate, chosen.demand, chosen.loaded.endpoint.optimization
+    # What the recipe gives less of on the chosen instance type.
+    limits: list[str] = []
+    if (engine := demand.recipe_engine) is not None:
+        less = (*accelerator_limits(recipe, engine, candidate.instance), *job_limits(recipe, candidate.instance))
+        limits += (f"SEA235: {each}" for each in less)
+        hub_id = chosen.loaded.endpoint.model.hub_id
+        if hub_id is not None and any(entry.job is not None for entry in recipe):
+            job = f"An optimization job reads weights in S3, not the hub model {hub_id}: it can't be deployed so."
+            limits.append(f"SEA456: {job}")
     return (
         *assumption_warnings(demand.speculation),
         *calibration_warnings(demand.calibrated, candidate.instance.instance_type, candidate.degree),
@@ -165,24 +165,8 @@ def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
         *size_warnings(chosen.loaded, demand.architecture),
         *encoder_warnings(demand.architecture),
         *unplanned_copies(demand.overrides.extra),
-        *_recipe_warnings(chosen),
+        *limits,
     )
-
-
-def _recipe_warnings(chosen: Chosen) -> tuple[str, ...]:
-    """Warn of what the recipe gives less of on the chosen instance type."""
-    recipe, engine, instance = (
-        chosen.loaded.endpoint.optimization,
-        chosen.demand.recipe_engine,
-        chosen.best.candidate.instance,
-    )
-    if engine is None:
-        return ()
-    limited = (*accelerator_limits(recipe, engine, instance), *job_limits(recipe, instance))
-    hub_id = chosen.loaded.endpoint.model.hub_id
-    unread = hub_id is not None and any(entry.job is not None for entry in recipe)
-    job = (f"SEA456: An optimization job reads weights in S3, not the hub model {hub_id}: it can't be deployed so.",)
-    return (*(f"SEA235: {each}" for each in limited), *(job if unread else ()))
 
 
 def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
@@ -204,23 +188,25 @@ def rate_points(chosen: Chosen, levels: Levels) -> tuple[RatePoint, ...]:
         return ()
     planned_rate = chosen.loaded.endpoint.workload.requests_per_second or 0.0
     saturation = saturation_per_s(levels.copy)
-    return tuple(_rate_point(levels.at_rate(share * each), share * planned_rate, saturation) for share in RATE_SHARES)
-
-
-def _rate_point(level: OpenLevel, requests_per_second: float, saturation_per_s: float) -> RatePoint:
-    numbers = _numbers_of(level) | {
-        "in_flight": level.in_flight,
-        "queue_p95_ms": level.queue_ms.p95,
-        "ttft_p99_ms": level.ttft_ms.p99,
-        "itl_p99_ms": level.itl_ms.p99,
-    }
-    return RatePoint(
-        requests_per_second=round(requests_per_second, 6),
-        per_copy=round(level.rate_per_s, 6),
-        utilization=round(level.rate_per_s / saturation_per_s, 4),
-        **{name: round(number, 2) for name, number in numbers.items()},
-        late=round(level.late, 4),
-    )
+    points: list[RatePoint] = []
+    for share in RATE_SHARES:
+        level = levels.at_rate(share * each)
+        numbers = _numbers_of(level) | {
+            "in_flight": level.in_flight,
+            "queue_p95_ms": level.queue_ms.p95,
+            "ttft_p99_ms": level.ttft_ms.p99,
+            "itl_p99_ms": level.itl_ms.p99,
+        }
+        points.append(
+            RatePoint(
+                requests_per_second=round(share * planned_rate, 6),
+                per_copy=round(level.rate_per_s, 6),
+                utilization=round(level.rate_per_s / saturation, 4),
+                **{name: round(number, 2) for name, number in numbers.items()},
+                late=round(level.late, 4),
+            )
+        )
+    return tuple(points)
 
 
 def _numbers_of(level: Level) -> dict[str, float]:
@@ -252,7 +238,6 @@ def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -
     """Return how an update is tried.
 
     Args:
-        best: The chosen deployment.
         start_s: Longest time for the download and the start of a copy.
     """
     trial = demand.endpoint.trial
@@ -287,7 +272,6 @@ def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
     """Warn when CloudFormation's hour may end before the candidate has started and been tried.
 
     Args:
-        trial: The requested trial.
         start_s: Longest time for the download and the start of a copy.
     """
     if trial.update != "candidate" or trial.mode == "off":

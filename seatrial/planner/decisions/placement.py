@@ -1,4 +1,4 @@
-"""How the chosen deployment is laid out: degree, copies, instances, and each copy's share of the host."""
+"""The layout of the chosen deployment: degree, copies, instances, and each copy's share of the host."""
 
 from __future__ import annotations
 
@@ -55,23 +55,18 @@ def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     if demand.overrides.tensor_parallel_degree is not None:
         return Decision(value=degree, because=f"The spec fixes it.{spread}")
     if neuron.is_neuron(best.candidate.instance):
-        return _decide_cores(best, demand)
+        chips = counted(neuron.neuron_devices(best.candidate.instance.instance_type, degree), "accelerator")
+        heads = demand.architecture.attention_heads
+        filled = "" if heads % degree == 0 else f" The {heads} attention heads are filled up to a multiple of {degree}."
+        because = (
+            f"In NeuronCores, {chips} for SageMaker. Per core of {gib(memory.accelerator_memory_bytes)}: "
+            f"{gib(memory.weights_bytes)} weights, {gib(memory.kv_room_bytes)} KV cache.{filled}"
+        )
+        return Decision(value=degree, because=because)
     because = (
         f"Per accelerator of {gib(memory.accelerator_memory_bytes)}: {gib(memory.weights_bytes)} weights, "
         f"{gib(memory.kv_room_bytes)} KV cache. {degree} divides the {demand.architecture.attention_heads} attention "
         f"heads.{spread}"
-    )
-    return Decision(value=degree, because=because)
-
-
-def _decide_cores(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
-    memory, degree, instance = best.candidate.memory, best.candidate.degree, best.candidate.instance
-    chips = counted(neuron.neuron_devices(instance.instance_type, degree), "accelerator")
-    heads = demand.architecture.attention_heads
-    filled = "" if heads % degree == 0 else f" The {heads} attention heads are filled up to a multiple of {degree}."
-    because = (
-        f"In NeuronCores, {chips} for SageMaker. Per core of {gib(memory.accelerator_memory_bytes)}: "
-        f"{gib(memory.weights_bytes)} weights, {gib(memory.kv_room_bytes)} KV cache.{filled}"
     )
     return Decision(value=degree, because=because)
 

@@ -1,4 +1,4 @@
-"""What must be said beside a plan: where it rests on a stand-in, an old price or an over-estimate."""
+"""Warnings of a plan: where it rests on a stand-in, an old price or an over-estimate."""
 
 from __future__ import annotations
 
@@ -109,7 +109,6 @@ def parser_warnings(overrides: ServingOverrides, engine: str) -> tuple[str, ...]
     """Warn of each parser that the engine does not have; one that a plug-in brings is not known.
 
     Args:
-        overrides: What the spec sets.
         engine: `lmi` with vLLM, `vllm` or `sglang`; others have no parsers.
     """
     warnings = []

@@ -15,7 +15,7 @@ from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from seatrial.planner.search.best_first import Key
     from seatrial.planner.search.candidate import Estimate
@@ -77,23 +77,15 @@ def narrower(
     Nothing where the weights are quantized already, by the spec or in the named repository.
 
     Args:
-        allowed: The instance types that may be used.
-        best: The plan's deployment.
         engine_version: The engine's version: older ones lack a quantization.
     """
     if demand.quantization is not None:
         return ()
-    deployments = ((name, _best(demand, allowed, best, name)) for name in _worth_trying(demand, engine_version))
-    return tuple(NarrowerDeployment(name, each) for name, each in deployments if each is not None)
-
-
-def _worth_trying(demand: Demand, engine_version: str) -> Iterator[str]:
-    """Yield the quantizations that the engine takes in place of 16-bit weights."""
     tgi, major = demand.engine.family == "tgi", engine_version.partition(".")[0]
-    if not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8:
-        yield _AT_LOAD
-    if not tgi:
-        yield _NEEDS_CHECKPOINT
+    loads_fp8 = not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8
+    tried = [*([_AT_LOAD] if loads_fp8 else []), *([] if tgi else [_NEEDS_CHECKPOINT])]
+    deployments = ((name, _best(demand, allowed, best, name)) for name in tried)
+    return tuple(NarrowerDeployment(name, each) for name, each in deployments if each is not None)
 
 
 def _best(

@@ -1,4 +1,4 @@
-"""How long a copy may take to download its weights and to start."""
+"""Timeouts of a copy: the download of its weights, and its start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def startup_timeout_s(
     """Return the time that the container may take until it answers health checks.
 
     Args:
-        weights_bytes: Of all weights.
         compiles: The engine may compile the model while it starts (AWS Neuron), for as long as the service waits.
         build_s: What TensorRT-LLM may take to build its engine while the container starts, in seconds.
     """

@@ -1,4 +1,4 @@
-"""How far a prediction may be off: what left-out measurements say, or an assumption with its reasons.
+"""The band of a prediction: from left-out measurements, or an assumption with its reasons.
 
 TGI's constants were fitted on one published table and keep the bands of that fit. The bands of the other engines come
 from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
@@ -59,13 +59,7 @@ def band_of(
     """Return the band of predictions for an engine and a model on an instance type.
 
     Args:
-        engine: The engine with its constants.
-        version: The engine's version, for the words.
-        architecture: The model.
-        instance: The instance type.
         degree: Accelerators that a copy is sharded over.
-        quantization: Quantization of the weights.
-        speculation: Speculative decoding.
         input_tokens: Prompt length of the workload.
         calibrated: The band that points measured on this very deployment gave; it wins over all else.
     """
@@ -112,9 +106,7 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     counts, and the band is an extrapolation.
 
     Args:
-        place: The deployment's accelerator, precision, kind of model, engine, degree and model.
         cells: The shares, the finest cells first.
-        measured: The places that have measured rows.
     """
     kept, seen = tuple(cells), tuple(measured)
     new = bands.unseen(seen, place)
@@ -162,7 +154,12 @@ def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
             measured=plain.measured and accelerator == FITTED_DRAFTS_ON,
             because=f"{words}; 80 % of its rows were within {FITTED_DRAFTS:.0%} while their use case was left out.",
         )
-    off = _rate_effect(speculation)
+    # What a rate that is `RATE_OFF` off changes in the tokens of a step, as a share.
+    rate, drafted = speculation.acceptance_rate, speculation.draft_tokens
+    usual = tokens_per_step(rate, drafted)
+    more = tokens_per_step(min(rate + RATE_OFF, HIGHEST_RATE), drafted)
+    less = tokens_per_step(max(rate - RATE_OFF, 0.0), drafted)
+    off = max(more / usual, usual / less) - 1
     return Band(
         throughput=(1 + plain.throughput) * (1 + off) - 1,
         latency=(1 + plain.latency) * (1 + off) - 1,
@@ -178,25 +175,12 @@ def acceptance_words(speculation: Speculation) -> str:
     return f"{speculation.provenance} ({speculation.source})"
 
 
-def _rate_effect(speculation: Speculation) -> float:
-    """Return what an acceptance rate that is `RATE_OFF` off changes in the tokens of a step, as a share."""
-    rate, drafted = speculation.acceptance_rate, speculation.draft_tokens
-    plain = tokens_per_step(rate, drafted)
-    more = tokens_per_step(min(rate + RATE_OFF, HIGHEST_RATE), drafted)
-    less = tokens_per_step(max(rate - RATE_OFF, 0.0), drafted)
-    return max(more / plain, plain / less) - 1
-
-
 def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) -> BandCell | None:
     return next((cell for cell in cells if getattr(cell, figure) is not None), None)
 
 
 def _coverage_words(cell: BandCell, band: str) -> str:
     left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {cell.left_out} was left out of the fit"
-    return f"80 % of measured rows were predicted within {band} {left_out}, weighed towards {_rows_of(cell)}."
-
-
-def _rows_of(cell: BandCell) -> str:
     parts = (
         cell.accelerator,
         None if cell.bits is None else f"{cell.bits}-bit weights",
@@ -205,8 +189,8 @@ def _rows_of(cell: BandCell) -> str:
         None if cell.degree is None else f"degree {cell.degree}",
     )
     place = ", ".join(part for part in parts if part is not None) or "all engines and models"
-    models = "this model" if cell.shape else counted(cell.models, "model")
-    return f"{counted(cell.rows, 'row')} of {models} ({place})"
+    rows = f"{counted(cell.rows, 'row')} of {'this model' if cell.shape else counted(cell.models, 'model')} ({place})"
+    return f"80 % of measured rows were predicted within {band} {left_out}, weighed towards {rows}."
 
 
 def _fitted_or_assumed(constants: Performance, architecture: Architecture, reasons: Sequence[str]) -> Band:

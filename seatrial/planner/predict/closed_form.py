@@ -32,16 +32,8 @@ STEP_PARTS = (Limit.MEMORY, Limit.COMPUTE, Limit.HOST, Limit.LINK)
 
 @dataclass(frozen=True, slots=True)
 class EstimatedLevel:
-    """What one copy is predicted to do at one concurrency, all means.
+    """The means of one copy at one concurrency, and what bounds it there."""
 
-    Attributes:
-        concurrency: Requests in flight on the copy.
-        running: Sequences in the running batch.
-        limit: What bounds it there.
-    """
-
-    concurrency: int
-    running: float
     output_tok_s: float
     ttft_ms: float
     tpot_ms: float
@@ -86,8 +78,6 @@ def predict_at(copy: Copy, concurrency: int) -> EstimatedLevel:
     waited_s = min(step.prefill * ahead + (step.total / 2 if batch > 1 else 0.0), service_s)
     ttft_s = end_to_end_s - service_s + waited_s
     return EstimatedLevel(
-        concurrency=concurrency,
-        running=batch,
         output_tok_s=concurrency / end_to_end_s * copy.output_tokens,
         ttft_ms=ttft_s * MS_PER_S,
         tpot_ms=(end_to_end_s - ttft_s) / (copy.output_tokens - 1 or 1) * MS_PER_S,
@@ -99,31 +89,17 @@ def predict_at(copy: Copy, concurrency: int) -> EstimatedLevel:
 
 def running_batch(copy: Copy, concurrency: int) -> tuple[float, Limit | None]:
     """Return the sequences in the running batch, and what keeps others out of it; None where all are in it."""
-    limits = {
-        Limit.KV: copy.kv_limited_batch,
-        Limit.BATCH_LIMIT: copy.max_num_seqs,
-        Limit.ADMISSION: _admitted(copy),
-    }
+    steps, between, inside = max(1, copy.decode_steps), copy.engine.steps_between_prefills, float(concurrency)
+    # Admitted is the batch at which as many prompts enter as end. Others wait half the steps between two prefills.
+    if copy.engine.scheduler == "chunked":
+        admitted = copy.batched_tokens * steps / (steps * copy.verified_tokens + copy.prefilled_tokens)
+    else:
+        admitted = copy.prompts_per_prefill * (steps / between + 1)
+        inside = max(1.0, concurrency * steps / (steps + between / 2)) if concurrency > 1 else inside
+    limits = {Limit.KV: copy.kv_limited_batch, Limit.BATCH_LIMIT: copy.max_num_seqs, Limit.ADMISSION: admitted}
     # The least of the bounds is the one that is felt; it is none where fewer are in the batch anyway.
     bound = min(limits, key=lambda name: limits[name])
-    inside = _inside(copy, concurrency)
     return (max(1.0, float(limits[bound])), bound) if limits[bound] < inside else (inside, None)
-
-
-def _admitted(copy: Copy) -> float:
-    """Return the batch at which as many prompts are admitted as end."""
-    steps = max(1, copy.decode_steps)
-    if copy.engine.scheduler == "chunked":
-        return copy.batched_tokens * steps / (steps * copy.verified_tokens + copy.prefilled_tokens)
-    return copy.prompts_per_prefill * (steps / copy.engine.steps_between_prefills + 1)
-
-
-def _inside(copy: Copy, concurrency: int) -> float:
-    """Return the requests in the batch: the others wait, on average half the steps between two prefills."""
-    if concurrency == 1 or copy.engine.scheduler == "chunked":
-        return float(concurrency)
-    steps = max(1, copy.decode_steps)
-    return max(1.0, concurrency * steps / (steps + copy.engine.steps_between_prefills / 2))
 
 
 def mean_step(copy: Copy, batch: float) -> Seconds:

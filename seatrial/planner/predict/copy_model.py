@@ -33,7 +33,6 @@ class Hardware:
 
     Attributes:
         instance_type: SageMaker's name; the host's speed is known by its family.
-        accelerator: The accelerator's name.
         flops: Operations per second of one accelerator at the weights' precision.
         flops_16bit: The same at 16 bits.
         memory_bandwidth_bytes_s: Of one accelerator.
@@ -90,9 +89,6 @@ class Copy:
     """One copy of a model on its accelerators, under one workload.
 
     Attributes:
-        architecture: The model.
-        engine: The engine with its constants.
-        hardware: The accelerators.
         degree: Accelerators that the copy is sharded over (tensor parallel degree).
         quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
@@ -261,22 +257,7 @@ def place_copy(
     """Place one copy.
 
     Args:
-        architecture: The model.
-        hardware: The accelerators.
-        memory: How the memory of one accelerator is divided.
-        degree: Accelerators that the copy is sharded over.
-        quantization: Quantization of the weights.
-        input_tokens: Prompt length of a request.
-        output_tokens: Generated length of a request.
-        batched_tokens: Prompt tokens of one iteration.
-        max_num_seqs: Sequences that the engine batches at most.
-        speculation: Speculative decoding; `None` without.
-        calibration: What measurements of the endpoint said; `None` without any.
-        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
-        lengths: How prompts and answers differ; `None` where all are alike.
-        expert_parallel_degree: Groups that the experts are dealt out to.
-        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
     """
     return Copy(
         architecture=served_by(engine, architecture),
@@ -324,10 +305,6 @@ def speculation_of(spec: SpeculativeDecodingSpec | None, architecture: Architect
 
     Drafting is computed from the draft's shape where that is known. A draft cost that is neither the spec's default nor
     the catalog's is the user's own, and wins. So does an acceptance rate, which is then `given`.
-
-    Args:
-        spec: The spec's.
-        architecture: The model.
     """
     if spec is None:
         return None

@@ -1,4 +1,4 @@
-"""What one iteration of the engine costs: the time of a decode step and of a prefill, part by part.
+"""The cost of one iteration of the engine: the time of a decode step and of a prefill, part by part.
 
 A decode step of B sequences over ctx cached tokens on N accelerators:
 
@@ -293,21 +293,17 @@ def _speculative(costs: Costs, copy: Copy) -> Costs:
 
 def _compiled(costs: Costs, copy: Copy) -> Costs:
     """Return the costs of compiled shapes: a decode step of the whole batch, a prefill of the whole length."""
-    costs = replace(costs, expert_token=costs.expert_token / _filled(copy))
+    filled, shape = 1.0, copy.architecture
+    if shape.experts and shape.expert_params:
+        # Narrow slices of an expert leave a part of a NeuronCore idle.
+        width = shape.expert_params / (_EXPERT_MATRICES * shape.layers * shape.experts * shape.hidden_size)
+        filled = min(1.0, width / copy.degree / _FULL_COLUMNS)
+    costs = replace(costs, expert_token=costs.expert_token / filled)
     cached = copy.max_num_seqs * copy.architecture.cached_tokens(copy.compiled_length)
     step_s = costs.device(copy.max_num_seqs) + cached * costs.attention_token
     seen = copy.compiled_length / copy.input_tokens  # the coefficient is of prompts of the workload's length
     prefill_s = costs.device(0.0, copy.compiled_length) + copy.compiled_length * costs.prompt_token * seen
     return replace(costs, host=step_s, prompt_host=prefill_s, attention_token=0.0, attention_latency=0.0, compiled=True)
-
-
-def _filled(copy: Copy) -> float:
-    """Return how much of a NeuronCore the products of one expert fill: narrow slices of an expert leave it idle."""
-    shape = copy.architecture
-    if not shape.experts or not shape.expert_params:
-        return 1.0
-    width = shape.expert_params / (_EXPERT_MATRICES * shape.layers * shape.experts * shape.hidden_size)
-    return min(1.0, width / copy.degree / _FULL_COLUMNS)
 
 
 def _dynamic_costs(copy: Copy) -> Costs:
@@ -322,7 +318,9 @@ def _dynamic_costs(copy: Copy) -> Costs:
     each = copy.degree * hardware.memory_bandwidth_bytes_s
     product_flops = copy.degree * hardware.flops * product.compute_efficiency / _factor(copy, product)
     expert_flops = copy.degree * hardware.flops * experts.compute_efficiency / _factor(copy, experts)
-    body, expert_params = _active_params(shape)
+    # The parameters that one token multiplies in the layers: in its experts, and without them.
+    expert_params = shape.expert_params * _chosen(shape) if shape.experts else 0.0
+    body = shape.params_active - embedding_params(shape) - expert_params
     head = shape.vocab * shape.hidden_size
     vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
     return Costs(
@@ -345,7 +343,8 @@ def _dynamic_costs(copy: Copy) -> Costs:
         / (hardware.memory_bandwidth_bytes_s * attention.memory_efficiency),
         attention_latency=fixed * shape.layers * _head_latency_s(copy),
         all_reduces=_all_reduces(copy, reduces),
-        ranks=fixed * reduces * shape.layers * _skew_s(copy),
+        # The ranks of an all-reduce wait for each other; a slow way through the host's memory hides it.
+        ranks=fixed * reduces * shape.layers * (0.0 if _link(copy).hop_s > 0 else constants.skew_s * (copy.degree - 1)),
         sequence=marginal * _sequence_s(copy),
         input_token=marginal * constants.input_token_s,
         draft=copy.speculation.draft_tokens * copy.speculation.draft_cost if copy.speculation else 0.0,
@@ -388,10 +387,6 @@ def _factor(copy: Copy, operator: Operator) -> float:
     return factor * copy.engine.experts_release_factor if operator.operator == "experts" else factor
 
 
-def _link_factor(copy: Copy) -> float:
-    return copy.engine.performance.factor(copy.hardware.accelerator, "link", "16-bit")
-
-
 def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
     """Return the least time of the operators of all layers, and of the small kernels between them."""
     shape, constants = copy.architecture, copy.engine.performance
@@ -402,15 +397,11 @@ def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operat
         layer += _factor(copy, product) * products * product.latency_s
     else:
         layer += _factor(copy, product) * (products - _MLP_PRODUCTS) * product.latency_s
-        layer += _factor(copy, experts) * experts.latency_s + _around_experts_s(copy)
+        # Beside the experts: scales of their inputs, and dealing tokens out to ranks.
+        scaled_s = constants.block_scaling_layer_s if copy.quantization == _BLOCK_SCALED else 0.0
+        dealt_s = constants.expert_parallel_layer_s if copy.expert_parallel_degree > 1 else 0.0
+        layer += _factor(copy, experts) * experts.latency_s + (scaled_s + dealt_s)
     return shape.layers * layer + linear_s
-
-
-def _around_experts_s(copy: Copy) -> float:
-    """Return what a layer with experts takes beside them: scales of its inputs, and dealing tokens out to ranks."""
-    constants = copy.engine.performance
-    scaled_s = constants.block_scaling_layer_s if copy.quantization == _BLOCK_SCALED else 0.0
-    return scaled_s + (constants.expert_parallel_layer_s if copy.expert_parallel_degree > 1 else 0.0)
 
 
 def _sequence_s(copy: Copy) -> float:
@@ -439,12 +430,6 @@ def _read_bytes(copy: Copy) -> tuple[float, float]:
     looked_up = (of_layers + of_input) * _BYTES_16BIT
     experts = experts_bytes(shape, copy.quantization)
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
-
-
-def _active_params(shape: Architecture) -> tuple[float, float]:
-    """Return the parameters that one token multiplies in the layers: without experts, and in its experts."""
-    experts = shape.expert_params * _chosen(shape) if shape.experts else 0.0
-    return shape.params_active - embedding_params(shape) - experts, experts
 
 
 def _chosen(shape: Architecture) -> float:
@@ -482,7 +467,8 @@ def _all_reduces(copy: Copy, reduces: int) -> tuple[AllReduces, ...]:
     if not reduces:
         return ()
     link = _link(copy)
-    every, factor = reduces * copy.architecture.layers, _link_factor(copy)
+    every = reduces * copy.architecture.layers
+    factor = copy.engine.performance.factor(copy.hardware.accelerator, "link", "16-bit")
     fixed, marginal = copy.calibration.fixed, copy.calibration.marginal
     return (
         AllReduces(
@@ -497,9 +483,3 @@ def _all_reduces(copy: Copy, reduces: int) -> tuple[AllReduces, ...]:
 
 def _link(copy: Copy) -> Link:
     return operators.link(copy.hardware.accelerator, copy.degree, copy.engine.kernels)
-
-
-def _skew_s(copy: Copy) -> float:
-    """Return what the ranks of an all-reduce wait for each other; a slow way through the host's memory hides it."""
-    slow = _link(copy).hop_s > 0
-    return 0.0 if slow else copy.engine.performance.skew_s * (copy.degree - 1)

@@ -1,4 +1,4 @@
-"""How an accelerator's memory is divided: weights, activations, the engine's reserve, and what is left for KV cache.
+"""The division of an accelerator's memory: weights, activations, the engine's reserve, and the rest for KV cache.
 
     KV room          = memory - weights / N - activations - reserve, less the draft's share             bytes
     KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
@@ -77,8 +77,6 @@ def weights_on_accelerator(
     """Return the weights that one accelerator holds, in bytes.
 
     Args:
-        architecture: The model.
-        quantization: Quantization of the weights.
         degree: Accelerators of the copy.
         attention_data_parallel_degree: Groups of them that each have all weights but the routed experts.
         draft_bytes: All weights of the draft of speculative decoding, which each group has.
@@ -111,7 +109,6 @@ def state_tokens(architecture: Architecture, degree: int, kv_bytes_per_token: in
     """Return how many tokens of KV cache take as much as the state that a sequence keeps in Mamba layers.
 
     Args:
-        architecture: The model.
         degree: Accelerators that the state is spread over.
         kv_bytes_per_token: KV cache of one token on one accelerator.
     """
@@ -136,11 +133,6 @@ def sequences_held(room_tokens: float, tokens: float, stddev: float = 0.0) -> in
     """Return how many sequences a room holds, of lengths that differ: those whose sum fits in 95 % of the time.
 
     Formula: n * tokens + 1.645 * stddev * sqrt(n) <= room. An engine that lacks the room preempts a sequence.
-
-    Args:
-        room_tokens: What the room holds.
-        tokens: What a sequence holds on average.
-        stddev: Its standard deviation; 0 where all are alike.
     """
     if not stddev or room_tokens <= 0:
         return int(room_tokens // tokens)
@@ -169,10 +161,7 @@ def fit_memory(
     with the model's, and for its own KV cache of every token.
 
     Args:
-        architecture: The model.
-        instance: The instance type.
         degree: Accelerators that one copy is sharded over.
-        quantization: Quantization of the weights.
         tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
         batched_tokens: Prompt tokens of one iteration, for the activations.
         kv_bits: Bits of a cached element.
@@ -190,7 +179,11 @@ def fit_memory(
         draft_bytes=draft.weights_bytes if draft else 0,
     )
     activations = activation_bytes(architecture, batched_tokens, group)
-    reserve = _reserve_bytes(engine, memory, weights + activations)
+    # The engine leaves a share free of the whole memory, or of what weights and activations leave.
+    least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
+    reserve = max(least, round(memory * free))
+    if engine.kv_share_of_rest:
+        reserve = least + round(max(0, memory - weights - activations - least) * free)
     per_token = kv_bytes_per_token(architecture, group, kv_bits)
     drafted = kv_bytes_per_token(draft.shape, group) if draft else 0
     room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
@@ -210,14 +203,6 @@ def fit_memory(
         kv_bytes_per_token=per_token,
         kv_limited_batch=max(batch, 0) * attention_data_parallel_degree,
     )
-
-
-def _reserve_bytes(engine: Engine, memory: int, taken: int) -> int:
-    """Return what the engine leaves free: a share of the whole memory, or of what weights and activations leave."""
-    least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
-    if engine.kv_share_of_rest:
-        return least + round(max(0, memory - taken - least) * free)
-    return max(least, round(memory * free))
 
 
 def missing_bytes(fit: MemoryFit, cached_tokens: float) -> float:

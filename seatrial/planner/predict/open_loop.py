@@ -10,6 +10,7 @@ order, so that two rates, or two deployments, differ by nothing else.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -65,7 +66,6 @@ def open_level(
     """Simulate one rate at one copy.
 
     Args:
-        arrivals: When requests arrive.
         rate_per_s: Requests per second, above 0.
         requests: How many are measured, after those that fill the batch.
         round_trip_s: Time of a request outside the engine.
@@ -83,15 +83,11 @@ def open_level(
     took_s = [each.last_token_s - each.due_s + round_trip_s for each in measured]
     e2e = distribution(took_s)
     ended = sorted(each.last_token_s + round_trip_s for each in done)
-    seen, answered = list[int](), 0
-    for request in measured:
-        while answered < len(ended) and ended[answered] <= request.due_s:
-            answered += 1
-        seen.append(request.row + 1 - answered)
+    seen = sorted(request.row + 1 - bisect_right(ended, request.due_s) for request in measured)
     return OpenLevel(
         rate_per_s=rate_per_s,
         in_flight=rate_per_s * e2e.mean / MS_PER_S,
-        most_in_flight=sorted(seen)[math.ceil(0.99 * len(seen)) - 1],
+        most_in_flight=seen[math.ceil(0.99 * len(seen)) - 1],
         queue_ms=distribution(each.started_s - each.due_s for each in measured),
         ttft_ms=distribution(each.first_token_s - each.due_s + round_trip_s for each in measured),
         tpot_ms=distribution((each.last_token_s - each.first_token_s) / (each.output - 1 or 1) for each in measured),

@@ -74,7 +74,6 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
     """Return what keeps throughput from growing past a concurrency.
 
     Args:
-        limit: Its name.
         concurrency: From where doubling the load brings less than half as much throughput more.
         admitted: Sequences that the admission of prompts keeps running.
     """
@@ -83,15 +82,12 @@ def growth_sentence(copy: Copy, limit: Limit, concurrency: int, admitted: float)
     if limit == Limit.BATCH_LIMIT:
         return f"The engine batches at most {counted(copy.max_num_seqs, 'sequence')}; further requests wait."
     if limit == Limit.ADMISSION:
-        return f"{_admission(copy)}, so {counted(round(admitted), 'sequence')} run; further requests wait."
+        prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
+        rate = f"The engine admits {prompts} every {counted(steps, 'decode step')}"
+        if copy.engine.scheduler == "chunked":
+            rate = f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
+        return f"{rate}, so {counted(round(admitted), 'sequence')} run; further requests wait."
     return f"Beyond {_in_flight(concurrency)}, {_GROWING[limit]}."
-
-
-def _admission(copy: Copy) -> str:
-    if copy.engine.scheduler == "chunked":
-        return f"The engine takes {counted(copy.batched_tokens, 'token')} an iteration"
-    prompts, steps = counted(copy.prompts_per_prefill, "prompt"), copy.engine.steps_between_prefills
-    return f"The engine admits {prompts} every {counted(steps, 'decode step')}"
 
 
 def _in_flight(concurrency: int) -> str:
@@ -104,7 +100,6 @@ def regime_of(copy: Copy, gate: int, levels: Iterable[int]) -> Regime:
     Args:
         copy: A copy whose KV room holds at least one sequence.
         gate: Concurrency per copy at which the objectives must hold.
-        levels: Concurrencies of the trial.
     """
     at_gate = level_regime(copy, gate)
     limit, full = growth_limit(copy)
@@ -199,7 +194,6 @@ def predicted_target(
         capacity: Highest concurrency of one copy that is predicted to meet every objective.
         batch_limit: Sequences that the copy batches at once.
         gate: Requests in flight for which a copy is planned.
-        target_knee: Which knee sets the target.
         utilization: Target utilization, above 0 and at most 1.
     """
     saturated_at = saturation(throughputs)

@@ -167,7 +167,6 @@ def simulate_closed(
     Args:
         copy: The copy; requests have its lengths, in order.
         concurrency: Clients, no more than there are requests.
-        requests: All that they send.
         stagger_s: Time between the first requests of two clients.
         round_trip_s: Time of a request outside the engine, half of it before.
     """
@@ -280,8 +279,9 @@ def _take_prompts(engine: _Engine, whole: list[tuple[_Request, float]]) -> int:
 def _separate(engine: _Engine) -> None:
     """Run a prefill of whole prompts where they may enter, then decode steps until others may."""
     engine.arrive()
-    prompts = _next_prefill(engine)
-    if prompts and _may_enter(engine, len(prompts)):
+    prompts, facts = _next_prefill(engine), engine.copy.engine
+    due = not engine.running or engine.waited_steps >= facts.steps_between_prefills
+    if prompts and (due or len(prompts) >= math.floor(len(engine.running) * facts.waiting_served_ratio)):
         began, tokens = engine.now, sum(request.prompt for request in prompts)
         took = engine.costs.prefill(len(prompts), round(tokens / len(prompts)))
         engine.stalled += took if engine.running else 0.0
@@ -294,8 +294,12 @@ def _separate(engine: _Engine) -> None:
         engine.arrive()
         prompts = _next_prefill(engine)
     if engine.running:
-        first_end = engine.running[0].ends - engine.steps
-        _decode(engine, min(first_end, _steps_until_entry(engine, len(prompts))) if prompts else first_end)
+        steps = engine.running[0].ends - engine.steps
+        if prompts:
+            enough = len(prompts) >= math.floor(len(engine.running) * facts.waiting_served_ratio)
+            until_entry = 1 if enough else max(1, facts.steps_between_prefills - engine.waited_steps)
+            steps = min(steps, until_entry)
+        _decode(engine, steps)
 
 
 def _next_prefill(engine: _Engine) -> list[_Request]:
@@ -311,19 +315,6 @@ def _next_prefill(engine: _Engine) -> list[_Request]:
             break
         prompts.append(request)
     return prompts
-
-
-def _may_enter(engine: _Engine, prompts: int) -> bool:
-    facts = engine.copy.engine
-    if not engine.running or engine.waited_steps >= facts.steps_between_prefills:
-        return True
-    return prompts >= math.floor(len(engine.running) * facts.waiting_served_ratio)
-
-
-def _steps_until_entry(engine: _Engine, prompts: int) -> int:
-    if prompts >= math.floor(len(engine.running) * engine.copy.engine.waiting_served_ratio):
-        return 1
-    return max(1, engine.copy.engine.steps_between_prefills - engine.waited_steps)
 
 
 def _enter(engine: _Engine, prompts: Sequence[tuple[_Request, float]]) -> None:

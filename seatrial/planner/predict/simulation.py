@@ -69,7 +69,6 @@ class _EngineState:
     """The engine at one moment.
 
     Attributes:
-        copy: The copy, whose numbers that never change follow.
         arrivals: When each request reached the engine, or will: sorted, admitted ones included.
         steps: Decode steps taken so far.
         slides: Requests begin to lose tokens from the cache while they decode: a window longer than the prompt.
@@ -128,12 +127,7 @@ class _EngineState:
 
 
 def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
-    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end.
-
-    Args:
-        concurrency: Clients.
-        protocol: How they send.
-    """
+    """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end."""
     half = protocol.round_trip_s / 2
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
     cached, longest = copy.architecture.attended_tokens, copy.input_tokens + copy.output_tokens
@@ -165,32 +159,23 @@ def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
 
 
 def _separate(server: _EngineState) -> None:
-    waiting = server.waiting
+    """Run a prefill where prompts may enter, then decode steps until others may by the clock of steps."""
+    engine, waiting = server.copy.engine, server.waiting
     prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
-    if prompts > 0 and _may_enter(server, prompts):
+    due = not server.batch or server.waited_steps >= engine.steps_between_prefills
+    if prompts > 0 and (due or prompts >= math.floor(server.batch * engine.waiting_served_ratio)):
         server.now += server.costs.prefill(prompts, server.prompt)
         _admit(server, prompts)
         server.waited_steps = 1
         waiting = server.waiting
     if server.groups:
-        _decode(server, waiting, min(_steps_until_entry(server, waiting), server.steps_left))
-
-
-def _may_enter(server: _EngineState, prompts: int) -> bool:
-    engine = server.copy.engine
-    if not server.batch or server.waited_steps >= engine.steps_between_prefills:
-        return True
-    return prompts >= math.floor(server.batch * engine.waiting_served_ratio)
-
-
-def _steps_until_entry(server: _EngineState, waiting: int) -> int:
-    """Return the decode steps after which a waiting prompt may enter by the clock of steps."""
-    prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
-    if prompts <= 0:
-        return server.steps_left
-    if prompts >= math.floor(server.batch * server.copy.engine.waiting_served_ratio):
-        return 1
-    return max(1, server.copy.engine.steps_between_prefills - server.waited_steps)
+        prompts = min(waiting, server.per_prefill, server.most_running - server.batch)
+        steps = server.steps_left
+        if prompts >= max(1, math.floor(server.batch * engine.waiting_served_ratio)):
+            steps = min(1, steps)
+        elif prompts > 0:
+            steps = min(max(1, engine.steps_between_prefills - server.waited_steps), steps)
+        _decode(server, waiting, steps)
 
 
 def _chunked(server: _EngineState) -> None:
@@ -306,9 +291,6 @@ def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: B
 
     Args:
         copy: The copy; its degree is the number of accelerators that hold the layers.
-        concurrency: Clients.
-        protocol: How they send.
-        batches: How batches are made.
     """
     half, most = protocol.round_trip_s / 2, batches.most(copy)
     arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
@@ -374,23 +356,10 @@ class Level:
     late: float
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedLevel(Level):
-    """A level of a closed loop.
-
-    Attributes:
-        concurrency: Requests in flight on the copy.
-    """
-
-    concurrency: int
-
-
-def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> SimulatedLevel:
+def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float = math.inf) -> Level:
     """Simulate one level.
 
     Args:
-        concurrency: Clients of the closed loop.
-        protocol: How they send.
         timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
     """
     requests = _requests(copy, concurrency, protocol)
@@ -402,8 +371,7 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
         share_inside(request.sent_s, request.last_token_s, time) * (request.output_tokens / copy.output_tokens)
         for request in requests
     )
-    return SimulatedLevel(
-        concurrency=concurrency,
+    return Level(
         output_tok_s=inside * copy.output_tokens / time.length_s,
         ttft_ms=distribution(each.first_token_s - each.sent_s for each in measured),
         tpot_ms=distribution(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Alternative, Rejected
@@ -18,7 +19,7 @@ from seatrial.planner.search.sizing import UNKNOWN
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from seatrial.planner.search.candidate import Estimate, Score
     from seatrial.planner.search.demand import Demand
@@ -98,12 +99,7 @@ def chance_step(chance: float | None) -> float:
 
 
 def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Demand) -> str:
-    """Return why the first feasible candidate won among those that keep what was asked, with the numbers that decided.
-
-    Args:
-        ranked: What was simulated and satisfies everything, best first.
-        considered: Deployments that come into question by the closed form.
-    """
+    """Return why the first feasible candidate won of those that keep the requirements, with the deciding numbers."""
     best, gate = ranked[0], ranked[0].at_gate
     of = f"of {counted(considered, 'candidate')} predicted to {demand.kept}"
     kept = [
@@ -138,7 +134,17 @@ def rejections(
 ) -> tuple[Rejected, ...]:
     """Return the nearest losers, the best of each instance type first, each with one sentence why."""
     best = ranked[0]
-    outdone = [_outdone(best, feasible, goal) for feasible in ranked[1:]]
+    outdone = [
+        Rejected(
+            instance_type=feasible.candidate.instance.instance_type,
+            tensor_parallel_degree=feasible.candidate.degree,
+            usd_per_hour=known(feasible.score.usd_per_hour),
+            output_tok_s=round(feasible.score.output_tok_s, 1),
+            because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
+            feasible=True,
+        )
+        for feasible in ranked[1:]
+    ]
     failed = [
         Rejected(**rejection.fields)
         for rejection in sorted(
@@ -152,17 +158,6 @@ def rejections(
         (others if rejected.instance_type in seen else first).append(rejected)
         seen.add(rejected.instance_type)
     return (*first, *others)[:MOST_REJECTED]
-
-
-def _outdone(best: FeasibleCandidate, feasible: FeasibleCandidate, goal: Goal) -> Rejected:
-    return Rejected(
-        instance_type=feasible.candidate.instance.instance_type,
-        tensor_parallel_degree=feasible.candidate.degree,
-        usd_per_hour=known(feasible.score.usd_per_hour),
-        output_tok_s=round(feasible.score.output_tok_s, 1),
-        because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
-        feasible=True,
-    )
 
 
 def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) -> str:
@@ -250,11 +245,7 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Judges deployments by the requirements, and finds the best.
-
-    Attributes:
-        demand: The requirements.
-    """
+    """Judges deployments by the requirements, and finds the best."""
 
     demand: Demand
 
@@ -284,7 +275,6 @@ class Search:
         """Return the best deployments over some instance types with all their degrees; what fails says why.
 
         Args:
-            instances: The instance types.
             winner_only: Rank the best alone: nothing that it beats is simulated.
         """
         known = self.estimates(instances)
@@ -364,15 +354,9 @@ def unpriced_candidates(demand: Demand, result: SearchResult) -> tuple[FeasibleC
         name = estimated.candidate.instance.instance_type
         if estimated.score.usd_per_hour == UNKNOWN and name not in ranked:
             by_type.setdefault(name, []).append(estimated)
-    best = (next(_feasible(free, estimates), None) for estimates in by_type.values())
-    shown = [feasible for feasible in best if feasible is not None]
+    shown: list[FeasibleCandidate] = []
+    for estimates in by_type.values():
+        estimates.sort(key=lambda each: ranking_order(each.candidate, each.score, demand.endpoint.objective))
+        # Lazily: each is simulated at its planned load.
+        shown += islice(filter(None, (planned_load(free, each) for each in estimates)), 1)
     return tuple(sorted(shown, key=lambda each: ranking_order(each.candidate, each.score, "throughput")))
-
-
-def _feasible(demand: Demand, estimates: list[Estimate]) -> Iterator[FeasibleCandidate]:
-    """Yield the deployments of one type that satisfy the demand, best first, simulated at their planned load."""
-    goal = demand.endpoint.objective
-    for estimated in sorted(estimates, key=lambda each: ranking_order(each.candidate, each.score, goal)):
-        result = planned_load(demand, estimated)
-        if result is not None:
-            yield result

@@ -11,7 +11,7 @@ from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widen
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.simulation import Level, SimulatedLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.planner.search.capacity import Levels, LoadSpread
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
@@ -29,11 +29,8 @@ class Candidate:
     as its accelerators take: fewer would cost the same and serve less.
 
     Attributes:
-        instance: The instance type.
         degree: Accelerators of one copy.
-        copies_per_instance: Copies that share an instance.
         dtype: Type of weights and activations.
-        memory: How the memory of one accelerator is used.
         levels: One copy as the performance model sees it, and what it is simulated to do.
     """
 
@@ -50,7 +47,7 @@ class Candidate:
         return self.levels.copy
 
     @property
-    def alone(self) -> SimulatedLevel:
+    def alone(self) -> Level:
         """What a single request meets."""
         return self.levels.at(1)
 
@@ -87,7 +84,6 @@ class Estimate:
     """What the closed form says of a candidate, a little better than the simulation will.
 
     Attributes:
-        candidate: The deployment.
         capacity: Concurrency per copy that the objectives are thought to allow: where the simulation begins.
         score: What it would be compared by.
         shortfall: By how much it is thought to fail: copies first, then price; (0, 0) when it comes into question.
@@ -122,9 +118,7 @@ class Size:
     """A candidate of some size.
 
     Attributes:
-        candidate: The deployment.
         load: The workload spread over its copies.
-        instance_count: Its instances.
         usd_per_hour: All of them; infinite when unknown.
     """
 
@@ -155,12 +149,8 @@ class FeasibleCandidate:
     """A candidate that satisfies everything that was asked, by simulation.
 
     Attributes:
-        candidate: The deployment.
         capacity: Highest concurrency per copy at which every objective holds.
         needed: Copies that the workload needs at least.
-        load: The workload spread over its copies.
-        instance_count: Instances of the planned size.
-        score: What it is compared by.
         sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
             an open loop; `None` elsewhere.
         chance: That it meets the SLO, of a deployment that was ranked; `None` where the spec bounds nothing.
@@ -199,9 +189,7 @@ class Excess:
     """A bound on money that a size exceeds.
 
     Attributes:
-        field: The field of the bound.
         price: What it costs, in the unit of the bound.
-        bound: The bound.
         because: One full sentence.
     """
 
@@ -216,8 +204,6 @@ class RejectedCandidate:
     """A candidate that fails, and at which question.
 
     Attributes:
-        instance_type: The instance type.
-        degree: Accelerators of one copy.
         stage: The question, in the order in which they are asked.
         because: One full sentence.
         gap: How far it misses, to compare rejections of one stage; in the stage's own unit.

@@ -1,4 +1,4 @@
-"""What one copy sustains, from its simulated levels, and how many copies the traffic needs."""
+"""The capacity of one copy, from its simulated levels, and the copies that the traffic needs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
-from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, SimulatedLevel, outcome
+from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, outcome
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seatrial.planner.predict.closed_form import EstimatedLevel
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.open_loop import OpenLevel
     from seatrial.planner.search.demand import LatencyBound
@@ -33,7 +32,6 @@ class Levels:
     """The levels of one copy.
 
     Attributes:
-        copy: The copy.
         protocol: How the trial sends.
         timeout_s: Time after which a request ends.
         arrivals: When requests arrive, where the workload is a rate.
@@ -45,10 +43,10 @@ class Levels:
     protocol: Protocol
     timeout_s: float
     arrivals: Arrivals = AT_RANDOM
-    seen: dict[int, SimulatedLevel] = field(default_factory=dict, compare=False, repr=False)
+    seen: dict[int, Level] = field(default_factory=dict, compare=False, repr=False)
     seen_rates: dict[float, OpenLevel] = field(default_factory=dict, compare=False, repr=False)
 
-    def at(self, concurrency: int) -> SimulatedLevel:
+    def at(self, concurrency: int) -> Level:
         """Return what the copy is simulated to do with this many requests in flight."""
         if concurrency not in self.seen:
             self.seen[concurrency] = outcome(self.copy, concurrency, self.protocol, self.timeout_s)
@@ -90,7 +88,6 @@ class LoadSpread:
     """The workload spread over copies.
 
     Attributes:
-        copy_count: Copies.
         concurrency_per_copy: Requests in flight on the busiest of them.
         output_tok_s: Output tokens per second of all copies.
         rate_per_copy: Requests per second of one of them; `None` where the workload is a number of requests in flight.
@@ -104,22 +101,18 @@ class LoadSpread:
 
 def estimated_capacity(copy: Copy, objectives: Sequence[LatencyBound], slack: float = 1.0) -> int:
     """Return the concurrency past which a mean of the closed form is above an objective's bound, with some slack."""
+    # With slack this is to be no lower than the simulated capacity, so the mean wait for the next prefill is left out:
+    # requests that move in step, as a trial's do, hardly have it.
+    waits = slack > 1 and copy.engine.scheduler != "chunked"
+    steps = copy.engine.steps_between_prefills / 2 if waits else 0
 
     def misses(concurrency: int) -> bool:
         point = predict_at(copy, concurrency)
-        waited_ms = _wait_for_prefill_ms(copy, point) if slack > 1 else 0.0
-        # With slack this is to be no lower than the simulated capacity, so the wait, which a trial hardly has, is left
-        # out.
+        waited_ms = min(steps * point.tpot_ms * max(1.0, copy.tokens_per_step), point.ttft_ms)
         hoped = replace(point, ttft_ms=point.ttft_ms - waited_ms)
         return any(objective.out_of_reach(hoped, slack) for objective in objectives)
 
     return last_without(misses, most=MOST_IN_FLIGHT)
-
-
-def _wait_for_prefill_ms(copy: Copy, point: EstimatedLevel) -> float:
-    """Return the mean wait for the next prefill: requests that move in step, as a trial's do, hardly have it."""
-    steps = 0 if copy.engine.scheduler == "chunked" else copy.engine.steps_between_prefills / 2
-    return min(steps * point.tpot_ms * max(1.0, copy.tokens_per_step), point.ttft_ms)
 
 
 def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> int:
@@ -129,8 +122,6 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
     that misses bounds the capacity from above, whatever holds beyond it. 0 when even a single request misses.
 
     Args:
-        levels: The copy.
-        objectives: What must hold.
         guess: Where the search begins.
     """
 
@@ -198,9 +189,6 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
     requests in flight make up for the end of a level, when clients have no more to send.
 
     Args:
-        copy: One copy.
-        workload: The traffic.
-        copy_count: Copies.
         tok_s: Output tokens per second of one copy at a concurrency.
     """
     if workload.concurrency is not None:

@@ -1,4 +1,4 @@
-"""What every candidate deployment is compared with, read once from the spec.
+"""The requirements of every candidate deployment, read once from the spec.
 
 Options in `serving.overrides.extra` spread experts or attention over a copy's accelerators:
 
@@ -53,9 +53,7 @@ class LatencyBound:
 
     Attributes:
         path: The field that set it.
-        metric: The latency.
         statistic: Of the requests at one concurrency: `p50`, `p90`, `p95`, `p99` or `highest`.
-        bound_ms: The bound.
     """
 
     path: tuple[str, ...]
@@ -90,10 +88,6 @@ class Demand:
     """The requirements of every candidate.
 
     Attributes:
-        endpoint: The spec.
-        rails: The environment's guard rails.
-        architecture: The model's shape.
-        engine: What is known about the engine.
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one engine iteration.
         objectives: What the simulated latencies must keep; the request timeout is always among them, last.
@@ -232,15 +226,11 @@ class Groups:
 
 
 def groups_at(extra: Mapping[str, OptionValue], architecture: Architecture, degree: int) -> Groups:
-    """Return the groups that the options of a spec make of a copy's accelerators.
-
-    Args:
-        extra: The options, by name.
-        architecture: The model.
-        degree: Accelerators of the copy.
-    """
-    experts = 1 if architecture.experts is None else _experts(extra, degree)
-    attention = _attention(extra, degree)
+    """Return the groups that the options of a spec make of a copy's accelerators."""
+    experts = degree if _has(extra, _EXPERTS_EVERYWHERE) else _number(extra, _EXPERT_GROUPS)
+    experts = 1 if architecture.experts is None else experts
+    attention = _number(extra, _GROUPS) if _has(extra, _GROUPED_ATTENTION) else 1
+    attention = degree if _has(extra, _ATTENTION_EVERYWHERE) else attention
     for option, groups in ((_EXPERT_GROUPS, experts), (_GROUPS, attention)):
         if degree % groups:
             return Groups(refused=f"{_named(extra, option)[0]} {groups} does not divide degree {degree}.")
@@ -267,16 +257,6 @@ def unplanned_copies(extra: Mapping[str, OptionValue]) -> tuple[str, ...]:
     name = named[0]
     more = f"{name} {extra[name]} starts so many copies of the model on accelerators of their own"
     return (f"{more}, which the plan does not count: leave it out, and let the plan place copies.",)
-
-
-def _experts(extra: Mapping[str, OptionValue], degree: int) -> int:
-    return degree if _has(extra, _EXPERTS_EVERYWHERE) else _number(extra, _EXPERT_GROUPS)
-
-
-def _attention(extra: Mapping[str, OptionValue], degree: int) -> int:
-    if _has(extra, _ATTENTION_EVERYWHERE):
-        return degree
-    return _number(extra, _GROUPS) if _has(extra, _GROUPED_ATTENTION) else 1
 
 
 def _named(extra: Mapping[str, OptionValue], names: Iterable[str]) -> list[str]:

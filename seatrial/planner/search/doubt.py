@@ -1,4 +1,4 @@
-"""Both sides of a plan: the cheaper deployment that may meet the SLO too, and the dearer one that more likely does.
+"""Neighbours of a plan: the cheaper deployment that may meet the SLO too, the more expensive one that more likely does.
 
 The cheaper one is predicted to miss the SLO by less than the band: a probe would decide.
 """
@@ -27,7 +27,7 @@ LEAST_SAVING = 0.15
 """Share of the price that a cheaper deployment must save: a probe costs about an hour of both."""
 _MOST_SIMULATED = 8
 LIKELY = 0.95
-"""A plan that meets the SLO with this chance needs no dearer deployment beside it."""
+"""A plan that meets the SLO with this chance needs no more expensive deployment beside it."""
 _MOST_DEARER = 2.0  # times the plan's price: nobody pays more for a little more certainty
 _MOST_DEARER_SIMULATED = 4
 _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
@@ -38,7 +38,6 @@ class Doubt:
     """A cheaper size that misses an objective by less than the band.
 
     Attributes:
-        size: The size.
         field: The objective, as in the spec.
         predicted: What is predicted of it, in its unit.
         bound: Its bound, in the same unit.
@@ -60,10 +59,6 @@ def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], B
     """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
 
     Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
-
-    Args:
-        result: What was found; the first of it is the plan.
-        band_of: How far the predictions of a candidate may be off.
     """
     price = _deciding_price(demand, result)
     if price is None:
@@ -87,11 +82,6 @@ def safer(
     """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
-
-    Args:
-        result: What was found; the first of it is the plan.
-        band_of: How far the predictions of a candidate may be off.
-        chance: That the plan meets the SLO.
     """
     price, wanted = _deciding_price(demand, result), 1 - (1 - chance) / 2
     if price is None or chance >= LIKELY:
@@ -103,9 +93,15 @@ def safer(
         if _may_reach(demand, size, band_of(candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
-    # Lazily: the first that is likely enough is the cheapest of them, and the others need no simulation.
-    tried = ((size, _chance(demand, size, band_of(size.candidate))) for size in sizes[:_MOST_DEARER_SIMULATED])
-    return next(((size, own) for size, own in tried if own is not None and own >= wanted), None)
+    # The first that is likely enough is the cheapest of them, and the others need no simulation.
+    for size in sizes[:_MOST_DEARER_SIMULATED]:
+        score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
+        if excesses(demand, size.candidate, score):
+            continue
+        own = chance_of(demand.endpoint, size.candidate, size.load, band_of(size.candidate))
+        if own is not None and own >= wanted:
+            return size, own
+    return None
 
 
 def _deciding_price(demand: Demand, result: SearchResult) -> float | None:
@@ -124,14 +120,6 @@ def _may_reach(demand: Demand, size: Size, band: Band, wanted: float) -> bool:
     return all(
         chance_within(objective.mean_ratio(point) / _SLACK, band.latency_of(objective.metric)) >= wanted
         for objective in demand.objectives[:-1]
-    )
-
-
-def _chance(demand: Demand, size: Size, band: Band) -> float | None:
-    """Simulate a size; `None` where it costs more than it may, or bounds nothing."""
-    score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
-    return (
-        None if excesses(demand, size.candidate, score) else chance_of(demand.endpoint, size.candidate, size.load, band)
     )
 
 

@@ -302,9 +302,6 @@ def chance_of(
     """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
 
     Args:
-        candidate: The deployment.
-        load: The workload spread over its copies.
-        band: How far its predictions may be off.
         slower: By how many standard deviations it is taken to be slower than predicted.
     """
     # The last objective is the request timeout, which is no promise of the SLO.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Layout
     from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Copy, Hardware
-    from seatrial.planner.predict.simulation import SimulatedLevel
+    from seatrial.planner.predict.simulation import Level
     from seatrial.planner.search.candidate import Stage
     from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
@@ -78,15 +78,15 @@ def sharing(holding: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
     Instance types of one family with the same accelerators differ in price and host memory alone, which no copy sees.
     """
-    seen: dict[tuple[Copy, str], dict[int, SimulatedLevel]] = {}
-    return tuple(replace(each, levels=replace(each.levels, seen=_seen(each, seen))) for each in holding)
+    every: dict[tuple[Copy, str], dict[int, Level]] = {}
 
+    def seen(candidate: Candidate) -> dict[int, Level]:
+        hardware = candidate.copy.hardware
+        family = hardware.instance_type.rpartition(".")[0]
+        copy = replace(candidate.copy, hardware=replace(hardware, instance_type=family))
+        return every.setdefault((copy, candidate.dtype), {})
 
-def _seen(candidate: Candidate, every: dict[tuple[Copy, str], dict[int, SimulatedLevel]]) -> dict[int, SimulatedLevel]:
-    hardware = candidate.copy.hardware
-    family = hardware.instance_type.rpartition(".")[0]
-    copy = replace(candidate.copy, hardware=replace(hardware, instance_type=family))
-    return every.setdefault((copy, candidate.dtype), {})
+    return tuple(replace(each, levels=replace(each.levels, seen=seen(each))) for each in holding)
 
 
 def rejection_of(instance: Instance, degree: int, stage: Stage, because: str, *, gap: float = 0.0) -> RejectedCandidate:
@@ -101,7 +101,11 @@ def _wrong_degree(instance: Instance, degree: int, because: str, hint: str) -> R
 
 def _unplannable(demand: Demand, instance: Instance) -> str:
     if neuron.is_neuron(instance):
-        return _why_not_neuron(demand, instance)
+        serving, pools = demand.endpoint.serving, demand.endpoint.hosting.instance_pools
+        named = instance.instance_type in (*(serving.instance_types or ()), *(pools or ()))
+        for_gpus = "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
+        because = "" if demand.engine.compiled_shapes else for_gpus
+        return because if named else "AWS Neuron is planned only where serving.instance_types names it."
     if demand.engine.compiled_shapes:
         return "The engine's image is for AWS Neuron."
     if demand.overrides.dtype == "bf16" and not instance.has_bf16:
@@ -112,18 +116,6 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
     engine = demand.recipe_engine
     refused = () if engine is None else accelerator_refusals(demand.endpoint.optimization, engine, instance)
     return " ".join(refusal.message for refusal in refused)
-
-
-def _why_not_neuron(demand: Demand, instance: Instance) -> str:
-    endpoint = demand.endpoint
-    if instance.instance_type not in (
-        *(endpoint.serving.instance_types or ()),
-        *(endpoint.hosting.instance_pools or ()),
-    ):
-        return "AWS Neuron is planned only where serving.instance_types names it."
-    if not demand.engine.compiled_shapes:
-        return "The engine's image is for NVIDIA GPUs: name types with AWS Neuron alone to plan for them."
-    return ""
 
 
 def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
@@ -161,6 +153,8 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
     overrides, workload, groups = demand.overrides, demand.endpoint.workload, demand.groups(degree)
+    most = min(demand.engine.batch_limit, memory.kv_limited_batch)
+    largest_batch = compiled_batch(most, most) if demand.engine.compiled_shapes else most
     copy = place_copy(
         demand.architecture,
         hardware,
@@ -171,7 +165,7 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         input_tokens=demand.prompt_tokens,
         output_tokens=workload.output_tokens,
         batched_tokens=demand.batched_tokens,
-        max_num_seqs=overrides.max_num_seqs or _largest_batch(demand, memory),
+        max_num_seqs=overrides.max_num_seqs or largest_batch,
         speculation=demand.speculation,
         calibration=demand.calibration_of(instance.instance_type, degree),
         prefix_hit_rate=workload.prefix_hit_rate,
@@ -198,16 +192,10 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
     return candidate
 
 
-def _largest_batch(demand: Demand, memory: MemoryFit) -> int:
-    most = min(demand.engine.batch_limit, memory.kv_limited_batch)
-    return compiled_batch(most, most) if demand.engine.compiled_shapes else most
-
-
 def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterator[Finding]:
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:
-        demand: What a copy must do.
         layout: The deployment on the first pool: degree, type and vCPUs of a copy.
     """
     degree = layout.tensor_parallel_degree.value

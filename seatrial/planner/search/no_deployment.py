@@ -1,4 +1,4 @@
-"""What is said when no deployment satisfies everything: the best that can be reached, and what would have to give."""
+"""The error when no deployment satisfies everything: the best that can be reached, and what would have to give."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seatrial.planner.search.candidate import Excess, Miss, RejectedCandidate, Stage
-    from seatrial.planner.search.demand import Demand, LatencyBound
+    from seatrial.planner.search.demand import Demand
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Finding
 
@@ -101,7 +101,7 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
     """
     missed = {miss.objective: None for rejection in rejections for miss in rejection.misses}
     reached = {
-        objective: [pairs_of for rejection in rejections if (pairs_of := _miss(rejection, objective))]
+        objective: [(miss, each) for each in rejections for miss in each.misses if miss.objective == objective]
         for objective in missed
     }
     hopeless = [pairs_of for pairs_of in reached.values() if len(pairs_of) == len(rejections)]
@@ -119,10 +119,6 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
             f"{miss.objective.bound_ms:,.12g} ms"
         )
         yield loaded.problem(miss.objective.path, "SEA205", message, _allow(miss))
-
-
-def _miss(rejection: RejectedCandidate, objective: LatencyBound) -> tuple[Miss, RejectedCandidate] | None:
-    return next(((miss, rejection) for miss in rejection.misses if miss.objective == objective), None)
 
 
 def _allow(miss: Miss) -> str:

@@ -1,4 +1,4 @@
-"""How many copies a deployment gets, what they cost and are compared by, and whether that is affordable."""
+"""The size of a deployment: its copies, their cost, their score, and whether that is affordable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seatrial.documents.plan import Cost
 from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate
 from seatrial.planner.search.capacity import copies_needed, spread
-from seatrial.specs.guardrails.references import ModelInstances, fleets_of
+from seatrial.specs.guardrails.fleets import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, counted, usd
 
@@ -35,7 +35,6 @@ def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0)
     """Return the price of some instances; `None` when the catalog has no price.
 
     Args:
-        instance: The instance type with its list price.
         discount: Share off the list price.
     """
     # Hours that are bought another way have their own price; a discount is off the list price.
@@ -55,12 +54,7 @@ def blended(usd_per_million_output_tokens: float) -> float:
 
 
 def cost_of(best: FeasibleCandidate, discount: float = 0.0) -> Cost:
-    """Return the cost of a deployment at its planned load.
-
-    Args:
-        best: The deployment.
-        discount: Share off the list price.
-    """
+    """Return the cost of a deployment at its planned load."""
     instance = best.candidate.instance
     hourly, each = usd_per_hour(instance, best.instance_count, discount), usd_per_hour(instance, 1, discount)
     if hourly is None or each is None:
@@ -96,7 +90,6 @@ class Sizing:
 
     Attributes:
         needed: Copies that the workload needs at least; may be more than are allowed.
-        load: The workload spread over the copies of the planned size.
     """
 
     needed: int
@@ -112,7 +105,6 @@ def size(
     nothing; for throughput, as many copies as the budget pays.
 
     Args:
-        candidate: The deployment.
         highest: Concurrency that a copy takes.
         tok_s: Output tokens per second of one copy at a concurrency.
         fewest: Copies that the workload needs at least, where something else than `highest` says it.
@@ -259,13 +251,6 @@ def copies_at_rate(
     """Return the fewest copies among which a rate keeps every objective; one more than are allowed where none does.
 
     Each copy gets its share of the requests, as they come: routing at random splits a Poisson process into such ones.
-
-    Args:
-        levels: One copy.
-        objectives: What must hold.
-        rate_per_s: Requests per second, all copies together.
-        scaling: The most copies.
-        fewest: Copies at least.
     """
     most = scaling.max_copies
     least = max(fewest, math.ceil(rate_per_s / saturation_per_s(levels.copy)))

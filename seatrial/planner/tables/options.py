@@ -54,10 +54,7 @@ class Parallelism:
     """How one copy is spread over its accelerators.
 
     Attributes:
-        degree: Accelerators of the copy.
         copies: Copies that a row of one copy means: a dense model that runs data parallel is several copies.
-        expert_parallel_degree: As `Copy` has it.
-        attention_data_parallel_degree: As `Copy` has it.
         notes: What was taken for another thing than what the row names.
     """
 
@@ -88,8 +85,6 @@ def arrange(
     """Return the form that a row means, or the nearest that there is, with a note.
 
     Args:
-        architecture: The model.
-        degree: The row's tensor parallel degree.
         moe_ep: Groups that share the experts out; `EVERY` for all accelerators.
         attention_dp: Groups that attend to sequences of their own; `EVERY` for all accelerators.
         accelerators: Those that the row counts; 0 where it doesn't.
@@ -127,8 +122,6 @@ class ReadOptimization:
 
     Attributes:
         method: How tokens are drafted; `None` without speculative decoding.
-        prefix_cache: Prompts share the cache of their common prefix.
-        kv_fp8: The KV cache has 8 bits.
         weights: Quantization of the weights; `None` where the row's precision says it.
         draft: The draft model's hub id; `None` for the catalog's assumption.
         unread: Parts that are not known, and a second way to draft or to quantize; the row is predicted without.
@@ -164,7 +157,7 @@ def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool =
         head, _, more = part.partition(",")
         written, _, made_from = head.partition("=")
         name = re.sub(r"[\s_-]", "", written.lower())
-        unread += [more.strip()] if more.strip() else []
+        unread += filter(None, [more.strip()])
         method = _METHODS.get(name)
         if name in _NONE:
             continue
@@ -179,10 +172,10 @@ def read_optimization(text: str, *, precision: str = "", compiled_shapes: bool =
         else:
             names.add(name)
     return ReadOptimization(
-        method=methods[0] if methods else None,
+        method=next(iter(methods), None),
         prefix_cache=bool(names & _PREFIX_CACHE),
         kv_fp8=bool(names & _KV_FP8),
-        weights=weights[0] if weights else None,
+        weights=next(iter(weights), None),
         draft=draft,
         unread=tuple(dict.fromkeys(unread)),
     )

@@ -116,10 +116,13 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
 
     Args:
         form: The simulation, or the closed form, whose latency is the mean of the steady state.
-        load: How requests are sent.
     """
     band = _band(spec)
-    if not _shards(spec):
+    if neuron.is_neuron(spec.instance):
+        shards = neuron.can_be_sharded(spec.architecture, spec.degree)
+    else:
+        shards = shards_evenly(spec.architecture, spec.degree // spec.attention_data_parallel_degree)
+    if not shards:
         return RowPrediction(None, None, RowLimit.DEGREE, band)
     copy = copy_of(spec)
     if copy.kv_limited_batch < 1:
@@ -143,12 +146,6 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
     )
     limit = _limit(copy, spec, spec.concurrency, level.late_ms / MS_PER_S)
     return RowPrediction(level.output_tok_s, level.late_ms / spec.output_tokens, limit, band, level)
-
-
-def _shards(spec: RowSpec) -> bool:
-    if neuron.is_neuron(spec.instance):
-        return neuron.can_be_sharded(spec.architecture, spec.degree)
-    return shards_evenly(spec.architecture, spec.degree // spec.attention_data_parallel_degree)
 
 
 def _saturated(copy: Copy, spec: RowSpec, form: Form, band: Band) -> RowPrediction:
@@ -304,12 +301,10 @@ def steady_fleet(one: Callable[[int], SteadyLevel], *, concurrency: int, instanc
 
     Args:
         one: What one instance does with this many requests in flight; at least one.
-        concurrency: Requests in flight on all.
-        instances: How many.
     """
     if instances == 1:
         return one(concurrency)
-    rates = rising(lambda load: _as_instance(one(load)), concurrency, concurrency / instances)
+    rates = rising(lambda load: one(load).output_tok_s, concurrency, concurrency / instances)
     throughput = product_form(rates, concurrency, instances).throughput
     usual, busy = met_by_a_request(concurrency, instances)
     typical, late = _between(one, usual), _between(one, busy)
@@ -336,11 +331,6 @@ def steady_split(one: Callable[[int], SteadyLevel], concurrency: int, parts: int
     mixed = _mixed(less, full, weight)
     p90 = None if mixed.e2e_p90_ms is None else max(full.late_ms, less.late_ms)
     return replace(mixed, concurrency=concurrency, e2e_p90_ms=p90)
-
-
-def _as_instance(level: SteadyLevel) -> InstanceLevel:
-    late_ms = level.late_ms
-    return InstanceLevel(level.output_tok_s, late_ms / level.output_tokens, late_ms / MS_PER_S)
 
 
 def _between(one: Callable[[int], SteadyLevel], load: float) -> SteadyLevel:
@@ -416,7 +406,10 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
         _rounded(latency, slow),
         prediction.band.kind,
     )
-    cells = dict(zip(PREDICTED, values, strict=True)) | (_steady_cells(prediction.steady) if prediction.steady else {})
+    cells: dict[str, Cell] = dict(zip(PREDICTED, values, strict=True))
+    if (level := prediction.steady) is not None:
+        latencies = (level.ttft_ms, level.tpot_ms, level.e2e_ms, level.e2e_p50_ms, level.e2e_p90_ms)
+        cells |= zip(STEADY, map(_rounded, latencies), strict=True)
     notes = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.spec.guessed)}
     return cells | {name: text for name, text in notes.items() if text}
 
@@ -426,13 +419,11 @@ def predictions_csv(table: CsvTable) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(without_formula, table.columns))
-    writer.writerows([_guarded(row[name]) for name in table.columns] for row in table.rows)
+    for row in table.rows:
+        cells = (row[name] for name in table.columns)
+        # A text that a spreadsheet would compute begins with a quote; a number stays one.
+        writer.writerow(without_formula(c) if isinstance(c, str) and as_number(c) is None else c for c in cells)
     return text.getvalue()
-
-
-def _guarded(cell: Cell) -> Cell:
-    """Return a cell as it came; one that a spreadsheet would compute begins with a quote, a number stays one."""
-    return without_formula(cell) if isinstance(cell, str) and as_number(cell) is None else cell
 
 
 def as_json(table: CsvTable) -> str:
@@ -452,11 +443,6 @@ def _typed(name: str, cell: Cell) -> Cell:
     if number is None or not math.isfinite(number):
         return None if number is None else cell
     return int(number) if number.is_integer() else number
-
-
-def _steady_cells(level: SteadyLevel) -> dict[str, Cell]:
-    values = (level.ttft_ms, level.tpot_ms, level.e2e_ms, level.e2e_p50_ms, level.e2e_p90_ms)
-    return dict(zip(STEADY, map(_rounded, values), strict=True))
 
 
 def _rounded(value: float | None, factor: float = 1.0) -> float | None:

@@ -91,7 +91,6 @@ class NamedEngine:
     """An engine and its version.
 
     Attributes:
-        facts: What the catalog knows about it.
         version: The version as it was written, `NEWEST` where nothing was.
     """
 
@@ -136,7 +135,8 @@ def read_engine_version(family: Family, text: str) -> NamedEngine | None:
     written = text.strip().lower()
     if written in _NOTHING or _UNRELEASED.fullmatch(written):
         return newest_engine(family)
-    version = (_lmi_number(written) if family == "lmi" else None) or _release(written)
+    number = engine_versions.read_version("lmi", re.sub(r"^v(?=\d+$)", "", written)) if family == "lmi" else None
+    version = str(number[0]) if number is not None else _release(written)
     if version is None and is_tag(text):
         return newest_engine(family)
     return None if version is None else NamedEngine(find_engine(family, version), version)
@@ -151,11 +151,6 @@ def is_tag(text: str) -> bool:
     """Tell whether a version is the tag of a container that names no release: `gpt-oss-dev`, `glm5-hopper`."""
     written = text.strip().lower()
     return bool(_TAG.fullmatch(written)) and not _UNRELEASED.fullmatch(written) and _release(written) is None
-
-
-def _lmi_number(text: str) -> str | None:
-    numbers = engine_versions.read_version("lmi", re.sub(r"^v(?=\d+$)", "", text))
-    return None if numbers is None else str(numbers[0])
 
 
 def _release(text: str) -> str | None:
@@ -181,13 +176,13 @@ def precision_within(text: str) -> str | None:
     """
     words = [word for word in re.findall(r"[a-z0-9]+", text.lower()) if word != "kv"]
     known = [word for word in words if word in _PRECISIONS] or [_NEAR[word] for word in words if word in _NEAR]
-    return min(known, key=_bits, default=None)
 
+    def bits(written: str) -> float:
+        named = _PRECISIONS[written]
+        row = find_precision("nvfp4" if named == "fp4" else named)
+        return row.bits if row else precision.BITS_16BIT
 
-def _bits(written: str) -> float:
-    named = _PRECISIONS[written]
-    row = find_precision("nvfp4" if named == "fp4" else named)
-    return row.bits if row else precision.BITS_16BIT
+    return min(known, key=bits, default=None)
 
 
 def read_precision(text: str, architecture: Architecture, checkpoint: str | None) -> str | None:
@@ -197,8 +192,6 @@ def read_precision(text: str, architecture: Architecture, checkpoint: str | None
     `fp4` is MXFP4 where the checkpoint is, else NVFP4.
 
     Args:
-        text: The cell.
-        architecture: The model.
         checkpoint: Quantization of the checkpoint, which an empty cell takes.
     """
     written = _compact(text)
@@ -220,11 +213,6 @@ def is_for_experts_alone(quantization: str | None) -> bool:
 
 def read_kv_precision(text: str, family: Family, quantization: str | None) -> KvPrecision | None:
     """Read the precision of the KV cache; an empty cell or `auto` is the engine's default.
-
-    Args:
-        text: The cell.
-        family: The engine.
-        quantization: Quantization of the weights.
 
     Returns:
         `None` when the text is no precision.
@@ -262,12 +250,12 @@ class PublishedInstance:
         largest = max(each.accelerator_count for each in self.candidates)
         need = max(accelerators, min(counted, largest))
         enough = [each for each in self.candidates if each.accelerator_count >= need]
-        return min(enough, key=_size, default=None)
 
+        def size(instance: Instance) -> tuple[int, float, int]:
+            price = float("inf") if instance.usd_per_hour is None else instance.usd_per_hour
+            return instance.accelerator_count, price, instance.vcpus
 
-def _size(instance: Instance) -> tuple[int, float, int]:
-    price = float("inf") if instance.usd_per_hour is None else instance.usd_per_hour
-    return instance.accelerator_count, price, instance.vcpus
+        return min(enough, key=size, default=None)
 
 
 @cache
@@ -326,7 +314,9 @@ def _means(text: str, accelerator: str) -> bool:
     sizes = {word for word in written if _MEMORY.fullmatch(word)}
     if not _chip(accelerator) <= written or not written - sizes <= known | _IGNORED:
         return False
-    return all(_has_memory(accelerator, size) for size in sizes)
+    memories = [instance.accelerator_memory_bytes for instance in _with(accelerator)]
+    written_bytes = (int(match[1]) * _GB for size in sizes if (match := _MEMORY.fullmatch(size)))
+    return all(any(abs(size / memory - 1) <= _MEMORY_NEAR for memory in memories) for size in written_bytes)
 
 
 def _chip(accelerator: str) -> frozenset[str]:
@@ -338,14 +328,6 @@ def _words(text: str) -> frozenset[str]:
     joined = re.sub(r"(\d)\s+(?=gi?b\b)", r"\1", text.lower())
     words = re.findall(r"[a-z0-9]+", joined)
     return frozenset(re.sub(r"^sxm\d$", "sxm", word) for word in words) - {"nvidia", "aws"}
-
-
-def _has_memory(accelerator: str, size: str) -> bool:
-    match = _MEMORY.fullmatch(size)
-    written_bytes = int(match[1]) * _GB if match else 0
-    return any(
-        abs(written_bytes / instance.accelerator_memory_bytes - 1) <= _MEMORY_NEAR for instance in _with(accelerator)
-    )
 
 
 def _compact(text: str) -> str:

@@ -252,9 +252,6 @@ class Cells:
         """Return an instance type with accelerators enough whose speed is known.
 
         Args:
-            place: The instance types to choose from.
-            degree: Accelerators of one copy.
-            copies: Copies that share an instance.
             accelerators: Accelerators that the row counts, over all instances perhaps; 0 where it doesn't.
         """
         largest, need = max(place.candidates, key=lambda each: each.accelerator_count), degree * max(1, copies)
@@ -326,25 +323,18 @@ class RowSpec:
     """What one row asks: a deployment and its load.
 
     Attributes:
-        architecture: The model.
-        engine: The engine with its constants.
         engine_version: Its version, `NEWEST` where the row leaves it open.
-        instance: The instance type.
         degree: Accelerators of one copy.
         instance_count: Instances behind the endpoint.
         copies_per_instance: Copies that share an instance.
-        input_tokens: Prompt length of a request.
-        output_tokens: Generated length of a request.
         concurrency: Requests in flight on the endpoint; 0 for as many as run at once.
         max_num_seqs: Sequences that the engine batches at most; 0 for its default.
         batching: `dynamic` waits for a batch and keeps it until its longest request ends.
         batch_size: Requests of a dynamic batch at most.
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
-        quantization: Quantization of the weights.
         kv_precision: How the KV cache is stored.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         assumed_hits: The share is an assumption: the row names a prefix cache and no share.
-        speculation: Speculative decoding; `None` without.
         expert_parallel_degree: Groups that the experts are dealt out to.
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
         guessed: What was taken for another thing than what the row names: a sister model, a release for a tag.
@@ -397,8 +387,6 @@ def read_rows(
     """Read a CSV table; return its columns and its rows, both in their order.
 
     Args:
-        content: UTF-8 text with a head, with or without a byte order mark.
-        where: Name of the file, for messages.
         engine: The engine of rows that name none; TGI 1.1 by default.
         load: How requests are sent; a saturated load needs no concurrency.
 

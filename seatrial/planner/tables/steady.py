@@ -102,7 +102,6 @@ def steady(copy: Copy, concurrency: int, batches: Batches | None = None) -> Stea
     """Predict the steady state of one copy, with percentiles.
 
     Args:
-        concurrency: Requests in flight on it, at least one.
         batches: How dynamic batches are made; `None` for continuous batching.
     """
     # The largest concurrency that is simulated: a power of two.
@@ -153,7 +152,10 @@ def _simulated(copy: Copy, concurrency: int) -> SteadyLevel:
     protocol = _protocol(copy, stagger_s=latency_s / concurrency)
     measured = _measured(simulate(copy, concurrency, protocol), concurrency)
     ttft_s = fmean(request.first_token_s - request.sent_s for request in measured)
-    return _level(concurrency, copy, measured, (ttft_s + _behind_others_s(copy, concurrency)) * MS_PER_S)
+    # A prompt waits for prompts that arrive with it, as the closed form has it.
+    batch, _ = running_batch(copy, concurrency)
+    behind_others_s = copy.engine.performance.bunching * (batch - 1) / 2 * mean_step(copy, batch).prefill
+    return _level(concurrency, copy, measured, (ttft_s + behind_others_s) * MS_PER_S)
 
 
 def _protocol(copy: Copy, stagger_s: float = 0.0) -> Protocol:
@@ -163,12 +165,6 @@ def _protocol(copy: Copy, stagger_s: float = 0.0) -> Protocol:
 def round_trip_s(copy: Copy) -> float:
     """Return the time of a request outside the engine; that of the published protocol where none was fitted."""
     return copy.engine.performance.request_s or PUBLISHED.round_trip_s
-
-
-def _behind_others_s(copy: Copy, concurrency: int) -> float:
-    """Return how long a prompt waits for prompts that arrive with it, as the closed form has it."""
-    batch, _ = running_batch(copy, concurrency)
-    return copy.engine.performance.bunching * (batch - 1) / 2 * mean_step(copy, batch).prefill
 
 
 @cache
@@ -231,8 +227,6 @@ def fleet(
 
     Args:
         one: What one instance does with this many requests in flight; at least one.
-        concurrency: Requests in flight on all.
-        instances: How many.
         requests_per_client: Requests of the level, over the concurrency.
         routing: `random`, or `least_outstanding` requests, which spreads them evenly.
     """
@@ -240,7 +234,7 @@ def fleet(
         return one(concurrency)
     if routing == "least_outstanding":
         return even_split(one, concurrency, instances)
-    rates = rising(one, concurrency, concurrency / instances)
+    rates = rising(lambda load: one(load).output_tok_s, concurrency, concurrency / instances)
     spread = product_form(rates, concurrency, instances)
     _, met = met_by_a_request(concurrency, instances)
     below = math.floor(met)  # between whole loads the latency is taken as linear
@@ -270,16 +264,16 @@ def even_split(one: Callable[[int], InstanceLevel], concurrency: int, parts: int
     )
 
 
-def rising(one: Callable[[int], InstanceLevel], most: int, middle: float) -> tuple[float, ...]:
+def rising(tok_s: Callable[[int], float], most: int, middle: float) -> tuple[float, ...]:
     """Return the throughput of one instance with 1, 2, … requests, that never falls.
 
     It is asked at doubling loads until they pass twice the mean load and four; between them it is linear, above it
     stays.
     """
-    known = [(0, 0.0), (1, one(1).output_tok_s)]
+    known = [(0, 0.0), (1, tok_s(1))]
     while known[-1][0] < min(most, 2 * middle + 4):
         load = 2 * known[-1][0]
-        known.append((load, max(known[-1][1], one(load).output_tok_s)))
+        known.append((load, max(known[-1][1], tok_s(load))))
     rates = [
         below + (above - below) * step / (load - start)
         for (start, below), (load, above) in pairwise(known)
@@ -335,7 +329,9 @@ def _until_the_last(
     """Return the throughput of a level that ends with the last answer of the fullest station."""
     mean, total = concurrency / stations, requests_per_client * concurrency
     deviation = min(spread.deviation, _chosen_deviation(concurrency, stations))
-    fullest = min(concurrency, mean + _highest_of(stations) * deviation)
+    # By how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total.
+    alone = NormalDist().inv_cdf((stations - 0.375) / (stations + 0.25))
+    fullest = min(concurrency, mean + alone * math.sqrt(stations / (stations - 1)) * deviation)
     longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
     return total / (total / spread.throughput + longer)
 
@@ -343,12 +339,6 @@ def _until_the_last(
 def _chosen_deviation(requests: int, stations: int) -> float:
     """Return the standard deviation of the requests that chance gives one station: the binomial's."""
     return math.sqrt(requests / stations * (1 - 1 / stations))
-
-
-def _highest_of(stations: int) -> float:
-    """Return by how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total."""
-    alone = NormalDist().inv_cdf((stations - 0.375) / (stations + 0.25))
-    return alone * math.sqrt(stations / (stations - 1))
 
 
 def _latency(rates: Sequence[float], load: float) -> float:

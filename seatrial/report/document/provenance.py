@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.locks.pins import provenance_lines
+from seatrial.locks.locked_plan import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
 from seatrial_base.table import Cell, Column, Table

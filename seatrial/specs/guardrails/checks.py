@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from seatrial.specs.endpoint import Percentiles
+from seatrial.specs.guardrails.fleets import fleets_of, least_size
 from seatrial.specs.guardrails.limits import GuardRails
-from seatrial.specs.guardrails.references import fleets_of, least_size, loaded_things, option_things
+from seatrial.specs.guardrails.references import loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
-    from seatrial.specs.guardrails.references import InstanceFleet, LoadedThing
+    from seatrial.specs.guardrails.fleets import InstanceFleet
+    from seatrial.specs.guardrails.references import LoadedThing
     from seatrial.specs.yaml_source import Document, FieldPath
 
 _RULE = "SEA111"
@@ -38,8 +40,6 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
     """Return who set a guard rail and where, as `set by platform-team in environments/prod.yaml:12`.
 
     Args:
-        environment: The environment.
-        place: Its document.
         rail: The field of `guard_rails`; with dots where it is within another, as `slo.error_rate`.
     """
     who = "" if environment.owner is None else f" by {environment.owner}"
@@ -49,14 +49,7 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
 def guard_rail_problems(
     endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
 ) -> Iterator[Finding]:
-    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost.
-
-    Args:
-        endpoint: The spec, merged for the environment.
-        environment: The environment.
-        document: The document of the spec.
-        place: The document of the environment.
-    """
+    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost."""
     rails = _Rails(endpoint, environment, document, place)
     for rule in (
         *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
@@ -74,11 +67,7 @@ def template_rail_problems(
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
     Args:
-        endpoint: The spec.
-        environment: The environment.
-        place: The document of the environment.
         options: What the template writes otherwise than Seatrial's own: values by key or variable.
-        template: The folder of the templates.
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)

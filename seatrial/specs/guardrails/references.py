@@ -1,11 +1,10 @@
-"""What guard rails are held against: all that a container loads, runs or reads, and the instances that may run."""
+"""References to artifacts: all that a container loads, runs or reads, as guard rails judge it."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from seatrial_base.catalog import jumpstart
@@ -14,11 +13,10 @@ from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.models import licence_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
-    from seatrial.specs.hosting import HostingSpec, ShadowSpec, VariantSpec
     from seatrial.specs.yaml_source import FieldPath
     from seatrial_lint.engines.engine_options import OptionValue
 
@@ -64,9 +62,7 @@ def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator
     A path in the container is left out: what lies there came with the model's own weights, or with the image.
 
     Args:
-        endpoint: The spec, its recipe expanded.
         region: The environment's region, whose bucket has what JumpStart's metadata names.
-        folder: The spec's folder.
     """
     yield from _model(endpoint.model, region, folder)
     yield from _recipe(endpoint)
@@ -124,30 +120,23 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     option that no container's sources know may load anything, so its text can't be judged.
 
     Args:
-        name: The option's name, without prefix.
-        value: Its value.
         hub_id: The model's repository, which the option's revision is of; `None` where it has none.
     """
     if not isinstance(value, str):
         return
     what = _what(name)
-    if what is None and not _is_revision(name) and name.lower() not in every_known_name():
-        yield LoadedThing((name,), "option", None, f"the option {name} is unknown, so it may load anything")
-        return
-    if len(value) > _LONGEST and not (what == "nothing" or _is_template(name, value)):
-        because = f"the option {name} has more than {_LONGEST:,} characters, so what it loads is not told"
-        yield LoadedThing((name,), "option", None, because)
-        return
     is_configuration = what == "a configuration that may name a model"
     members: object = value
-    # Any option may be given JSON: an engine that reads it would load what a member names.
-    if is_configuration or value.lstrip()[:1] in ("{", "["):
+    # Any option may be given JSON: an engine that reads it would load what a text of it names.
+    if is_configuration or value.lstrip()[:1] in ("{", "[", '"'):
         try:
             members = json.loads(value)
         except (ValueError, RecursionError):
             members = value  # a text all the same, such as a template
-    if is_configuration and not isinstance(members, dict):
-        yield LoadedThing((name,), "option", None, f"the option {name} is no JSON object")
+    if because := _unjudged(name, value, what) or (
+        f"the option {name} is no JSON object" if is_configuration and not isinstance(members, dict) else ""
+    ):
+        yield LoadedThing((name,), "option", None, because)
         return
     for member, text, repository in _texts(members, name, hub_id or ""):
         if _is_revision(member):
@@ -155,6 +144,15 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
         else:
             whole = is_configuration and member not in _METHODS
             yield from _text(name, member, text, _what(member) or ("a model" if whole else None))
+
+
+def _unjudged(name: str, value: str, what: str | None) -> str:
+    """Return why the text of an option can't be judged; empty when it can."""
+    if what is None and not _is_revision(name) and name.lower() not in every_known_name():
+        return f"the option {name} is unknown, so it may load anything"
+    if len(value) > _LONGEST and not (what == "nothing" or _is_template(name, value)):
+        return f"the option {name} has more than {_LONGEST:,} characters, so what it loads is unknown"
+    return ""
 
 
 def _what(name: str) -> str | None:
@@ -192,11 +190,12 @@ def _text(option: str, member: str, text: str, what: str | None) -> Iterator[Loa
         return
     for part in _LISTED.split(text):
         named, _, revision = part.rpartition("=")[2].partition("@")  # `sql=org/sql`, `org/sql@main`
+        is_named = what is not None or "/" in named
         if _MODULE.fullmatch(named) and what is None:
             yield LoadedThing((option,), "option", None, f"the option {option} names {named}, which may be code")
-        elif not (named in _WORDS or _is_mounted(named)) and (what is not None or "/" in named or "\\" in named):
+        elif not (named in _WORDS or _is_mounted(named)) and (is_named or "\\" in named):
             yield LoadedThing((option,), "option", named, licence=licence_of(named))
-        if revision and (what is not None or "/" in named):
+        if revision and is_named:
             yield LoadedThing((option,), "revision", f"{named}@{revision}")
 
 
@@ -206,186 +205,3 @@ def _is_template(name: str, text: str) -> bool:
 
 def _is_mounted(value: str) -> bool:
     return value == MOUNT or (value.startswith(f"{MOUNT}/") and ".." not in value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelInstances:
-    """What a plan says of the instances of one model.
-
-    Attributes:
-        instance_type: The instance type; the first of the pools.
-        instance_count: Instances at the start.
-        most_copies: Copies at most.
-        most_instances: Instances at the most copies.
-        surge_instances: Instances more during an update.
-    """
-
-    instance_type: str
-    instance_count: int
-    most_copies: int
-    most_instances: int
-    surge_instances: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceFleet:
-    """The instances of one variant.
-
-    Attributes:
-        path: The field of the spec that asks for them.
-        types: Every instance type that may run, in order of priority.
-        copies: Copies at most, an update's left out.
-        instances: Instances at most, an update's left out.
-        updating: Instances at most while the endpoint is updated.
-    """
-
-    path: FieldPath
-    types: tuple[str, ...]
-    copies: int
-    instances: int
-    updating: int
-
-    def usd_per_hour(self, price: Callable[[str], float | None]) -> float | None:
-        """Return what all of them cost at the price of the dearest type; `None` where a price is unknown.
-
-        Args:
-            price: US dollars per hour of an instance type.
-        """
-        dearest = _dearest(self.types, price)
-        return None if dearest is None else dearest * self.updating
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobInstance:
-    """What the optimization job of a recipe may use: a recipe has one for all its entries.
-
-    SageMaker chooses the instance that a job runs on, and tells it only when the job is paid; what is known before is
-    the type that the artifacts are made for.
-
-    Attributes:
-        path: The field of the spec that asks for it: the entry that allows the longest time.
-        types: Instance types that the artifacts are made for; a job takes one, so several are a mistake of the recipe.
-        hours: When it is stopped; of one attempt.
-    """
-
-    path: FieldPath
-    types: tuple[str, ...]
-    hours: float
-
-    def usd_per_hour(self, price: Callable[[str], float | None]) -> float | None:
-        """Return the price of the dearest type; `None` where a price is unknown."""
-        return _dearest(self.types, price)
-
-
-def job_instance(endpoint: EndpointSpec, planned: str) -> JobInstance | None:
-    """Return what the optimization job of a spec may use; `None` when its recipe needs none.
-
-    Args:
-        endpoint: The spec.
-        planned: The plan's instance type, which a job that names none is for.
-    """
-    jobs = [(index, entry, entry.job) for index, entry in enumerate(endpoint.optimization)]
-    needed = [(index, entry, job) for index, entry, job in jobs if job is not None]
-    if not needed:
-        return None
-    index, entry, longest = max(needed, key=lambda each: each[2].max_hours)
-    is_written = getattr(getattr(entry, entry.name), "job", None) is not None
-    named = dict.fromkeys(job.instance_type for _, _, job in needed if job.instance_type is not None)
-    return JobInstance(
-        path=("optimization", index, entry.name, *(("job",) if is_written else ())),
-        types=tuple(named) or (planned,),
-        hours=longest.max_hours,
-    )
-
-
-def _dearest(types: Iterable[str], price: Callable[[str], float | None]) -> float | None:
-    """Return the highest price of some types; `None` where one is unknown."""
-    prices = [price(name) for name in types]
-    known = [each for each in prices if each is not None]
-    return max(known) if len(known) == len(prices) else None
-
-
-NO_OTHERS: Mapping[str, tuple[EndpointSpec, ModelInstances]] = MappingProxyType({})
-
-
-def fleets_of(
-    endpoint: EndpointSpec, size: ModelInstances, others: Mapping[str, tuple[EndpointSpec, ModelInstances]] = NO_OTHERS
-) -> tuple[InstanceFleet, ...]:
-    """Return the instances of every variant of an endpoint, its shadow included.
-
-    A variant of another spec that is not given is left out. Further models (`more_models`) are none of a variant's:
-    their copies are packed on the same instances, and the size has to count them.
-
-    An update of one variant starts its surge; one of several starts a second fleet beside all of them, as SageMaker
-    rolls no endpoint of several variants (developer guide, deployment guardrails, exclusions).
-
-    Args:
-        endpoint: The spec.
-        size: Its plan's.
-        others: Specs that variants run, with their plans' sizes, by name.
-    """
-    named = list(_named(endpoint.hosting))
-    if endpoint.hosting.kind == "inference_component" or not named:
-        return (_alone(endpoint.hosting, size),)
-    sources: dict[str | None, tuple[EndpointSpec, ModelInstances]] = {None: (endpoint, size)}
-    sources.update(others)
-    return tuple(_fleets(endpoint, size, named, sources))
-
-
-def _alone(hosting: HostingSpec, size: ModelInstances) -> InstanceFleet:
-    return InstanceFleet(
-        path=("scaling", "max_copies"),
-        types=_types(hosting, size),
-        copies=size.most_copies,
-        instances=size.most_instances,
-        updating=size.most_instances + size.surge_instances,
-    )
-
-
-def _named(hosting: HostingSpec) -> Iterator[tuple[FieldPath, VariantSpec | ShadowSpec]]:
-    """Yield the variants of a single-model endpoint with their fields; nothing where it has one, and no shadow."""
-    for index, variant in enumerate(hosting.variants or ()):
-        yield ("hosting", "variants", index), variant
-    if hosting.shadow is not None:
-        yield ("hosting", "shadow"), hosting.shadow
-
-
-def _fleets(
-    endpoint: EndpointSpec,
-    size: ModelInstances,
-    named: Iterable[tuple[FieldPath, VariantSpec | ShadowSpec]],
-    sources: Mapping[str | None, tuple[EndpointSpec, ModelInstances]],
-) -> Iterator[InstanceFleet]:
-    """Yield the instances of each variant; production variants are scaled to the endpoint's own limits."""
-    scaling, shadow = endpoint.scaling, endpoint.hosting.shadow
-    scaled = 0 if scaling.is_fixed else scaling.max_copies
-    if not endpoint.hosting.variants:
-        own = _alone(endpoint.hosting, size)
-        yield replace(own, updating=2 * own.instances)
-    for path, variant in named:
-        if variant.spec not in sources:
-            continue
-        source, planned = sources[variant.spec]
-        start = planned.instance_count if variant.instance_count is None else variant.instance_count
-        # A shadow is not scaled: it gets copies of requests, and its count is fixed.
-        most = start if variant is shadow else max(start, scaled)
-        yield InstanceFleet(
-            path=path, types=_types(source.hosting, planned), copies=most, instances=most, updating=2 * most
-        )
-
-
-def _types(hosting: HostingSpec, size: ModelInstances) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((size.instance_type, *(hosting.instance_pools or ()))))
-
-
-def least_size(endpoint: EndpointSpec) -> ModelInstances:
-    """Return the smallest size that any plan of a spec has, for what can be told without one."""
-    fewest, most = max(1, endpoint.scaling.min_copies), endpoint.scaling.max_copies
-    kinds = (*(endpoint.hosting.instance_pools or ()), *(endpoint.serving.instance_types or ()))
-    return ModelInstances(
-        instance_type=next(iter(kinds), ""),
-        instance_count=fewest,
-        most_copies=most,
-        most_instances=most if endpoint.hosting.kind == "single_model" else 1,
-        surge_instances=0,
-    )

@@ -20,8 +20,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import Judgement, tally, text_lines
 from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 from seatrial_base.terminal import run_command_line
-from seatrial_lint.cli.judging import FindingsFormat, exit_judged, lines_text, problems_in, show_judgement
-from seatrial_lint.cli.run import run_typer_app
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, lines_text, problems_in, run_typer_app, show_judgement
 from tests.acceptance.transcript.lines import read_transcript
 from tests.acceptance.transcript.profile import CallProfile, CaseProfile, Profile, profile_of
 

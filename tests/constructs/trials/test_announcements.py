@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import boto3
@@ -8,6 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from seatrial_cdk.trials.runtime.announcements import AwsBus, Detail, announce, error_detail, result_detail
+from seatrial_cdk.trials.runtime.properties import read_what_is_there
 from seatrial_cdk.trials.runtime.store import UnavailableError
 
 if TYPE_CHECKING:
@@ -74,13 +76,12 @@ def test_a_measured_trial_is_told_whole(passed: TrialResult) -> None:
 def test_a_trial_that_could_not_be_made_is_told_with_the_names_that_can_be_read(
     request_text: str, names: tuple[str | None, str | None]
 ) -> None:
-    detail = error_detail(
-        "SEA504: unreachable", request=request_text, endpoint_name="dev-chat", plan_digest="b", result_uri="s3://r.json"
-    )
+    properties = replace(read_what_is_there({}), request=request_text)
+    detail = error_detail("SEA504: unreachable", properties, result_uri="s3://r.json")
     assert (detail["endpoint"], detail["environment"]) == names
     assert (detail["verdict"], detail["because"], detail["reportUri"]) == ("error", "SEA504: unreachable", None)
 
 
 def test_both_kinds_of_events_have_the_same_fields(passed: TrialResult) -> None:
     measured = result_detail(passed, endpoint_name="", result_uri="", report_uri="")
-    assert measured.keys() == error_detail("", request="{}", endpoint_name="", plan_digest="", result_uri="").keys()
+    assert measured.keys() == error_detail("", read_what_is_there({}), result_uri="").keys()

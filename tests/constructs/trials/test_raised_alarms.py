@@ -58,7 +58,7 @@ def test_a_repair_waits_until_the_alarms_that_are_off_have_ended(
 
 def test_the_states_of_alarms_are_asked_by_name() -> None:
     client = boto3.client("cloudwatch", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
-    asked = {"AlarmNames": ["a", "b"], "AlarmTypes": ("MetricAlarm", "CompositeAlarm"), "MaxRecords": 100}
+    asked = {"AlarmNames": ["a", "b"], "AlarmTypes": ["MetricAlarm"], "MaxRecords": 100}
     with Stubber(client) as stubber:
         rows = [{"AlarmName": "a", "StateValue": "OK"}, {"AlarmName": "b", "StateValue": "ALARM"}]
         stubber.add_response("describe_alarms", {"MetricAlarms": rows}, asked)

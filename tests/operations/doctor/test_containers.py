@@ -39,7 +39,7 @@ class Published:
         (
             {"vllm:kv_cache_usage_perc": (0.9, 1.0), "vllm:num_preemptions_total": (2.0, 9.0)},
             "SEA772",
-            "7 preemptions: the KV cache was full, and requests were computed anew.",
+            "7 preemptions: the KV cache was full, and requests were computed again.",
         ),
         ({"vllm:kv_cache_usage_perc": (0.9, 0.96)}, "SEA772", "the KV cache is 96% full."),
         (

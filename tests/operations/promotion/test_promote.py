@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import locked_document, read_locked_plan, write_lock
+from seatrial.locks.lock_file import locked_document, write_lock
+from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations import promotion
 from seatrial.operations.promotion import TrialEvidence, check_order, promote_plan, source_of
 from seatrial.planner.existing import tried_fields

@@ -122,7 +122,9 @@ class TestFleet:
         assert found.ms_per_token > alike.ms_per_token
 
     def test_a_rate_never_falls(self) -> None:
-        assert rising(lambda load: level((30.0, 55.0, 75.0, 50.0), load), 4, 4.0) == (30.0, 55.0, 55.0, 55.0)
+        rates = (30.0, 55.0, 75.0, 50.0)
+
+        assert rising(lambda load: rates[load - 1], 4, 4.0) == (30.0, 55.0, 55.0, 55.0)
 
 
 def asked(instance_count: int, concurrency: int) -> RowSpec:

@@ -33,14 +33,14 @@ Configuration = tuple[str, int, int, int]
 
 
 def simulated(copy: Copy, levels: Sequence[int], *, latency: bool = True) -> list[MeasuredPoint]:
-    found = [outcome(copy, level, TRIAL) for level in levels]
     return [
         MeasuredPoint(
-            concurrency=one.concurrency,
+            concurrency=level,
             output_tok_s=one.output_tok_s,
             ms_per_token_p90=one.ms_per_token.p90 if latency else None,
         )
-        for one in found
+        for level in levels
+        for one in [outcome(copy, level, TRIAL)]
     ]
 
 

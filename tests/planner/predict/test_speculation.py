@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial.planner.predict.band import FITTED_DRAFTS, band_of
-from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.closed_form import predict_at, running_batch
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import fit_memory, kv_bytes_per_token, weights_bytes
@@ -107,8 +107,8 @@ def test_verified_tokens_take_their_part_of_the_iterations_budget() -> None:
     few = replace(plain(), batched_tokens=64, max_num_seqs=64)
     copy = replace(few, speculation=drafting().speculation)
 
-    assert predict_at(few, 64).running == pytest.approx(64 * 511 / (511 + 56))
-    assert predict_at(copy, 64).running < 13  # 64 tokens, 5 a sequence
+    assert running_batch(few, 64)[0] == pytest.approx(64 * 511 / (511 + 56))
+    assert running_batch(copy, 64)[0] < 13  # 64 tokens, 5 a sequence
 
 
 def test_the_band_widens_by_what_the_rate_may_be_off_and_says_so() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.simulation import TRIAL
+from seatrial.planner.predict.simulation import TRIAL, Level
 from seatrial.planner.search.capacity import (
     MOST_IN_FLIGHT,
     Levels,
@@ -67,11 +67,12 @@ def test_every_level_up_to_the_capacity_that_was_simulated_keeps_the_objectives(
 
 
 def test_a_capacity_stays_below_a_level_that_missed_on_the_way() -> None:
-    class Bumpy(LatencyBound):
-        def ratio(self, outcome: object) -> float:
-            return 2.0 if getattr(outcome, "concurrency", 0) in {6, 40} else 0.5
+    copy, missed = levels(), [levels().at(concurrency) for concurrency in (6, 40)]
 
-    copy = levels()
+    class Bumpy(LatencyBound):
+        def ratio(self, outcome: Level) -> float:
+            return 2.0 if outcome in missed else 0.5
+
     copy.at(6)
 
     assert capacity(copy, (Bumpy(TIMEOUT.path, "e2e_latency_ms", "max", 1.0),), guess=20) == 1

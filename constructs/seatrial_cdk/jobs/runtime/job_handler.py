@@ -44,12 +44,7 @@ ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ParameterNotF
 
 
 class Aws:
-    """The calls that `jobs.JobCalls` describes.
-
-    Args:
-        bucket: The bucket of the artifacts.
-        state_machine_arn: The workflow.
-    """
+    """The calls that `jobs.JobCalls` describes."""
 
     def __init__(self, bucket: str, state_machine_arn: str) -> None:
         self._bucket, self._machine = bucket, state_machine_arn
@@ -59,11 +54,7 @@ class Aws:
         self._s3 = boto3.client("s3")
 
     def describe_job(self, name: str) -> Document:
-        """Return a job.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return a job."""
         try:
             return {**self._sagemaker.describe_optimization_job(OptimizationJobName=name)}
         except ClientError as error:
@@ -100,11 +91,7 @@ class Aws:
         self._ssm.put_parameter(Name=name, Value=text, Type="String", Overwrite=True, Tier="Intelligent-Tiering")
 
     def read_parameter(self, name: str) -> str:
-        """Return a parameter.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return a parameter."""
         try:
             return f"{self._ssm.get_parameter(Name=name)['Parameter']['Value']}"
         except ClientError as error:
@@ -167,21 +154,16 @@ def dispatch(
 ) -> Next | dict[str, str] | None:
     """Do the task of an event: a request of CloudFormation, a step, or a start by hand."""
     if "Step" in event:
-        return _step(cast("StepEvent", event), cloud, place)
+        step = cast("StepEvent", event)
+        if step["Step"] == "refused":
+            return refused(step["Order"], _why(step["Failure"]), cloud, place)
+        return (create if step["Step"] == "create" else poll)(step["Order"], cloud, place)
     if "Start" in event:
         request = cast("StartEvent", event)
         state = start_again(request["Start"], request["RequestId"], cloud, place)
         return {"Job": state.job, "State": state.state}
     _answer(event, cloud, place, respond)
     return None
-
-
-def _step(event: StepEvent, cloud: JobCalls, place: JobPlace) -> Next:
-    if event["Step"] == "create":
-        return create(event["Order"], cloud, place)
-    if event["Step"] == "poll":
-        return poll(event["Order"], cloud, place)
-    return refused(event["Order"], _why(event["Failure"]), cloud, place)
 
 
 def _why(failure: Mapping[str, str]) -> str:

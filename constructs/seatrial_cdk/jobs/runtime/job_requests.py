@@ -1,4 +1,4 @@
-"""What CloudFormation asks: that a job is there or starts, and that its artifacts are there."""
+"""Requests of CloudFormation: a job that exists or starts, and artifacts that exist."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ class JobAnswer:
     """An answer to CloudFormation.
 
     Attributes:
-        data: The attributes.
         failed_because: Why it failed; `None` when it did not.
     """
 
@@ -103,10 +102,7 @@ def start(job: JobProperties, request_id: str, cloud: JobCalls, place: JobPlace)
     """Start the next attempt of a job, unless the last one runs or its artifacts are there.
 
     Args:
-        job: The job.
         request_id: Of what asks; the same one never starts two.
-        cloud: The calls of AWS.
-        place: Where jobs write.
 
     Returns:
         What is told of the attempt that runs, is completed, or is about to be created.
@@ -231,7 +227,11 @@ def poll(order: JobOrder, cloud: JobCalls, place: JobPlace) -> Next:
     publish_state(cloud, place, order["Digest"], state)
     if state.state in ENDED:
         return {"Next": "end", "Seconds": 0, "Order": order}
-    return {"Next": "wait", "Seconds": _wait_s(state), "Order": order}
+    wait_s = SHORTEST_WAIT_S
+    if state.created:
+        age_s = (datetime.now(UTC) - datetime.fromisoformat(state.created)).total_seconds()
+        wait_s = round(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, SHARE * age_s)))
+    return {"Next": "wait", "Seconds": wait_s, "Order": order}
 
 
 def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next:
@@ -244,10 +244,3 @@ def refused(order: JobOrder, why: str, cloud: JobCalls, place: JobPlace) -> Next
     except NotFoundError:
         publish_state(cloud, place, digest, state)
     return {"Next": "end", "Seconds": 0, "Order": order}
-
-
-def _wait_s(state: JobState) -> int:
-    if not state.created:
-        return SHORTEST_WAIT_S
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(state.created)).total_seconds()
-    return round(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, SHARE * age_s)))

@@ -1,4 +1,4 @@
-"""What is announced of a trial: the event that it has ended, and what people are told of a scheduled one."""
+"""Announcements of a trial: the event that it has ended, and notices of a scheduled one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_sns import SNSClient
 
+    from seatrial_cdk.trials.runtime.properties import TrialProperties
     from seatrial_load.documents.result import TrialResult
 
 
@@ -30,11 +31,7 @@ class Bus(Protocol):
     """Where events go."""
 
     def put(self, detail: Detail) -> None:
-        """Put one event of our source and type.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Put one event of our source and type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +41,7 @@ class AwsBus:
     client: EventBridgeClient
 
     def put(self, detail: Detail) -> None:
-        """Put one event.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Put one event."""
         text = json.dumps(detail)
         with calling("putting the event of the trial's end"):
             answer = self.client.put_events(Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": text}])
@@ -76,17 +69,17 @@ def scheduled_detail(detail: Detail, comparison: str | None) -> Detail:
     return {**detail, "trigger": "schedule", "comparison": comparison}
 
 
-def error_detail(message: str, *, request: str, endpoint_name: str, plan_digest: str, result_uri: str) -> Detail:
+def error_detail(message: str, properties: TrialProperties, *, result_uri: str) -> Detail:
     """Return the event of a trial that could not be made; names are missing where the request can't be read."""
     try:
-        names = json.loads(request)
+        names = json.loads(properties.request)
     except ValueError:
         names = {}
     return {
         "endpoint": names.get("endpoint"),
         "environment": names.get("environment"),
-        "endpointName": endpoint_name,
-        "planDigest": plan_digest,
+        "endpointName": properties.endpoint_name,
+        "planDigest": properties.plan_digest,
         "verdict": "error",
         "because": printable(message),
         "kneeConcurrencyPerCopy": None,
@@ -108,11 +101,7 @@ class Findings(Protocol):
     """Where people are told of findings."""
 
     def publish(self, subject: str, message: str) -> None:
-        """Tell of one finding.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Tell of one finding."""
 
 
 class NoTopic:
@@ -130,11 +119,7 @@ class TopicFindings:
     topic_arn: str
 
     def publish(self, subject: str, message: str) -> None:
-        """Publish a finding.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Publish a finding."""
         line = " ".join(subject.encode("ascii", "replace").decode().split())[:LONGEST_SUBJECT]
         with calling(f"publishing to {self.topic_arn}"):
             self.client.publish(TopicArn=self.topic_arn, Subject=line, Message=message)

@@ -135,11 +135,7 @@ def respond_once(
 
 
 def unsent_answer(store: TrialStore, endpoint_name: str, request_id: str, answer: Answer) -> Answer | None:
-    """Write an answer down and return it, or the one that was before; `None` when one was taken.
-
-    Raises:
-        UnavailableError: It can't be told.
-    """
+    """Write an answer down and return it, or the one that was before; `None` when one was taken."""
     if is_sent(store, endpoint_name, request_id):
         return None
     # Of two deliveries at once one writes; the other gives what that one wrote, whatever it found out itself.
@@ -149,11 +145,7 @@ def unsent_answer(store: TrialStore, endpoint_name: str, request_id: str, answer
 
 
 def given_before(store: TrialStore, endpoint_name: str, request_id: str) -> Answer | None:
-    """Return the answer to a request that was written down; `None` when there is none.
-
-    Raises:
-        UnavailableError: It can't be told.
-    """
+    """Return the answer to a request that was written down; `None` when there is none."""
     text = store.read(run_key(endpoint_name, request_id, ANSWERED))
     return None if text is None else Answer(**json.loads(text))
 
@@ -165,20 +157,12 @@ def note_sent(store: TrialStore, endpoint_name: str, request_id: str) -> None:
 
 
 def is_sent(store: TrialStore, endpoint_name: str, request_id: str) -> bool:
-    """Tell whether a request was answered.
-
-    Raises:
-        UnavailableError: It can't be told.
-    """
+    """Tell whether a request was answered."""
     return store.read(run_key(endpoint_name, request_id, SENT)) is not None
 
 
 def send_answer(event: CustomResourceEvent, answer: Answer, respond: Respond, *, bucket: str) -> None:
-    """Give an answer.
-
-    Raises:
-        UnavailableError: CloudFormation did not take it.
-    """
+    """Give an answer."""
     body: dict[str, object] = {
         "Status": "SUCCESS" if answer.failed_because is None else "FAILED",
         "PhysicalResourceId": physical_id(event),
@@ -203,11 +187,7 @@ def shortened_reason(reason: str) -> str:
 
 
 def put_answer(url: str, body: bytes, *, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Put an answer to a presigned URL, again and again for a while when it is not taken.
-
-    Raises:
-        UnavailableError: It was not taken.
-    """
+    """Put an answer to a presigned URL, again and again for a while when it is not taken."""
     for pause_s in (*PAUSES_S, None):
         try:
             status = _put(url, body)

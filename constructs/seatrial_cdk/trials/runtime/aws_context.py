@@ -24,7 +24,7 @@ from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_condit
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
-from seatrial_load.trial.guard import ALARM_TYPES, MOST_ALARMS, guard_of
+from seatrial_load.trial.guard import MOST_ALARMS, guard_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,11 +63,7 @@ class AwsWorkflow:
     arn: str
 
     def start(self, endpoint_name: str, request_id: str) -> None:
-        """Start the trial of a request; one that was started before is the one.
-
-        Raises:
-            UnavailableError: It may not have been started.
-        """
+        """Start the trial of a request; one that was started before is the one."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
         told = json.dumps({"EndpointName": endpoint_name, "RequestId": request_id})
@@ -79,11 +75,7 @@ class AwsWorkflow:
                     raise
 
     def stop(self, request_id: str, because: str) -> None:
-        """Stop the trial of a request, if there is one that runs.
-
-        Raises:
-            UnavailableError: It may not have been stopped.
-        """
+        """Stop the trial of a request, if there is one that runs."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
         execution = f"{self.arn.replace(':stateMachine:', ':execution:')}:{request_id}"
@@ -99,9 +91,6 @@ class AwsWorkflow:
 
         Args:
             since_s: In seconds since the epoch.
-
-        Raises:
-            UnavailableError: They can't be told.
         """
         found: list[Execution] = []
         with calling("listing the trials' workflows"):
@@ -122,11 +111,7 @@ class StackStatus:
     client: CloudFormationClient
 
     def __call__(self, stack_id: str) -> str:
-        """Return what the stack is doing (`UPDATE_IN_PROGRESS`).
-
-        Raises:
-            UnavailableError: CloudFormation did not answer.
-        """
+        """Return what the stack is doing (`UPDATE_IN_PROGRESS`)."""
         with calling("reading the stack's status"):
             return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
 
@@ -138,11 +123,7 @@ class ServingEndpoint:
     client: SSMClient
 
     def __call__(self, alias: str) -> str | None:
-        """Return the endpoint that an alias names; `None` when there is no such alias.
-
-        Raises:
-            UnavailableError: The parameter can't be read.
-        """
+        """Return the endpoint that an alias names; `None` when there is no such alias."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
         with calling(f"reading {alias}"):
@@ -163,11 +144,7 @@ class ConcurrentRequests:
     client: CloudWatchClient
 
     def __call__(self, component: str, since_s: float) -> float:
-        """Return the most requests in flight on a copy since a time in seconds since the epoch; 0 without any.
-
-        Raises:
-            UnavailableError: CloudWatch did not answer.
-        """
+        """Return the most requests in flight on a copy since a time in seconds since the epoch; 0 without any."""
         metric: MetricTypeDef = {
             "Namespace": "AWS/SageMaker",
             "MetricName": "ConcurrentRequestsPerCopy",
@@ -190,15 +167,11 @@ class RaisedAlarmNames:
     client: CloudWatchClient
 
     def __call__(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return which of some alarms are raised.
-
-        Raises:
-            UnavailableError: CloudWatch did not answer.
-        """
+        """Return which of some alarms are raised."""
         if not names:
             return ()
         with calling("reading the states of alarms"):
-            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=ALARM_TYPES, MaxRecords=MOST_ALARMS)
+            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=["MetricAlarm"], MaxRecords=MOST_ALARMS)
         return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
 
 

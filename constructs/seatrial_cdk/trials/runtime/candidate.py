@@ -117,7 +117,9 @@ def _started(
     properties: TrialProperties, event: CustomResourceEvent, context: TrialContext, live: ComponentState
 ) -> Answer | None:
     """Start the workflow, of a trial or to carry the copies alone; where nothing is to be done, answer."""
-    manner = "carry" if is_unchanged(event) else _manner(properties, context)
+    manner: Manner = "candidate" if properties.update == "candidate" and not is_unchanged(event) else "carry"
+    if manner == "candidate" and context.store.read(passed_key(properties)) is not None:
+        manner = "carry"
     if manner == "candidate":
         _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
@@ -126,11 +128,7 @@ def _started(
 
 
 def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
-    """Find whether the function can send the specification of a candidate.
-
-    Raises:
-        OldSdkError: It can't.
-    """
+    """Find whether the function can send the specification of a candidate."""
     unknown = context.components.unknown_members(read_specification(properties.specification))
     if unknown:
         raise OldSdkError(
@@ -150,12 +148,6 @@ def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
     """Tell whether CloudFormation will update the component."""
     specification = read_specification(read_properties(event["ResourceProperties"]).specification)
     return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
-
-
-def _manner(properties: TrialProperties, context: TrialContext) -> Manner:
-    if properties.update != "candidate" or context.store.read(passed_key(properties)) is not None:
-        return "carry"
-    return "candidate"
 
 
 def _carry_planned(
@@ -254,11 +246,6 @@ def _check_start(order: Order, context: TrialContext, state: ComponentState) -> 
 
     AWS often says nothing of a lack of capacity: the component stays `Creating`, for hours (GitHub,
     aws/amazon-sagemaker-examples issue 3432). One that needs an instance, and for which none came, has no room.
-
-    Raises:
-        NoRoomError: No instance came for it.
-        CandidateFailedError: It did not come into service in time.
-        UnavailableError: AWS did not answer.
     """
     text, properties, now_s = context.store.read(_before_key(order)), order.properties, context.now_s()
     before = _Before(at_s=order.started_at_s) if text is None else _Before.of(text)
@@ -396,14 +383,8 @@ def room_beside(
     """Ask what is used on the variant of a component.
 
     Args:
-        components: The account's components.
-        live: The component.
         environment: The environment's name: other components than its own may not be described, and count for nothing.
-        needed: Accelerators of a copy more.
         accelerators: Of one instance; 0 where it is not known.
-
-    Raises:
-        UnavailableError: It can't be told.
     """
     capacity = components.capacity(live.endpoint_name, live.variant_name)
     names = [name for name in components.on_endpoint(live.endpoint_name) if name.startswith(f"{environment}-")]

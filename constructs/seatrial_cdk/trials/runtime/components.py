@@ -161,9 +161,6 @@ class AwsComponents:
 
         Whether an absent component is answered with AccessDenied is not documented; what is denied is absent where the
         list, which needs no right on the component, does not name it.
-
-        Raises:
-            UnavailableError: It can't be told, or may not be told for a minute.
         """
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
@@ -199,11 +196,7 @@ class AwsComponents:
             self.sleep(DENIED_POLL_S)
 
     def live_config(self, endpoint_name: str) -> str:
-        """Return the name of an endpoint's live configuration.
-
-        Raises:
-            UnavailableError: It can't be told.
-        """
+        """Return the name of an endpoint's live configuration."""
         return self._endpoint(endpoint_name).get("EndpointConfigName", "")
 
     def _endpoint(self, name: str) -> DescribeEndpointOutputTypeDef:
@@ -211,11 +204,7 @@ class AwsComponents:
             return self._patiently(lambda: self.client.describe_endpoint(EndpointName=name))
 
     def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
-        """Return the instances of a variant; without managed instance scaling it has no more than are asked for.
-
-        Raises:
-            UnavailableError: It can't be told.
-        """
+        """Return the instances of a variant; without managed instance scaling it has no more than are asked for."""
         variants = self._endpoint(endpoint_name).get("ProductionVariants", [])
         variant = next((each for each in variants if each["VariantName"] == variant_name), None)
         if variant is None:
@@ -228,11 +217,7 @@ class AwsComponents:
         return VariantCapacity(instances, most)
 
     def on_endpoint(self, endpoint_name: str) -> list[str]:
-        """Return the names of every component of an endpoint.
-
-        Raises:
-            UnavailableError: They can't be told.
-        """
+        """Return the names of every component of an endpoint."""
         with calling(f"listing the components of {endpoint_name}"):
             return self._patiently(lambda: self._names(EndpointNameEquals=endpoint_name))
 
@@ -242,11 +227,7 @@ class AwsComponents:
         return [*unknown_members(operation.input_shape, {"Specification": specification}, "CreateInferenceComponent")]
 
     def create(self, name: str, live: ComponentState, specification: Document, tags: Mapping[str, str]) -> None:
-        """Create a component of one copy on the endpoint and variant of another; one that is there is the one.
-
-        Raises:
-            UnavailableError: It may not have been created.
-        """
+        """Create a component of one copy on the endpoint and variant of another; one that is there is the one."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
         if self.describe(name) is not None:
@@ -269,30 +250,19 @@ class AwsComponents:
         """Delete a component; SageMaker refuses it while the component is in transit.
 
         The right to delete one depends on its tags, which arrive some seconds after it was created.
-
-        Raises:
-            UnavailableError: It was refused.
         """
         with calling(f"deleting component {name}"):
             self._patiently(lambda: self.client.delete_inference_component(InferenceComponentName=name))
 
     def like_candidates(self) -> list[str]:
-        """Return the names of every component that may be a candidate by its name.
-
-        Raises:
-            UnavailableError: They can't be told.
-        """
+        """Return the names of every component that may be a candidate by its name."""
         with calling("listing candidate components"):
             return [
                 name for name in self._patiently(lambda: self._names(NameContains=CANDIDATE)) if is_candidate_name(name)
             ]
 
     def tags(self, component: ComponentState) -> dict[str, str]:
-        """Return the tags of a component; none while they can't be seen yet.
-
-        Raises:
-            UnavailableError: They can't be told.
-        """
+        """Return the tags of a component; none while they can't be seen yet."""
         with calling(f"reading the tags of {component.name}"):
             pages = self._patiently(
                 lambda: [*self.client.get_paginator("list_tags").paginate(ResourceArn=component.arn)]
@@ -304,9 +274,6 @@ class AwsComponents:
 
         CloudFormation puts no tags of its own on a component (its resource schema: `cloudFormationSystemTags` is
         false), so the stacks are asked.
-
-        Raises:
-            UnavailableError: It can't be told.
         """
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
@@ -319,11 +286,7 @@ class AwsComponents:
                 raise
 
     def set_copies(self, name: str, count: int) -> None:
-        """Set the number of copies; SageMaker refuses it while the component is in transit.
-
-        Raises:
-            UnavailableError: It was refused.
-        """
+        """Set the number of copies; SageMaker refuses it while the component is in transit."""
         with calling(f"setting component {name} to {count} copies"):
             self.client.update_inference_component_runtime_config(
                 InferenceComponentName=name, DesiredRuntimeConfig={"CopyCount": count}

@@ -35,11 +35,7 @@ class Respond(Protocol):
     """Gives CloudFormation an answer."""
 
     def __call__(self, url: str, body: bytes) -> None:
-        """Put the answer to a response URL.
-
-        Raises:
-            UnavailableError: It was not taken.
-        """
+        """Put the answer to a response URL."""
 
 
 class Course(Protocol):
@@ -89,10 +85,7 @@ class TrialContext:
 
     Attributes:
         environment: The environment's name, with which the names of its endpoints begin.
-        store: Where documents lie.
         bucket: The name of the bucket of results.
-        scaling: The scaling of copies.
-        components: The inference components.
         logs: The log groups of containers.
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
         raised: Returns which of some alarms are raised.

@@ -1,4 +1,4 @@
-"""What CloudFormation asks of the two custom resources of an endpoint, and what it is answered at once.
+"""Requests of CloudFormation for the two custom resources of an endpoint, and the responses that need no workflow.
 
 `Candidate` comes before endpoint and component are updated (`candidate`), `Trial` after. A request that needs a trial
 starts the workflow, whose last step answers it (`answer`); every other one is answered by the call that takes it.
@@ -142,11 +142,7 @@ def start(
 
 
 def restarted(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> bool:
-    """Start the workflow of a request that an earlier delivery ordered; tell whether one did, as far as is known.
-
-    Raises:
-        UnavailableError: It may not have been started.
-    """
+    """Start the workflow of a request that an earlier delivery ordered; tell whether one did, as far as is known."""
     request_id, ordered = event["RequestId"], None
     with suppress(UnavailableError):
         owner = read_owner(context.store, properties.endpoint_name)
@@ -329,7 +325,8 @@ def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: 
     except UnavailableError as unavailable:
         log(f"logs of candidates stay as they are: {unavailable}")
     while left := [name for name in _candidates_on(context, endpoint_name) if not _is_removed(context, name)]:
-        if not until_gone and all(_is_being_created(context, name) for name in left):
+        states = [context.components.describe(name) for name in left] if not until_gone else []
+        if not until_gone and all(state is None or state.is_being_created for state in states):
             return
         if context.now_s() > context.ends_s - ANSWER_S:
             raise UnavailableError(f"{', '.join(left)}: not deleted yet; the sweep deletes them")
@@ -355,11 +352,6 @@ def _is_removed(context: TrialContext, name: str) -> bool:
     except TagsUnseenError as unseen:
         log(f"{unseen}")
         return False
-
-
-def _is_being_created(context: TrialContext, name: str) -> bool:
-    state = context.components.describe(name)
-    return state is None or state.is_being_created
 
 
 def await_release(properties: TrialProperties, context: TrialContext) -> None:

@@ -9,14 +9,14 @@ from seatrial_cdk.trials.runtime.answer import given_before, note_sent, send_ans
 from seatrial_cdk.trials.runtime.aws_context import aws_trial_context
 from seatrial_cdk.trials.runtime.candidate import candidate_answer
 from seatrial_cdk.trials.runtime.custom_resource import deleted, deployed_answer, restarted
-from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, WorkerShare, error_document
+from seatrial_cdk.trials.runtime.load_phase import FunctionShare, WorkerShare, error_document
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, OrderRef, endpoint_of, read_order
-from seatrial_cdk.trials.runtime.ownership import Ownership, first_seen_s
+from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
-from seatrial_cdk.trials.runtime.steps import StepCall, take_step
+from seatrial_cdk.trials.runtime.steps import StepCall, Trial, ownership_of, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import end_dead_execution, lost_requests, note_request, sweep
 from seatrial_load.client import load_share as share
@@ -25,7 +25,9 @@ from seatrial_load.trial.budget import live_request
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
+    from seatrial_cdk.trials.runtime.load_phase import LoadPhase
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution, Order
+    from seatrial_cdk.trials.runtime.ownership import Ownership
     from seatrial_cdk.trials.runtime.scheduled import ScheduledAnswer
     from seatrial_cdk.trials.runtime.steps import Position
 
@@ -99,11 +101,7 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
 
 
 def receive_lost(context: TrialContext) -> None:
-    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes.
-
-    Raises:
-        UnavailableError: They can't be told.
-    """
+    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes."""
     for event in lost_requests(context.store, context.now_s()):
         log(f"sweep: {event['RequestType']} {event['RequestId']} has no answer: it is taken again")
         try:
@@ -173,15 +171,13 @@ def load_worker_share(call: ShareCall, context: TrialContext) -> WorkerShare:
     """
     part, ref = call["Share"], call["Order"]
     order = read_order(context.store, ref["EndpointName"], ref["RequestId"])
-    this = LoadPhase(
-        store=context.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], number=part["Round"]
-    )
-    key = this.tally_key(part["Worker"])
-    if order is None or context.store.read(key) is not None:
+    if order is None:
         return part
-    ownership = Ownership(
-        store=context.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], now_s=context.now_s
-    )
+    trial = Trial(order, context, ownership_of(ref, context))
+    this, ownership = trial.round(part["Round"]), trial.ownership
+    key = this.tally_key(part["Worker"])
+    if context.store.read(key) is not None:
+        return part
     text = _loaded(order, this, part, ownership, context)
     ownership.check()
     if not ownership.forgotten:

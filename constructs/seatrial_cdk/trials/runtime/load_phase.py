@@ -82,8 +82,6 @@ class LoadPhase:
     """One level of a trial, from its choice to its result.
 
     Attributes:
-        store: Where documents lie.
-        request_id: The request that the trial serves.
         number: The round's number, from 0.
     """
 
@@ -98,12 +96,7 @@ class LoadPhase:
         return replace(self, number=self.number + 1)
 
     def progress(self) -> TrialProgress:
-        """Return where the trial stood before this round's level.
-
-        Raises:
-            MissingDocumentError: No step wrote it.
-            BenchError: SEA501 when it can't be read.
-        """
+        """Return where the trial stood before this round's level."""
         return TrialProgress.from_json(self.read(self._key("progress")))
 
     def has_progress(self) -> bool:
@@ -115,12 +108,7 @@ class LoadPhase:
         self.store.write(self._key("progress"), progress.to_json())
 
     def level(self) -> NextLevel:
-        """Return which level this round loads.
-
-        Raises:
-            MissingDocumentError: No step wrote it.
-            BenchError: SEA501 when it can't be read.
-        """
+        """Return which level this round loads."""
         return read_document(NextLevel, self.read(self._key("level")), where="level")
 
     def write_level(self, level: NextLevel) -> None:
@@ -128,12 +116,7 @@ class LoadPhase:
         self.store.write(self._key("level"), write_document(level))
 
     def share(self, worker: int) -> ShareOrder:
-        """Return what a worker is to load.
-
-        Raises:
-            MissingDocumentError: No step wrote it.
-            BenchError: SEA501 when it can't be read.
-        """
+        """Return what a worker is to load."""
         return read_document(ShareOrder, self.read(self._key(f"share-{worker}")), where="share")
 
     def write_share(self, share: ShareOrder) -> None:
@@ -145,11 +128,7 @@ class LoadPhase:
         return self._key(f"tally-{worker}")
 
     def read(self, key: str) -> str:
-        """Return a document that an earlier step must have written.
-
-        Raises:
-            MissingDocumentError: It is not there.
-        """
+        """Return a document that an earlier step must have written."""
         text = self.store.read(key)
         if text is None:
             raise MissingDocumentError(f"{self.store.uri(key)} is missing")
@@ -197,9 +176,6 @@ class FunctionShare:
     """What one function is to load.
 
     Attributes:
-        request: The trial.
-        progress: Where it stands.
-        share: This function's share of it.
         now_s: The time, in seconds since the epoch.
         left_s: How long the function may load.
         should_stop: Says why the trial is to stop; asked now and then.

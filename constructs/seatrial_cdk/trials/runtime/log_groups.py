@@ -41,7 +41,6 @@ class AwsLogGroups:
     """The log groups of CloudWatch Logs.
 
     Attributes:
-        client: boto3's client.
         days: Days after which events of containers end, one of the values that CloudWatch Logs knows.
     """
 
@@ -49,21 +48,13 @@ class AwsLogGroups:
     days: int = RETENTION_DAYS
 
     def limit(self, names: Iterable[str]) -> None:
-        """Let the events of groups end after the days; those that are not there are left out.
-
-        Raises:
-            UnavailableError: CloudWatch Logs did not answer.
-        """
+        """Let the events of groups end after the days; those that are not there are left out."""
         for name in names:
             with calling(f"limiting {name}"), _missing_is_fine():
                 self.client.put_retention_policy(logGroupName=name, retentionInDays=self.days)
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete groups; those that are not there are left out.
-
-        Raises:
-            UnavailableError: CloudWatch Logs did not answer.
-        """
+        """Delete groups; those that are not there are left out."""
         for name in names:
             with calling(f"deleting {name}"), _missing_is_fine():
                 self.client.delete_log_group(logGroupName=name)

@@ -1,4 +1,4 @@
-"""What CloudFormation asks for, and what is ordered by it: events, orders, answers and copies."""
+"""Events of CloudFormation and the orders made of them, with responses and copies."""
 
 from __future__ import annotations
 
@@ -130,7 +130,6 @@ class Order:
     """What a request ordered.
 
     Attributes:
-        event: The request that it is made for.
         started_at_s: Since when, in seconds since the epoch.
         manner: What it does.
         live_config: The endpoint's configuration while a candidate runs; empty for any other manner.

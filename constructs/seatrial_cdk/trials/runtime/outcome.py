@@ -1,4 +1,4 @@
-"""What a trial's end leaves behind: its document, its short report, what is deployed since, metrics and an event."""
+"""The end of a trial: its document, its short report, what is deployed since, metrics and an event."""
 
 from __future__ import annotations
 
@@ -71,14 +71,7 @@ def keep_error(
     store.write(key, json.dumps({"error": message}))
     if bus is None:
         return ""
-    detail = error_detail(
-        message,
-        request=properties.request,
-        endpoint_name=properties.endpoint_name,
-        plan_digest=properties.plan_digest,
-        result_uri=store.uri(key),
-    )
-    return announce(bus, detail)
+    return announce(bus, error_detail(message, properties, result_uri=store.uri(key)))
 
 
 def _keys_of_the_deployed(store: TrialStore, order: Order, result: TrialResult) -> Iterator[str]:

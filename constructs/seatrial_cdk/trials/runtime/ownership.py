@@ -78,9 +78,6 @@ def take_ownership(
     """Make a request the owner, unless a later one is; return who is then. A scheduled trial gives way to any.
 
     A repeated delivery of the request that is the owner leaves it as it is.
-
-    Raises:
-        UnavailableError: It can't be told who is.
     """
     seen_at_s, key = first_seen_s(store, endpoint_name, request_id, now_s), owner_key(endpoint_name)
     for _ in range(MOST_WRITES):
@@ -119,14 +116,6 @@ def take_if_idle(
 
     The owner is written on the condition that it is still the one that was looked at: a deployment that comes between
     keeps the endpoint.
-
-    Args:
-        store: Where the owner lies.
-        wanted: The request.
-        is_busy: Tells whether a request is still at work.
-
-    Raises:
-        UnavailableError: It can't be told who is.
     """
     key, text = owner_key(endpoint_name), json.dumps(asdict(wanted))
     for _ in range(MOST_WRITES):
@@ -140,11 +129,7 @@ def take_if_idle(
 
 
 def first_seen_s(store: TrialStore, endpoint_name: str, request_id: str, now_s: float) -> float:
-    """Return when a request was seen first, in seconds since the epoch; this is noted, unless it was.
-
-    Raises:
-        UnavailableError: It can't be told.
-    """
+    """Return when a request was seen first, in seconds since the epoch; this is noted, unless it was."""
     key = run_key(endpoint_name, request_id, "seen")
     if store.create(key, json.dumps({"at_s": now_s})):
         return now_s

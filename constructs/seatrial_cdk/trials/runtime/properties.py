@@ -47,15 +47,6 @@ def _number(value: float) -> str:
     return short if float(short) == value else repr(value)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)
-
-
-def _choice(*choices: str) -> Callable[[str], str]:
-    """Return the reader of a word; one that this release does not know is the first."""
-    return lambda text: text if text in choices else choices[0]
-
-
 def _text(name: str, **options: Any) -> dict[str, Property]:  # noqa: ANN401 (fields of Property)
     return {PROPERTY: Property(name, str, str, **options)}
 
@@ -69,11 +60,12 @@ def _int(name: str, **options: Any) -> dict[str, Property]:  # noqa: ANN401 (lik
 
 
 def _list(name: str, **options: Any) -> dict[str, Property]:  # noqa: ANN401 (likewise)
-    return {PROPERTY: Property(name, ",".join, _names, **options)}
+    return {PROPERTY: Property(name, ",".join, lambda text: tuple(filter(None, text.split(","))), **options)}
 
 
 def _word(name: str, *choices: str) -> dict[str, Property]:
-    return {PROPERTY: Property(name, str, _choice(*choices))}
+    # A word that this release does not know is the first.
+    return {PROPERTY: Property(name, str, lambda text: text if text in choices else choices[0])}
 
 
 def _flag(name: str) -> dict[str, Property]:

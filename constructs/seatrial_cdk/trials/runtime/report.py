@@ -1,4 +1,4 @@
-"""What people and CloudWatch read of a trial: the short report, the lines of the log, the metrics."""
+"""Reports of a trial: the short report, the lines of the log, CloudWatch's metrics."""
 
 from __future__ import annotations
 

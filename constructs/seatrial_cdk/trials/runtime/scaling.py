@@ -53,20 +53,12 @@ class AwsCopyScaling:
     client: ApplicationAutoScalingClient
 
     def suspended(self, component: str) -> SuspendedStateTypeDef | None:
-        """Return what of the scaling is suspended; `None` when there is no scalable target.
-
-        Raises:
-            UnavailableError: It can't be told.
-        """
+        """Return what of the scaling is suspended; `None` when there is no scalable target."""
         target = self._target(component)
         return None if target is None else target.get("SuspendedState", {})
 
     def most_copies(self, component: str) -> int | None:
-        """Return how many copies the scaling allows; `None` when there is no scalable target.
-
-        Raises:
-            UnavailableError: It can't be told.
-        """
+        """Return how many copies the scaling allows; `None` when there is no scalable target."""
         target = self._target(component)
         return None if target is None else target["MaxCapacity"]
 
@@ -78,11 +70,7 @@ class AwsCopyScaling:
         return next(iter(answer["ScalableTargets"]), None)
 
     def suspend(self, component: str, state: SuspendedStateTypeDef) -> None:
-        """Suspend exactly this; the target's bounds stay as they are.
-
-        Raises:
-            UnavailableError: It may not have been suspended or resumed.
-        """
+        """Suspend exactly this; the target's bounds stay as they are."""
         with calling(f"suspending or resuming the scaling of {component}"):
             self.client.register_scalable_target(
                 ServiceNamespace=NAMESPACE,
@@ -146,16 +134,6 @@ def suspend_scale_in(
     Where an earlier request suspended it already, the candidate's or one whose functions died, what was before that
     stays what is to be restored. The note is written on the condition that no other request wrote one meanwhile; a
     request that lost its endpoint suspends nothing.
-
-    Args:
-        scaling: The scaling of copies.
-        store: Where the note lies.
-        ownership: Of the request.
-        stack_id: The stack that is updated.
-        copies: Copies that are live.
-
-    Raises:
-        UnavailableError: It may not have been suspended.
     """
     endpoint_name, key = ownership.endpoint_name, held_key(ownership.endpoint_name)
     for _ in range(MOST_WRITES):
@@ -194,9 +172,6 @@ def restore_scaling(scaling: ComponentScaling, store: TrialStore, components: Co
 
     Returns:
         Whether it is done; not while SageMaker refuses to give back the copies that the update took away.
-
-    Raises:
-        UnavailableError: It may not have been restored.
     """
     if not _copies_are_kept(scaling, components, held):
         return False

@@ -1,4 +1,4 @@
-"""What the function's boto3 knows of SageMaker's API.
+"""The model of SageMaker's API that the function's boto3 has.
 
 AWS Lambda's runtime brings a boto3 whose age nobody pins. One that is too old refuses members of a request that it does
 not know, and drops them from answers. The archive therefore has a model of its own of the operations that are called
@@ -45,8 +45,6 @@ def unknown_members(shape: Shape | None, value: object, place: str) -> Iterator[
 
     Args:
         shape: As the model has it; `None` where it has none.
-        value: What is sent.
-        place: Where the value is.
     """
     if shape is None:
         yield place

@@ -201,8 +201,14 @@ def take_step(call: StepCall, context: TrialContext) -> Position:
     if order is None:
         return position("answer", 0, "the endpoint's documents were removed")
     trial = Trial(order, context, ownership_of(ref, context))
-    reached = _taken(call["Step"], trial, at)
-    log(f"{call['Step']}: next is {reached['Next']}: {reached['Because']}")
+    step = call["Step"]
+    if step == "abandon":
+        reached = abandon(trial, failure_message(at["Failure"]))
+    elif step in _ON_THE_WAY:
+        reached = _ON_THE_WAY[step](trial, at)
+    else:
+        reached = settle(trial) if step == "settle" else answer(trial)
+    log(f"{step}: next is {reached['Next']}: {reached['Because']}")
     return reached
 
 
@@ -211,14 +217,6 @@ def ownership_of(ref: OrderRef, context: TrialContext) -> Ownership:
     return Ownership(
         store=context.store, endpoint_name=ref["EndpointName"], request_id=ref["RequestId"], now_s=context.now_s
     )
-
-
-def _taken(step: str, trial: Trial, at: Position) -> Position:
-    if step == "abandon":
-        return abandon(trial, failure_message(at["Failure"]))
-    if step in _ON_THE_WAY:
-        return _ON_THE_WAY[step](trial, at)
-    return settle(trial) if step == "settle" else answer(trial)
 
 
 def position(following: Following, number: int, because: str) -> Position:
@@ -346,20 +344,15 @@ def choose(trial: Trial, at: Position) -> Position:
     shares = plan_shares(request, progress, step.concurrency, workers, now_s, barrier_s=barrier_s)
     this.write_level(step)
     for share in shares:
-        this.write_share(_bounded(share, now_s))
+        # A part of a level ends before its function does; a whole level sees to that itself.
+        ends_s = share.deadline_epoch_s if workers == 1 else min(share.deadline_epoch_s, now_s + LONGEST_LOAD_S)
+        this.write_share(replace(share, deadline_epoch_s=ends_s))
     write_current_level(this, step, requests=sum(share.requests for share in shares), now_s=now_s)
     loads: list[WorkerShare] = [{"Round": number, "Worker": share.worker} for share in shares]
     next_position: Position = {**position("load", number, step.because), "Shares": loads, "BarrierSeconds": barrier_s}
     if "Reloads" in at:
         next_position["Reloads"] = at["Reloads"]
     return next_position
-
-
-def _bounded(share: ShareOrder, now_s: float) -> ShareOrder:
-    """Return a part of a level that ends before its function does; a whole level sees to that itself."""
-    if share.workers == 1:
-        return share
-    return replace(share, deadline_epoch_s=min(share.deadline_epoch_s, now_s + LONGEST_LOAD_S))
 
 
 def absorb(trial: Trial, at: Position) -> Position:
@@ -399,11 +392,7 @@ def absorb(trial: Trial, at: Position) -> Position:
 def _lost(
     trial: Trial, at: Position, progress: TrialProgress, shares: Sequence[ShareOrder], lost: ShareLostError
 ) -> Position:
-    """Load a level again whose workers came too late or died; or end the measurement where the time is over.
-
-    Raises:
-        ShareLostError: Neither helps.
-    """
+    """Load a level again whose workers came too late or died; or end the measurement where the time is over."""
     following, level = trial.round(at["Round"]).next, f"concurrency {shares[0].concurrency} per copy"
     barrier_s, reloads = at.get("BarrierSeconds", BARRIER_S), at.get("Reloads", 0)
     again = position("choose", following.number, f"{lost}")
@@ -412,7 +401,10 @@ def _lost(
     elif lost.loss == LostWorker.DIED and reloads < MOST_RELOADS:
         again["Reloads"] = reloads + 1
     elif lost.loss == LostWorker.DIED:
-        raise ShareLostError(LostWorker.DIED, f"{level} failed {reloads + 1} times: {lost}{_last_words(at)}") from lost
+        # With AWS Step Functions' words on the functions that died.
+        messages = {failure_message(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
+        words = "".join(f"; {message}" for message in sorted(messages))
+        raise ShareLostError(LostWorker.DIED, f"{level} failed {reloads + 1} times: {lost}{words}") from lost
     elif trial.context.now_s() < shares[0].deadline_epoch_s:
         raise lost
     else:
@@ -421,12 +413,6 @@ def _lost(
         again["Because"] = over.because
     trial.keep_progress(following, progress)
     return again
-
-
-def _last_words(at: Position) -> str:
-    """Return what AWS Step Functions says of the functions that died."""
-    messages = {failure_message(each["Failure"]) for each in at.get("Loaded", []) if "Failure" in each}
-    return "".join(f"; {words}" for words in sorted(messages))
 
 
 def conclude(trial: Trial, at: Position) -> Position:
@@ -569,11 +555,7 @@ def _carried(trial: Trial) -> str:
 
 
 def answer(trial: Trial) -> Position:
-    """Answer CloudFormation.
-
-    Raises:
-        UnavailableError: CloudFormation did not take the answer.
-    """
+    """Answer CloudFormation."""
     context = trial.context
     if trial.order.is_scheduled:
         if not trial.ownership.forgotten:  # nobody waits for an answer: that it is over is noted alone

@@ -1,4 +1,4 @@
-"""Where documents of trials lie, and the one exception for every call of AWS that fails.
+"""Keys of the documents of trials, and the one exception for every call of AWS that fails.
 
 trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
 trials/{endpoint}/scheduled/{request id}.json                each trial that no deployment asked for, likewise
@@ -71,7 +71,10 @@ UNUSABLE_KEY = ("KMS.DisabledException", "KMS.KMSInvalidStateException", "KMS.No
 
 
 class UnavailableError(Exception):
-    """AWS refused or throttled a call, or could not be reached; the message says which call and why."""
+    """AWS refused or throttled a call, or could not be reached; the message names the call and the reason.
+
+    Every function of this package that calls AWS raises it, unless its docstring names another treatment.
+    """
 
 
 @contextmanager
@@ -144,11 +147,7 @@ class S3TrialStore:
     bucket: str
 
     def read(self, key: str) -> str | None:
-        """Return a text; `None` when there is none, or when its key can't be used any more.
-
-        Raises:
-            UnavailableError: It can't be told whether there is one.
-        """
+        """Return a text; `None` when there is none, or when its key can't be used any more."""
         versioned = self.read_versioned(key)
         return None if versioned is None else versioned.text
 
@@ -157,9 +156,6 @@ class S3TrialStore:
 
         The environment's KMS key may change between two deployments. What the key of before encrypted is lost to the
         function, and must not keep every later trial from being made.
-
-        Raises:
-            UnavailableError: It can't be told whether there is one.
         """
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
@@ -175,28 +171,16 @@ class S3TrialStore:
                 raise
 
     def write(self, key: str, text: str) -> None:
-        """Write a text, over what was there.
-
-        Raises:
-            UnavailableError: It may not have been written.
-        """
+        """Write a text, over what was there."""
         with calling(f"writing {self.uri(key)}"):
             self.client.put_object(**self._object(key, text))
 
     def replace(self, key: str, text: str, version: str) -> bool:
-        """Write a text over that version of it, by S3's conditional write.
-
-        Raises:
-            UnavailableError: It can't be told who wrote.
-        """
+        """Write a text over that version of it, by S3's conditional write."""
         return self._conditional(f"replacing {self.uri(key)}", {**self._object(key, text), "IfMatch": version})
 
     def create(self, key: str, text: str) -> bool:
-        """Write a text where there is none, by S3's conditional write.
-
-        Raises:
-            UnavailableError: It can't be told who wrote.
-        """
+        """Write a text where there is none, by S3's conditional write."""
         return self._conditional(f"creating {self.uri(key)}", {**self._object(key, text), "IfNoneMatch": "*"})
 
     def _object(self, key: str, text: str) -> PutObjectRequestTypeDef:
@@ -226,34 +210,25 @@ class S3TrialStore:
         return f"s3://{self.bucket}/{key}"
 
     def keys(self, prefix: str) -> list[str]:
-        """Return the keys that begin with a prefix.
-
-        Raises:
-            UnavailableError: They can't be told.
-        """
+        """Return the keys that begin with a prefix."""
         with calling(f"listing {self.uri(prefix)}"):
             pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
             return [entry["Key"] for page in pages for entry in page.get("Contents", ())]
 
     def clear(self, endpoint_name: str) -> None:
-        """Remove what later deployments of an endpoint are answered from.
-
-        Raises:
-            UnavailableError: Some may be left.
-        """
+        """Remove what later deployments of an endpoint are answered from."""
         with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
             for folder in STATE_FOLDERS:
                 keys = self.keys(f"{folder}/{endpoint_name}/")
                 for first in range(0, len(keys), MOST_REMOVED):
-                    self._remove([{"Key": key} for key in keys[first : first + MOST_REMOVED]])
-
-    def _remove(self, keys: list[ObjectIdentifierTypeDef]) -> None:
-        """Remove texts; S3 answers 200 even where it removed none of them, and says so in the answer."""
-        answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
-        if left := answer.get("Errors"):
-            first = left[0]
-            why = f"{len(left)} objects are left, the first {first.get('Key')}: {first.get('Code')}"
-            raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
+                    objects: list[ObjectIdentifierTypeDef] = [
+                        {"Key": key} for key in keys[first : first + MOST_REMOVED]
+                    ]
+                    removal = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
+                    # S3 responds with 200 even where it removed none of them.
+                    if left := removal.get("Errors"):
+                        why = f"{len(left)} objects are left, the first {left[0].get('Key')}: {left[0].get('Code')}"
+                        raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
 
 
 def _undecryptable(refused: ClientError) -> bool:

@@ -1,4 +1,4 @@
-"""What was begun and not ended: executions without an answer, candidates, suspended scaling, lost requests.
+"""Cleanup of what was not ended: executions without a response, candidates, suspended scaling, lost requests.
 
 An EventBridge rule tells of an execution that died; the sweep finds those of which nobody could be told because every
 function died. A request is lost when every function that took it died before it could be answered.
@@ -63,11 +63,7 @@ def is_answered(execution: Execution, context: TrialContext) -> bool:
 
 
 def sweep(context: TrialContext) -> None:
-    """Answer for dead executions, and end what nothing uses any more; what can't be ended now, the next sweep ends.
-
-    Raises:
-        UnavailableError: Executions, candidates or suspensions can't be listed.
-    """
+    """Answer for dead executions, and end what nothing uses any more; what can't be ended now, the next sweep ends."""
     for execution in context.workflow.dead(context.now_s() - LONGEST_ORDER_S):
         _sweep_execution(execution, context)
     for name in context.components.like_candidates():
@@ -117,11 +113,7 @@ def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
 
 
 def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) -> float:
-    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch.
-
-    Raises:
-        UnavailableError: It may not have been written.
-    """
+    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch."""
     key = run_key(endpoint_of(event), event["RequestId"], NOTED)
     if store.create(key, json.dumps({"at_s": now_s, "event": event})):
         return now_s
@@ -132,9 +124,6 @@ def lost_requests(store: TrialStore, now_s: float) -> Iterator[CustomResourceEve
     """Yield the requests that were noted a while ago and have no answer yet, while CloudFormation waits for one.
 
     One whose workflow runs is among them: to take it again starts nothing new.
-
-    Raises:
-        UnavailableError: They can't be told.
     """
     keys = frozenset(store.keys(f"{RUNS}/"))
     for key in sorted(key for key in keys if key.endswith(f"/{NOTED}.json")):

@@ -40,7 +40,6 @@ class Architecture:
         sliding_window: Tokens that the attention of a sliding layer looks back; `None` where every layer sees all.
         parallel_attention: Attention and MLP run side by side (Falcon): one all-reduce per layer.
         checkpoint_quantization: Quantization of the published checkpoint; `None` when it has 16 bits.
-        source: Where the facts were read.
         date: When; `None` for a file of the user.
         sliding_layers: Layers that have the window, where only some do (Gemma 2 and 3, gpt-oss); `None` for all.
         linear_layers: Layers with linear attention (Qwen3-Next, Qwen3.5): a state of fixed size, no KV cache.
@@ -164,12 +163,6 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
 
     Gemma 4's layers that see all have fewer, wider heads than its sliding layers: the heads are those of the sliding
     layers, so its KV cache is overestimated.
-
-    Args:
-        config: The configuration.
-        name: The architecture's id.
-        source: Where the configuration was read.
-        date: When; `None` for a file of the user.
     """
     total, active = count_parameters(config)
     window, sliding_layers = config.sliding
@@ -239,15 +232,10 @@ def _per_layer_inputs(config: ConfigJson) -> int:
 
 
 def _all_norms(config: ConfigJson) -> int:
-    norms = config.number("num_hidden_layers") * _norms_of_a_layer(config) + (1 if config.layout.norms else 0)
+    norms = config.number("num_hidden_layers") * (
+        1 if config.family == "falcon" and not config.flag("new_decoder_architecture") else config.layout.norms
+    ) + (1 if config.layout.norms else 0)
     return norms * config.layout.norm_vectors * config.number("hidden_size")
-
-
-def _norms_of_a_layer(config: ConfigJson) -> int:
-    """Falcon's first generation has one norm in front of both attention and MLP."""
-    if config.family == "falcon" and not config.flag("new_decoder_architecture"):
-        return 1
-    return config.layout.norms
 
 
 # ------------------------------------------------------------------ attention

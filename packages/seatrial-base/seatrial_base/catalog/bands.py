@@ -1,4 +1,4 @@
-"""How far predictions were off from measured rows that the fit did not see."""
+"""Errors of predictions against measured rows that the fit did not see."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial_base.catalog.precision import quantization_of
 from seatrial_base.errors import PlanError
 from seatrial_base.files import read_text
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -194,32 +194,28 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     no field that is missing; of these, the newest whose name begins alike, else the most common one of the kind.
 
     Args:
-        model_type: The unknown family.
         fields: Its `config.json`, of the text part where it is multimodal.
     """
     kind = _kind_of(fields)
     alike = [family for family in _EVERY if _kind_of(dict.fromkeys(family.required, 1)) == kind]
     able = [family for family in alike if all(fields.get(name) is not None for name in family.required)]
     usual = _FAMILIES[_STAND_INS[kind]]
-    best = max(able, key=lambda family: _likeness(family.name, model_type), default=usual)
+    # Order names by the letters at their beginning; of equal ones a text model's own, and the newest.
+    best = max(
+        able,
+        key=lambda family: (_letters_alike(family.name, model_type), not family.name.endswith("_text"), family.name),
+        default=usual,
+    )
     nearest = best if _letters_alike(best.name, model_type) >= _FEWEST_ALIKE else usual
-    return replace(nearest, required=tuple(_needed(fields)), defaults=())
-
-
-def _needed(fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield what an unknown family can't be planned without: a context, the widths, and all of a layer it tells of."""
-    yield _CONTEXT
+    # What an unknown family can't be planned without: a context, the widths, and all of a layer it tells of.
+    required: list[str] = [_CONTEXT]
     if all(fields.get(name) is None for name in EXPERT_WIDTHS):
-        yield "intermediate_size"
+        required.append("intermediate_size")
     if fields.get("kv_lora_rank"):
-        yield from _LATENT
+        required += _LATENT
     if fields.get("linear_num_value_heads"):
-        yield from _LINEAR
-
-
-def _likeness(name: str, other: str) -> tuple[int, bool, str]:
-    """Order names by the letters at their beginning; of equal ones a text model's own, and the newest."""
-    return _letters_alike(name, other), not name.endswith("_text"), name
+        required += _LINEAR
+    return replace(nearest, required=tuple(required), defaults=())
 
 
 def _letters_alike(name: str, other: str) -> int:
@@ -568,10 +564,6 @@ def read_config_json(path: Path) -> ConfigJson:
 def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
     """Check a parsed `config.json`, as `read_config_json` does.
 
-    Args:
-        document: Its fields.
-        where: Where it was read, for the messages.
-
     Raises:
         PlanError: As `read_config_json`.
     """
@@ -600,7 +592,15 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
         raise PlanError.of("SEA211", impossible, hint=_HINT, where=where)
     unplanned = _unplanned(config)
     if unplanned:
-        raise PlanError.of("SEA209", unplanned, hint=_ways(), where=where)
+        raise PlanError.of(
+            "SEA209",
+            unplanned,
+            hint=(
+                f"known: {', '.join(family_names())}; or give model.architecture, a catalog id of the same shape "
+                "(seatrial models list), or model.shape, its numbers"
+            ),
+            where=where,
+        )
     return config
 
 
@@ -612,13 +612,6 @@ def _headless(document: dict[str, object]) -> str:
         return ""
     headless = [name for name in names if name.endswith(_HEADLESS)]
     return f"{headless[0]} generates no text: it gives embeddings or scores" if headless else ""
-
-
-def _ways() -> str:
-    return (
-        f"known: {', '.join(family_names())}; or give model.architecture, a catalog id of the same shape "
-        "(seatrial models list), or model.shape, its numbers"
-    )
 
 
 def _text_part(document: dict[str, object]) -> tuple[dict[str, object], bool]:

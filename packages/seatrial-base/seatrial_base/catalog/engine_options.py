@@ -96,7 +96,6 @@ class Spelling:
     """How one dialect writes one field in a range of versions.
 
     Attributes:
-        option: The option.
         dialects: Those that write it so.
         field: Dotted neutral field; `None` for a key that makes the dialect what it is.
         kind: How the value is written. `pairs` are `name=path` joined by commas, `pairs_json` a JSON array of them,
@@ -182,8 +181,6 @@ class SpellingSource:
 
     Attributes:
         label: What a row calls it.
-        source: Where.
-        date: When.
     """
 
     label: str
@@ -219,8 +216,6 @@ class KnownOptions:
         lmi: Number of the LMI build; `None` for the names that LMI reads in every build.
         vllm: The bundled vLLM whose engine arguments they are.
         options: Their names, without `option.`.
-        source: Where they were read.
-        date: When.
     """
 
     lmi: int | None
@@ -238,7 +233,6 @@ class SpellingTable:
     """Everything that one dialect says in one version.
 
     Attributes:
-        dialect: The dialect.
         version: The container's version, as a tuple that compares.
         rows: Its spellings, in the order in which a file is written.
         absences: What it has no option for.
@@ -362,7 +356,6 @@ class LoadingOptions:
     Attributes:
         what: What they name; of `nothing` the engine loads nothing, whatever the text looks like.
         names: Their names, in small letters and without prefix.
-        source: Where that was read.
     """
 
     what: Literal["a model", "a configuration that may name a model", "a file, folder or repository", "code", "nothing"]
@@ -473,8 +466,6 @@ class ModelParsers:
         models: Regular expression of hub ids in lower case.
         tool_call_parser: Of tool calls; `None` where no source names one.
         reasoning_parser: Of the reasoning; `None` where no source names one.
-        source: Where it was read.
-        date: When that was read.
     """
 
     engine: Literal["vllm", "sglang"]
@@ -489,12 +480,7 @@ MODEL_PARSERS: Final = CatalogTable(ModelParsers, "parsers.json", key="engine")
 
 
 def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
-    """Return the parsers of a model, or `None` where the catalog has none for it.
-
-    Args:
-        engine: The engine that serves it.
-        hub_id: The model's id on the hub, whatever its case.
-    """
+    """Return the parsers of a model, or `None` where the catalog has none for it."""
     spoken = "vllm" if engine == "lmi" else engine
     rows = MODEL_PARSERS.having(spoken)
     return next((row for row in rows if re.fullmatch(row.models, hub_id, re.IGNORECASE)), None)
@@ -508,8 +494,6 @@ class ParserNames:
         engine: The engine; LMI takes the names of vLLM, which it runs.
         option: Which parser.
         names: All names, ascending; those of the newest source that was read, so that an older release may lack some.
-        source: Where they were read.
-        date: When.
     """
 
     engine: Literal["vllm", "sglang"]
@@ -523,10 +507,5 @@ PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda
 
 
 def parser_names(engine: str, option: str) -> ParserNames | None:
-    """Return the names of an engine's parsers, or `None` where the catalog has none.
-
-    Args:
-        engine: The engine: `lmi`, `vllm`, `sglang`.
-        option: `tool_call_parser` or `reasoning_parser`.
-    """
+    """Return the names of an engine's parsers, or `None` where the catalog has none."""
     return PARSER_NAMES.get(("vllm" if engine == "lmi" else engine, option))

@@ -114,7 +114,6 @@ class Dialect:
     """One way in which a container is configured.
 
     Attributes:
-        name: Its name.
         engine: The container it belongs to.
         batcher: What runs the model, for people.
         since: First version of the container that has it.

@@ -60,8 +60,6 @@ class Performance:
             80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
         latency_error: The same of latencies.
         fitted_accelerators: Accelerators of the fit.
-        source: What the constants were fitted on.
-        date: When.
     """
 
     id: str
@@ -129,8 +127,6 @@ class Engine:
         default_batched_tokens: Prompt tokens of one iteration by default.
         large_batched_tokens: The same on accelerators newer than the A100 with at least 70 GiB.
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
-        source: Where the defaults were read.
-        date: When.
         compiled_shapes: Batch and sequence length are compiled in: every step computes the whole batch over the whole
             length, and every prompt is filled up to it (AWS Neuron).
         batch_limit: Sequences that the planner batches at most.
@@ -259,8 +255,6 @@ class EngineRule:
         when: Values of facts, all of which must fit; nothing fits every case.
         unless: Values of facts with which it says nothing; it says nothing either where such a fact is unknown.
         because: The reason, a sentence; `{title}`, `{instances}` and the facts are filled in.
-        source: Where it was read.
-        date: When that was written.
     """
 
     id: str
@@ -323,8 +317,6 @@ def choice_warnings(case: EngineCase, option: EngineCandidate, fixed_by: str) ->
     """Return a warning of what speaks against an option, in one piece; none when nothing does.
 
     Args:
-        case: The case.
-        option: The option that is taken.
         fixed_by: The fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
     """
     against, best = rule_reasons(case, option, "excludes", "against"), best_candidate(case)

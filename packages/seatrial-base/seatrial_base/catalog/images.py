@@ -63,8 +63,6 @@ class Build:
         bundles: The inference library inside, where the version does not say it: `vLLM 0.23.1`.
         documented: How this build behaves has been read in its sources or documentation.
         missing_regions: Regions of the registry table for which it isn't listed.
-        source: Where it was listed.
-        date: When.
     """
 
     family: ImageFamily
@@ -90,7 +88,6 @@ class RegionalImage:
     """A build in one region: `account.dkr.ecr.region.suffix/repository:tag`.
 
     Attributes:
-        build: The build.
         uri: Address in the region's registry; listed, not pulled.
         ami_version: InferenceAmiVersion with a driver native to its CUDA; `None` when none is known.
     """
@@ -111,10 +108,8 @@ def resolve_image(
     """Return a build's address in a region.
 
     Args:
-        family: The engine.
         version: As the catalog writes it; an LMI build also by its number (`lmi27`, `27`), a DJL version (`0.36.0`,
             its newest documented build) or its tag. `None` takes the newest build whose behaviour is documented.
-        region: AWS region.
         flavours: The lines that may serve; the engine's usual one by default.
         accepted: Says which builds may be taken when no version is given; every one by default.
 
@@ -122,7 +117,11 @@ def resolve_image(
         PlanError: SEA303 when the version or the region is unknown.
     """
     builds = builds_of(family, flavours)
-    matching = [build for build in builds if version in _names(build)] if version else _accepted(builds, accepted)
+    matching = (
+        [build for build in builds if version in _names(build)]
+        if version
+        else [build for build in builds if accepted is None or accepted(build)]
+    )
     if not matching:
         requested = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
         raise _unknown(requested, version or "", [build.version for build in builds])
@@ -215,10 +214,6 @@ def _order(build: Build) -> tuple[int, ...]:
 
 def _newness(build: Build) -> tuple[bool, tuple[int, ...]]:
     return build.documented, _order(build)
-
-
-def _accepted(builds: list[Build], accepted: Callable[[Build], bool] | None) -> list[Build]:
-    return [build for build in builds if accepted is None or accepted(build)]
 
 
 def _names(build: Build) -> tuple[str, ...]:

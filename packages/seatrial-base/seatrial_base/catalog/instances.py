@@ -34,13 +34,10 @@ class Instance:
         memory_mib: Host memory.
         nvme_gb: Local disk in GB (10^9 bytes); `None` without one.
         usd_per_hour: On-demand price per hour.
-        price_region: The region that it is the price of.
         price_component: What of SageMaker it is the price of: `Hosting`, or else what public data has; `unnamed` where
             the source names no component.
         price_source: Where the price was read.
         price_date: When it was valid.
-        source: Where the other facts were read.
-        date: When they were collected.
         estimated_usd_per_hour: What it may cost where SageMaker's price is not public; no plan counts with it.
         estimate_source: How it was estimated.
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
@@ -109,8 +106,6 @@ class Accelerator:
         name: As the instances name it.
         multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
         flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
-        source: Where it was read.
-        date: When.
     """
 
     name: str

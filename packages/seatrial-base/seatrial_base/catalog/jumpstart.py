@@ -1,4 +1,4 @@
-"""Where the artifacts of JumpStart models lie: from the catalog, or from metadata that the user has.
+"""Places of the artifacts of JumpStart models: from the catalog, or from metadata that the user has.
 
 JumpStart keeps one public and one gated bucket per region (sagemaker-python-sdk, `jumpstart/constants.py`); an
 artifact's key is the same in each. The gated one wants the licence to be accepted where the model is defined
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.rows import CatalogTable, nearest_names
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -134,8 +134,6 @@ class Licence:
     Attributes:
         licence: Its id on the hub.
         models: Patterns of hub ids and JumpStart ids; upper and lower case don't matter.
-        source: Where it was read.
-        date: When it was entered.
     """
 
     licence: str

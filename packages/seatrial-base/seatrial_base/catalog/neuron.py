@@ -25,8 +25,6 @@ class Chip:
         accelerator: Its name, as instances have it.
         cores: NeuronCores that an engine sees: logical ones of two on Trainium2.
         degrees: Tensor parallel degrees of the Neuron runtime that use whole chips, in cores.
-        source: Where that was read.
-        date: When.
     """
 
     accelerator: str
@@ -44,8 +42,6 @@ class NeuronEngine:
         option: Its name in `engine_choice.json`.
         accelerators: Chips that its image supports.
         families: `model_type` of the models that it has code for.
-        source: Where that was read.
-        date: When.
     """
 
     option: str
@@ -130,7 +126,6 @@ def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
     """Return the degrees that the chips of an instance type support and that a model can be sharded over.
 
     Args:
-        architecture: The model.
         instance: The instance type in cores.
     """
     supported = chip_of(instance).degrees

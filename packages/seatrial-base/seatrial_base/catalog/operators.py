@@ -1,4 +1,4 @@
-"""How fast accelerators run the operators of a model: matrix products, experts, attention, all-reduce.
+"""Speeds of accelerators at the operators of a model: matrix products, experts, attention, all-reduce.
 
     seconds = latency + ((read / memory efficiency) ** q + (arithmetic / compute efficiency) ** q) ** (1 / q)
 
@@ -62,7 +62,6 @@ class Operator:
         half_length: Tokens of a prompt at which attention reaches half of `compute_efficiency`; 0 elsewhere.
         points: Measured kernels of the fit; 0 where the constants are assumed.
         error: Mean error of the fit, as a share.
-        source: Where they were measured.
         engine: The engine whose kernels they are; empty where the fastest of all engines count.
     """
 
@@ -90,7 +89,6 @@ class Link:
         latency_s: Least time, in seconds.
         bus_bytes_s: Bus bandwidth.
         hop_s: What each further accelerator adds where none reaches another's memory: data goes through the host's.
-        source: Where they were measured.
         engine: The engine whose all-reduce it is; empty for any engine.
         message_bytes: Sizes that were measured, ascending; none where latency and bandwidth stand for all.
         message_s: What an all-reduce of each size took.
@@ -134,8 +132,6 @@ def find_operator(accelerator: str, kind: Kind, quantization: str | None, engine
     """Return the constants of an operator, of the accelerator most alike where it has none.
 
     Args:
-        accelerator: The accelerator's name.
-        kind: What is done.
         quantization: Of the weights; `None` for 16 bits.
         engine: Whose kernels; the fastest of all engines where its own were not measured.
     """

@@ -1,4 +1,4 @@
-"""How weights are stored and multiplied: bits of a weight, which matrices have them, the arithmetic they use."""
+"""Formats of weights: bits of a weight, which matrices have them, the arithmetic that they use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class WeightPrecision:
         arithmetic_bits: Width of the operands of a matrix product, where the accelerator has such arithmetic; 16 where
             weights are only stored narrow.
         scope: Matrices that have it: every linear layer, or only the experts. Embeddings keep 16 bits.
-        source: Where the layout was read.
         kept_quality: What is published of the answers' quality where it stays that of 16 bits; empty where nothing is.
     """
 
@@ -74,10 +73,6 @@ def default_kv_bits(engine: str, quantization: str | None) -> int:
 
     NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM is run with, come from NVIDIA's Model Optimizer and bring the
     scales of an FP8 cache (`kv_cache_quant_algo`), which the engines then take.
-
-    Args:
-        engine: The engine's family.
-        quantization: Quantization of the weights; `None` for 16 bits.
     """
     narrow = quantization == "nvfp4" or (quantization == "fp8" and engine == "trtllm")
     return 8 if narrow else 16

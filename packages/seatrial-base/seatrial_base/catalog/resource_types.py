@@ -49,8 +49,6 @@ class ResourceSchema:
         identifier: Paths that identify a resource.
         tag_property: The property of the tags; empty when the type has none.
         document: The schema as JSON Schema.
-        source: Where it was read.
-        date: When it was valid.
     """
 
     resource_type: str
@@ -118,8 +116,6 @@ class ReplacementRule:
         replaced_by: Paths of which any change replaces the resource, with those of which only some changes do.
         named_by: Paths that give it a name of its own: two resources can't have the same values of them at once.
         unchangeable: Properties of which a change can't be carried out: it neither replaces nor updates.
-        source: Where the facts were read.
-        date: When they were valid.
     """
 
     resource_type: str
@@ -183,8 +179,6 @@ class Availability:
     Attributes:
         resource_type: Its name.
         regions: The regions that have it, sorted.
-        source: Where they were read.
-        date: When.
     """
 
     resource_type: str
@@ -237,14 +231,7 @@ class HandlerCondition:
 
 @dataclass(frozen=True, slots=True)
 class AddedRight:
-    """An action that a handler needs and its schema does not name.
-
-    Attributes:
-        resource_type: The type.
-        handler: The handler.
-        actions: The actions.
-        source: Where this is told.
-    """
+    """An action that a handler needs and its schema does not name."""
 
     resource_type: str
     handler: Handler
@@ -257,7 +244,6 @@ class PassedRole:
     """A property that names a role for a service.
 
     Attributes:
-        resource_type: The type.
         path: The property.
         service: The service that the role is passed to.
     """
@@ -272,7 +258,6 @@ class NamedKey:
     """A property that names a key of AWS KMS.
 
     Attributes:
-        resource_type: The type.
         path: The property.
     """
 
@@ -300,8 +285,6 @@ def needed_actions(resource_type: str, handler: Handler, old: Properties, new: P
     """Return the actions that a handler needs.
 
     Args:
-        resource_type: The type.
-        handler: The handler.
         old: The properties before; none in a creation.
         new: The properties after; none in a deletion.
     """
@@ -357,7 +340,10 @@ def _condition_paths(written: str, resource_type: str) -> tuple[str, ...]:
 def _has(condition: HandlerCondition, before: list[object], after: list[object], *, is_update: bool) -> bool:
     pattern = condition.value or "*"
     before, after = ([value for value in values if value not in EMPTY] for values in (before, after))
-    fits = any(fnmatchcase(_text(value), pattern) for value in (*before, *after))
+    fits = any(
+        fnmatchcase(f"{value}".lower() if isinstance(value, bool) else f"{value}", pattern)
+        for value in (*before, *after)
+    )
     if not is_update or condition.when == "present":
         return fits
     changes = {
@@ -366,7 +352,3 @@ def _has(condition: HandlerCondition, before: list[object], after: list[object],
         "removed": bool(before) > bool(after),
     }
     return fits and changes[condition.when]
-
-
-def _text(value: object) -> str:
-    return f"{value}".lower() if isinstance(value, bool) else f"{value}"

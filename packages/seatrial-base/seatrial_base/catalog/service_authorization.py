@@ -1,4 +1,4 @@
-"""What IAM can allow: actions, the resource types that each is on, and the condition keys that its requests carry.
+"""Actions of IAM, the resource types that each is on, and the condition keys that its requests carry.
 
 Facts of AWS's service authorization reference, for the services that templates of LLM endpoints touch; of the others
 their prefixes are known. `scripts/build_service_authorization.py` writes the table.
@@ -54,7 +54,6 @@ class ActionTarget:
     """A resource type that an action is on.
 
     Attributes:
-        resource_type: The type.
         is_required: A statement that allows the action must name such a resource.
         condition_keys: Keys that the action carries on this type, beside those of the type.
     """
@@ -155,12 +154,7 @@ SERVICES: Final = CatalogTable(Service, f"{FILE}#services", key="prefix")
 
 @dataclass(frozen=True, slots=True)
 class SourcedNames:
-    """Names of one kind.
-
-    Attributes:
-        source: Where they were read.
-        names: The names.
-    """
+    """Names of one kind."""
 
     source: str
     names: tuple[str, ...]
@@ -176,7 +170,6 @@ def carry(actions: Iterable[ActionFacts], keys: frozenset[str], key: str) -> boo
     """Return whether a request for one of some actions can carry a condition key.
 
     Args:
-        actions: The actions.
         keys: Their keys with placeholders, as `keys_on` returns them.
         key: The key, in any case.
     """

@@ -37,7 +37,6 @@ class DraftFacts:
         acceptance_rate: Probability that a drafted token is accepted.
         draft_cost: Bytes that drafting one token reads, as a share of those that a step of the model reads.
         provenance: Where the acceptance rate comes from; `assumed` where only other models were measured.
-        source: The fit, the publication or the assumption.
     """
 
     draft_tokens: int
@@ -81,9 +80,7 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
     """Return what to take for a method on a model, until a trial measures it.
 
     Args:
-        method: How tokens are drafted.
         model: The model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
-        draft: The draft model's hub id.
     """
     resolved = resolve_model(model)
     return facts_of(method, resolved[0] if resolved else None, draft)
@@ -91,7 +88,10 @@ def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
 
 def facts_of(method: Method, target: Architecture | None, draft: str | None = None) -> DraftFacts:
     """Return what `assumed` does, of a model by its shape; `None` is a model that the catalog lacks."""
-    row = _row_of(method, target)
+    # The row of the model, or of its release of the same shape; else the method's own.
+    rows = _ROWS.having(method)
+    alike = (row for row in rows if row.model and target and _same_shape(row.model, target))
+    row = next(alike, next(row for row in rows if row.model is None))
     return DraftFacts(row.draft_tokens, row.acceptance_rate, _cost(method, target, draft), row.provenance, row.source)
 
 
@@ -102,16 +102,37 @@ def draft_of(method: Method, target: Architecture, draft: str | None = None) -> 
     features that enter it, and an output embedding. A draft model is looked up in the catalog.
     """
     if method in ("eagle", "eagle3"):
-        return _head(method, target)
+        # An EAGLE head; the least of its layer is that of the model, or of a dense one of the same width.
+        hidden = target.hidden_size
+        embeddings = target.vocab * hidden * (1 if target.tied_embeddings else 2)
+        dense = (target.params_total - embeddings) // target.layers
+        heads = (target.attention_heads + 2 * target.kv_heads) * target.head_dim
+        layer = _DENSE_LAYER * hidden * hidden if target.experts else dense
+        features = _EAGLE3_FEATURES if method == "eagle3" else _EAGLE_FEATURES
+        body = layer + features * hidden * hidden + (hidden * heads if method == "eagle3" else 0)
+        vocab = min(_EAGLE3_VOCAB, target.vocab) if method == "eagle3" else target.vocab
+        shape = replace(
+            target,
+            id=f"{method} head of {target.id}",
+            layers=1,
+            vocab=vocab,
+            params_total=body + vocab * hidden,
+            params_active=body + vocab * hidden,
+            experts=None,
+            experts_per_token=None,
+            tied_embeddings=True,
+            sliding_window=None,
+            sliding_layers=None,
+            linear_layers=0,
+            mixed_layers=0,
+            state_bytes=0,
+            latent_dim=None,
+            checkpoint_quantization=None,
+        )
+        own = shape.params_total if method == "eagle3" else body
+        return Draft(shape, own * _BYTES, _step_s())
     resolved = resolve_model(draft) if method == "draft_model" and draft else None
     return Draft(resolved[0], resolved[0].params_total * _BYTES, _step_s()) if resolved else None
-
-
-def _row_of(method: Method, target: Architecture | None) -> _Row:
-    """Return the row of the model, or of its release of the same shape; else the method's own."""
-    rows = _ROWS.having(method)
-    alike = (row for row in rows if row.model and target and _same_shape(row.model, target))
-    return next(alike, next(row for row in rows if row.model is None))
 
 
 def _same_shape(model: str, target: Architecture) -> bool:
@@ -129,38 +150,6 @@ def _cost(method: Method, target: Architecture | None, draft: str | None) -> flo
         return target.hidden_size * (target.hidden_size + target.vocab) / target.params_active
     draft_model = draft_of(method, target, draft)
     return draft_model.shape.params_active / target.params_active if draft_model else DEFAULT_DRAFT_COST
-
-
-def _head(method: Method, target: Architecture) -> Draft:
-    """Return an EAGLE head; the least of its layer is that of the model, or of a dense one of the same width."""
-    hidden = target.hidden_size
-    embeddings = target.vocab * hidden * (1 if target.tied_embeddings else 2)
-    dense = (target.params_total - embeddings) // target.layers
-    heads = (target.attention_heads + 2 * target.kv_heads) * target.head_dim
-    layer = _DENSE_LAYER * hidden * hidden if target.experts else dense
-    features = _EAGLE3_FEATURES if method == "eagle3" else _EAGLE_FEATURES
-    body = layer + features * hidden * hidden + (hidden * heads if method == "eagle3" else 0)
-    vocab = min(_EAGLE3_VOCAB, target.vocab) if method == "eagle3" else target.vocab
-    shape = replace(
-        target,
-        id=f"{method} head of {target.id}",
-        layers=1,
-        vocab=vocab,
-        params_total=body + vocab * hidden,
-        params_active=body + vocab * hidden,
-        experts=None,
-        experts_per_token=None,
-        tied_embeddings=True,
-        sliding_window=None,
-        sliding_layers=None,
-        linear_layers=0,
-        mixed_layers=0,
-        state_bytes=0,
-        latent_dim=None,
-        checkpoint_quantization=None,
-    )
-    own = shape.params_total if method == "eagle3" else body
-    return Draft(shape, own * _BYTES, _step_s())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What containers and SageMaker write when an endpoint fails, and what it means."""
+"""Messages of containers and SageMaker when an endpoint fails, and their meaning."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class Symptom:
         pattern: Regular expression of the text, whatever its case.
         cause: What is wrong, as a sentence.
         mend: How to mend it, as an imperative.
-        source: Where it was met or is documented.
-        date: When that was read.
     """
 
     name: str

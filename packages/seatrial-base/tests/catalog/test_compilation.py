@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_base.catalog.compilation import BUILD_BYTES_S, CompilationKey, build_seconds, invalidated
+from seatrial_base.catalog.optimizations import BUILD_BYTES_S, CompilationKey, build_seconds, invalidated
 
 KEY = CompilationKey(
     compiler="neuron",

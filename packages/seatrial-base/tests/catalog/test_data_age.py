@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.data_age import MOST_DAYS, RENEWAL, data_ages, newest_date
 from scripts.renewal.tables import TABLES
-from seatrial_base.catalog.data_age import MOST_DAYS, RENEWAL, data_ages, newest_date
 
 ROOT = Path(__file__).parents[4]
 DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data"
@@ -46,7 +46,7 @@ def test_the_youngest_date_counts_and_a_month_is_its_first_day() -> None:
 
 def test_the_command_tells_what_is_old_on_a_day() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "seatrial_base.catalog.data_age", "2036-01-01"],
+        [sys.executable, str(ROOT / "scripts" / "data_age.py"), "2036-01-01"],
         capture_output=True,
         text=True,
         check=False,

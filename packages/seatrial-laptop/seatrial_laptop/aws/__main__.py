@@ -60,7 +60,12 @@ class EmbeddedAwsArguments:
 
 def _main() -> int:
     """Serve until a signal, or until the state folder no longer leads here; return the exit status."""
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(prog="python -m seatrial_laptop.aws", description="the embedded AWS")
+    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--account", default=ACCOUNT, help="the account that it is")
+    parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
+    parser.add_argument("--verbose", action="store_true", help="log every request")
+    arguments = EmbeddedAwsArguments(**vars(parser.parse_args()))
     # Before anything is written: the folder will hold the access key.
     os.umask(PRIVATE)
     lock = hold_lock(arguments.state_dir)
@@ -205,15 +210,6 @@ async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> No
     await asyncio.wait({serving}, timeout=LONGEST_END_S)
     if serving.done():
         serving.result()
-
-
-def _arguments() -> EmbeddedAwsArguments:
-    parser = argparse.ArgumentParser(prog="python -m seatrial_laptop.aws", description="the embedded AWS")
-    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
-    parser.add_argument("--account", default=ACCOUNT, help="the account that it is")
-    parser.add_argument("--state-dir", type=Path, required=True, help="where state and logs are kept")
-    parser.add_argument("--verbose", action="store_true", help="log every request")
-    return EmbeddedAwsArguments(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -68,12 +68,9 @@ class AlarmRule:
 
     Attributes:
         metric: A metric of `AWS/SageMaker`.
-        dimensions: Whose metric.
-        statistic: Of the values within a period.
         period_s: Virtual seconds; at least those of a sample.
         periods: How many periods are looked at (N).
         datapoints: How many of them must breach (M).
-        threshold: What the statistic is compared with.
         comparison: A key of `COMPARISONS`.
         missing: `missing`, `ignore`, `breaching` or `notBreaching`.
     """

@@ -124,17 +124,13 @@ def _text_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
     elif isinstance(shape, StringShape) and isinstance(value, str):
         yield from _string_problems(shape, value, path)
     else:
-        yield from _size_problems(shape, value, path)
-
-
-def _size_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
-    """Yield what is wrong with a number or a blob; botocore checks only how small it may be."""
-    most = shape.metadata.get("max")
-    size = len(value) if isinstance(value, bytes) else value
-    if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
-        kind = "length" if isinstance(value, bytes) else "value"
-        beginning = "" if isinstance(value, bytes) else f"Value '{value}' at "
-        yield f"{beginning}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
+        # A number or a blob: botocore checks only how small it may be.
+        most = shape.metadata.get("max")
+        size = len(value) if isinstance(value, bytes) else value
+        if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
+            kind = "length" if isinstance(value, bytes) else "value"
+            beginning = "" if isinstance(value, bytes) else f"Value '{value}' at "
+            yield f"{beginning}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
 
 
 def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]:

@@ -33,12 +33,7 @@ class WaitingClock(Protocol):
 
 
 class VirtualClock:
-    """A monotonic clock whose speed can be changed while others wait for it.
-
-    Args:
-        monotonic: The real clock below, in seconds.
-        epoch_s: The date and time at its start, in seconds since the epoch; the real ones when it is None.
-    """
+    """A monotonic clock whose speed can be changed while others wait for it."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, *, epoch_s: float | None = None) -> None:
         self._monotonic = monotonic
@@ -103,7 +98,6 @@ class VirtualClock:
         """Return when so many virtual seconds have passed; a change of the speed counts at once.
 
         Args:
-            seconds: How many.
             is_idle: Whether nobody waits for it, so that no time is skipped.
         """
         with self._changed:

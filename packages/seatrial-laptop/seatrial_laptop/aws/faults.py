@@ -85,7 +85,6 @@ class ControlSettings(BaseModel):
     """What the control interface sets; the defaults are no faults at the speed of real time.
 
     Attributes:
-        clock_speed: Virtual seconds per real second.
         wait_speed: Virtual seconds per real second while something waits and no function runs; None skips nothing.
         instance_start_s: How long an instance takes to start, in virtual seconds.
         image_pull_gb: How large the image is that a new instance pulls, in GB.
@@ -93,17 +92,13 @@ class ControlSettings(BaseModel):
         download_s: How long a copy downloads its model, in virtual seconds.
         startup_s: How long a container takes until it answers the health check, in virtual seconds.
         capacity_limit: Instances that one endpoint can have at most; None for what its variants allow.
-        capacity_pending: Whether new instances are waited for as long as this is set.
         no_capacity: Instance types of which no new instance can be had.
         no_capacity_reason: The FailureReason of a lack of capacity; None for the usual one.
-        access_denied: Operations that are denied.
         absent_is_denied: Whether SageMaker denies a request that names what is not there.
         iam_propagation_s: How long requests for a new resource are denied, in virtual seconds.
         tags_late_s: How long the tags of a new resource of SageMaker are not visible, in virtual seconds.
-        throttled: Operations that are throttled.
         silent_rollback: Whether the next update of a component's specification changes nothing and tells no reason.
         raised_alarms_end_updates: Whether a raised alarm also ends the update of a component that changes nothing.
-        same_config: What an update of an endpoint to the configuration that it has does.
         stuck: The inference component whose update doesn't end; None for none.
         optimization_job_s: How long an optimization job is in progress at least, in virtual seconds.
         optimization_job_failure: Why optimization jobs fail; None for jobs that don't.
@@ -190,11 +185,7 @@ class _RefusalsLeft:
 
 
 class Faults:
-    """The settings in force; threads may share it.
-
-    Args:
-        clock: Its speeds are among the settings.
-    """
+    """The settings in force; threads may share it."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -230,7 +221,12 @@ class Faults:
         try:
             wanted = ControlSettings.model_validate(document)
         except ValidationError as error:
-            raise ApiError("ValidationException", _error_text(error)) from error
+            raise ApiError(
+                "ValidationException",
+                "; ".join(
+                    f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
+                ),
+            ) from error
         with self._lock:
             given = {name: getattr(wanted, name) for name in wanted.model_fields_set}
             self._settings = self._settings.model_copy(update=given)
@@ -277,9 +273,3 @@ class Faults:
         """Return whether the update of a component doesn't end."""
         with self._lock:
             return self._settings.stuck == component
-
-
-def _error_text(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
-    )

@@ -62,13 +62,7 @@ LOOK_S: Final = 1.0
 
 
 def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> None:
-    """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed.
-
-    Args:
-        clock: Whose date.
-        faults: Tells which modules Python functions find first.
-        folder: For the file that tells functions the date.
-    """
+    """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed."""
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
     wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
@@ -89,7 +83,6 @@ class AsynchronousCalls:
     """Calls of functions for which nobody waits.
 
     Attributes:
-        clock: What is waited by between two calls.
         call: Calls a function with an event and returns how it went, as MiniStack tells it.
     """
 
@@ -119,7 +112,13 @@ class AsynchronousCalls:
                 failures += 1
                 wait_s = RETRY_S * failures
             if failures > retries or self.clock.now_s() + wait_s > ends_s:
-                _tell_failure(function, event, result)
+                described = child(function, "config")
+                destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
+                arn = text_member(destination, "Destination") or text_member(
+                    child(described, "DeadLetterConfig"), "TargetArn"
+                )
+                if arn:
+                    lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
                 return
             self.clock.wait(wait_s)
 
@@ -128,14 +127,6 @@ def _invoke_config(function: Document) -> Document:
     """Return the EventInvokeConfig of a function; MiniStack keeps it as one or by qualifier."""
     kept = function.get("event_invoke_config") or child(function, "event_invoke_configs").get("$LATEST")
     return dict(kept) if isinstance(kept, dict) else {}
-
-
-def _tell_failure(function: Document, event: object, result: Document) -> None:
-    described = child(function, "config")
-    destination = child(child(_invoke_config(function), "DestinationConfig"), "OnFailure")
-    arn = text_member(destination, "Destination") or text_member(child(described, "DeadLetterConfig"), "TargetArn")
-    if arn:
-        lambda_svc._route_async_failure(arn, text_member(described, "FunctionName"), event, result)  # noqa: SLF001 (the contract)
 
 
 def _call_again(clock: VirtualClock) -> None:

@@ -29,7 +29,6 @@ def wrap(name: str, wrapper: Callable[[Any], object], *modules: ModuleType) -> N
     """Replace a function of MiniStack by what is made of it.
 
     Args:
-        wrapper: Gets MiniStack's function and returns ours.
         modules: Where it is called; the first one has it.
     """
     # A module that imported the function has a binding of its own: replaced in its home alone, it would still be

@@ -1,4 +1,4 @@
-"""What S3's lifecycle rules expire: once a virtual day, and at once when `object_age_days` is set.
+"""Expiry of objects by S3's lifecycle rules: once a virtual day, and immediately when `object_age_days` is set.
 
 Left out: transitions, noncurrent versions, delete markers and multipart uploads. AWS rounds an age up to midnight; here
 an object expires when it is as old as its rule says.
@@ -31,11 +31,7 @@ NO_RULES: Final = ("NoSuchLifecycleConfiguration", "NoSuchBucket")
 
 
 class ObjectExpiry:
-    """Deletes what has expired, in threads of its own.
-
-    Args:
-        clock: Whose date, and by which a day passes.
-    """
+    """Deletes what has expired, in threads of its own."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

@@ -50,7 +50,6 @@ class CdkCli:
 
     Attributes:
         root: The repository, where `cdk.json` lies.
-        env: All environment variables of the tools.
         log: File that gets all their output.
         verbose: Show their output as it comes.
     """
@@ -73,11 +72,7 @@ class CdkCli:
         return self.must(arguments[0], self.cdk(*arguments, folder=folder))
 
     def must(self, command: str, outcome: ToolOutcome) -> ToolOutcome:
-        """Return the outcome of a command of the CDK CLI.
-
-        Raises:
-            LocalError: SEA606 with the last lines of its output when it failed.
-        """
+        """Return the outcome of a command of the CDK CLI."""
         if outcome.exit_code != 0:
             hint = f"full output: {self.log}; --verbose shows it live"
             raise LocalError.of("SEA606", f"cdk {command} failed: {outcome.failure()}", hint=hint)

@@ -1,4 +1,4 @@
-"""What is live on the embedded AWS, asked through its public APIs as a user would."""
+"""State of the embedded AWS, read through its public APIs as a user would."""
 
 from __future__ import annotations
 
@@ -54,12 +54,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedAws:
-    """The embedded AWS.
-
-    Attributes:
-        local: Where it runs.
-        region: Its region.
-    """
+    """The embedded AWS."""
 
     local: LocalAws
     region: str
@@ -106,19 +101,16 @@ class EmbeddedAws:
     def live(self, component: str) -> Live:
         """Return what serves under a component's name."""
         component_view = self.client("sagemaker").describe_inference_component(InferenceComponentName=component)
-        return Live(
-            component_arn=component_view["InferenceComponentArn"],
-            created=component_view["CreationTime"].isoformat(),
-            model_name=component_view["Specification"].get("ModelName", ""),
-            target=self._target(component),
-        )
-
-    def _target(self, component: str) -> float | None:
         policies = self.client("application-autoscaling").describe_scaling_policies(
             ServiceNamespace="sagemaker", ResourceId=f"inference-component/{component}"
         )["ScalingPolicies"]
         targets = [policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in policies]
-        return targets[0] if targets else None
+        return Live(
+            component_arn=component_view["InferenceComponentArn"],
+            created=component_view["CreationTime"].isoformat(),
+            model_name=component_view["Specification"].get("ModelName", ""),
+            target=targets[0] if targets else None,
+        )
 
     def ask(self, endpoint: str, component: str) -> str:
         """Send one request as a user would and return the answered text."""

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """A running step, which can be told what it does and what it did.
-
-    Args:
-        title: The step.
-        status: The spinner's line; None where there is no spinner.
-    """
+    """A running step, which can be told what it does and what it did."""
 
     def __init__(self, title: str = "", status: Status | None = None) -> None:
         self.detail = ""
@@ -46,12 +41,7 @@ class Step:
 
 
 class Steps:
-    """Writes the steps to a terminal; a spinner runs while one is at work.
-
-    Args:
-        console: Where to write.
-        verbose: The tools' own output is shown, so no spinner is.
-    """
+    """Writes the steps to a terminal; a spinner runs while one is at work."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         self.console = console
@@ -76,13 +66,7 @@ class Steps:
         self.done(title, began_s, step.detail)
 
     def done(self, title: str, began_s: float, detail: str = "") -> None:
-        """Show that a step was done.
-
-        Args:
-            title: The step.
-            began_s: When it began, by the monotonic clock.
-            detail: What it did, in a few words.
-        """
+        """Show that a step was done."""
         did = f": {escape(detail)}" if detail else ""
         self.console.print(f"[green]✓[/] {escape(title)}{did} [dim]{time.monotonic() - began_s:.1f} s[/]")
 
@@ -101,8 +85,6 @@ def shown_beside(look: Look, step: Step, *, every_s: float = LOOK_S) -> Iterator
 
     Args:
         look: Returns the trial as it stands at a time, in seconds since the epoch; None where it can't be read.
-        step: Where it is shown.
-        every_s: Pause between two looks.
     """
     before = look(time.time())
 

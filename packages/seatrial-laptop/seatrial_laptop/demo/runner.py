@@ -83,26 +83,19 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
                 disk_failures(workspace.folder),
                 aws_failures("the embedded AWS", lambda error: failed(f"the embedded AWS refused a call: {error}")),
             ):
-                _chapters(_begin(workspace, steps))
+                with steps.step("start the embedded AWS") as step:
+                    local = start_embedded_aws(state_dir=workspace.aws)
+                    step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
+                env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
+                tools = CdkCli(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
+                scenario = Scenario(workspace, steps, tools, EmbeddedAws(local, local.region))
+                first = scenario.first_deployment(scenario.plan())
+                second = scenario.smaller_batch(first)
+                scenario.impossible_slo(second)
+                scenario.destroy()
         finally:
             _end(workspace, steps)
     console.print(f"\n[bold green]Finished in {time.monotonic() - began_s:.0f} s.[/]")
-
-
-def _begin(workspace: Workspace, steps: Steps) -> Scenario:
-    with steps.step("start the embedded AWS") as step:
-        local = start_embedded_aws(state_dir=workspace.aws)
-        step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
-    env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
-    tools = CdkCli(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
-    return Scenario(workspace, steps, tools, EmbeddedAws(local, local.region))
-
-
-def _chapters(scenario: Scenario) -> None:
-    first = scenario.first_deployment(scenario.plan())
-    second = scenario.smaller_batch(first)
-    scenario.impossible_slo(second)
-    scenario.destroy()
 
 
 def _end(workspace: Workspace, steps: Steps) -> None:

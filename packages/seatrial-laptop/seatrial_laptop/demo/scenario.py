@@ -38,11 +38,6 @@ HINT = "run again with --verbose; logs: .seatrial/demo"
 def expect(failure: str, actual: object, wanted: object) -> None:
     """Compare what was found with what the scenario says.
 
-    Args:
-        failure: What is wrong where they differ: `the trial did not pass`.
-        found: What was found.
-        wanted: What the scenario says.
-
     Raises:
         LocalError: SEA606 with the failure and both values.
     """
@@ -134,7 +129,8 @@ class Scenario:
             with self._trial_shown(step):
                 outcome = self._deploy()
             check_refused(outcome)
-            step.did(_reason(outcome))
+            match = re.search(rf"{MISSED} .*? per copy", outcome.output)
+            step.did(match[0] if match else "")
         with self.steps.step("the old configuration answers") as step:
             stack = self.cloud.stack(self._stack_name)
             expect("the stack was not rolled back", stack.status, "UPDATE_ROLLBACK_COMPLETE")
@@ -207,11 +203,7 @@ class Scenario:
 
 
 def check_deployment(deployed: Deployed) -> None:
-    """Check that the trial was of the plan and passed, and that scaling tracks what it found.
-
-    Raises:
-        LocalError: SEA606 otherwise.
-    """
+    """Check that the trial was of the plan and passed, and that scaling tracks what it found."""
     result = deployed.result
     expect("the result is of another plan", result.request.plan_digest, deployed.plan.digest)
     expect(f"the trial did not pass ({result.verdict.because})", result.verdict.status, "pass")
@@ -219,11 +211,7 @@ def check_deployment(deployed: Deployed) -> None:
 
 
 def check_update(first: Deployed, second: Deployed) -> None:
-    """Check that an update kept the component, changed its model, and was put through a trial of its own.
-
-    Raises:
-        LocalError: SEA606 otherwise.
-    """
+    """Check that an update kept the component, changed its model, and was put through a trial of its own."""
     expect("the update replaced the component; creation time", second.live.created, first.live.created)
     if second.live.model_name == first.live.model_name:
         raise failed(f"the update changed nothing: model {first.live.model_name} is still live")
@@ -233,17 +221,8 @@ def check_update(first: Deployed, second: Deployed) -> None:
 
 
 def check_refused(outcome: ToolOutcome) -> None:
-    """Check that a deployment failed because its trial missed the objective.
-
-    Raises:
-        LocalError: SEA606 otherwise.
-    """
+    """Check that a deployment failed because its trial missed the objective."""
     if outcome.exit_code == 0:
         raise failed(f"cdk deploy ended with exit code 0, although {IMPOSSIBLE_SLO} can't be met")
     if MISSED not in outcome.output:
         raise failed(f"cdk deploy failed, but not with {MISSED}: {outcome.failure()}")
-
-
-def _reason(outcome: ToolOutcome) -> str:
-    match = re.search(rf"{MISSED} .*? per copy", outcome.output)
-    return match[0] if match else ""

@@ -37,12 +37,7 @@ ENVIRONMENT = "local"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths of the demo.
-
-    Attributes:
-        root: The repository.
-        folder: The demo's own folder below it.
-    """
+    """Paths of the demo."""
 
     root: Path
     folder: Path
@@ -159,9 +154,6 @@ def clear_scratch(workspace: Workspace) -> None:
 @contextmanager
 def disk_failures(place: Path) -> Iterator[None]:
     """Turn what the operating system refuses within, such as a write to a full disk, into an error with a rule.
-
-    Args:
-        place: What is named when the operating system names no file.
 
     Raises:
         LocalError: SEA612 with the file and the reason.

@@ -45,7 +45,12 @@ class EngineArguments:
 
 def _main() -> int:
     """Run until a signal, or until stdin closes; return the exit status."""
-    arguments, token = _arguments(), os.environ.pop(TOKEN_VARIABLE, "")
+    parser = argparse.ArgumentParser(prog="python -m seatrial_laptop.engine", description="a local LLM engine")
+    parser.add_argument("--image", required=True, help="the URI of the container image that it stands for")
+    parser.add_argument("--model-dir", type=Path, required=True, help="the unpacked model, which may be empty")
+    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="stop when the parent process is gone")
+    arguments, token = EngineArguments(**vars(parser.parse_args())), os.environ.pop(TOKEN_VARIABLE, "")
     try:
         settings = read_settings(arguments.image, os.environ, arguments.model_dir)
         weights = served_weights(settings, arguments.model_dir, cache_dir())
@@ -95,15 +100,6 @@ def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) ->
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def _arguments() -> EngineArguments:
-    parser = argparse.ArgumentParser(prog="python -m seatrial_laptop.engine", description="a local LLM engine")
-    parser.add_argument("--image", required=True, help="the URI of the container image that it stands for")
-    parser.add_argument("--model-dir", type=Path, required=True, help="the unpacked model, which may be empty")
-    parser.add_argument("--port", type=int, required=True, help="the loopback port to listen on")
-    parser.add_argument("--until-stdin-closes", action="store_true", help="stop when the parent process is gone")
-    return EngineArguments(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

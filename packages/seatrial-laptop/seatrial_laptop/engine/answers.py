@@ -1,4 +1,4 @@
-"""How each container spells an answer: whole, or token by token.
+"""Response formats of the containers, whole or token by token.
 
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines
@@ -63,8 +63,6 @@ def answer_format(wire_format: WireFormat, ask: Ask, model_id: str = "") -> Answ
     """Return the spelling of the answer to a request.
 
     Args:
-        wire_format: The container's.
-        ask: The request.
         model_id: What vLLM calls the model to a request that gives no name.
     """
     if ask.schema != "inputs":
@@ -184,8 +182,6 @@ class OpenAiFormat:
     """OpenAI completions and chat completions.
 
     Attributes:
-        chat: Chat completions.
-        sse: Streams are server-sent events.
         model: Named in every answer.
         logprobs: The log-probability of each token is told; of the tokens not taken, none.
         usage: Where a stream tells its usage: in its last chunk, in one of its own, or nowhere.

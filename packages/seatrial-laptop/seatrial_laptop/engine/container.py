@@ -56,9 +56,6 @@ class Container:
     """One engine process as the outside sees it; it answers 503 on /ping until `llama` is there.
 
     Args:
-        settings: What the container was configured to.
-        weights: What it serves.
-        port: Where it listens.
         token: What an invocation must bring; empty for nothing.
     """
 
@@ -134,15 +131,12 @@ class Container:
             )
         elif request.method != "POST" or request.path not in SERVED:
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
-        elif not self._knows(request):
+        elif not hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode()):
             await reply.send(HTTPStatus.FORBIDDEN, b'{"error":"only the embedded AWS may invoke this engine"}', JSON)
         elif self.llama is None:
             await reply.send(HTTPStatus.SERVICE_UNAVAILABLE, b'{"error":"the model is loading"}', JSON)
         else:
             await self._invocation(self.llama, request, reply)
-
-    def _knows(self, request: LoopbackRequest) -> bool:
-        return hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode())
 
     async def _invocation(self, llama: Llama, request: LoopbackRequest, reply: Reply) -> None:
         wire_format = self.settings.wire_format
@@ -281,17 +275,14 @@ class Admission:
         try:
             await entry[1]
         except asyncio.CancelledError:
-            self._withdraw(entry)
+            if entry in self._queue:
+                self._queue.remove(entry)
+            else:
+                # Its turn had come in the same moment: give the place back.
+                self.running -= 1
+                self._free_tokens += entry[0]
+            self._start_next()
             raise
-
-    def _withdraw(self, entry: tuple[int, asyncio.Future[None]]) -> None:
-        if entry in self._queue:
-            self._queue.remove(entry)
-        else:
-            # Its turn had come in the same moment: give the place back.
-            self.running -= 1
-            self._free_tokens += entry[0]
-        self._start_next()
 
     def _start_next(self) -> None:
         # Strictly in the order of arrival: a small request waits behind a large one.

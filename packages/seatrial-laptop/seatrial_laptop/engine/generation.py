@@ -1,4 +1,4 @@
-"""What a request for text contains, whatever its schema, the calls of tools that it allows, and its refusals.
+"""Requests for text in any schema, the calls of tools that they allow, and their refusals.
 
 A forced call is really generated, under a grammar of the tool's parameters; of several tools that may be called the
 first one is. A model with random weights calls no tool by itself.
@@ -46,8 +46,6 @@ class Ask:
         schema: `inputs`, `prompt` (OpenAI completions) or `messages` (OpenAI chat).
         prompt: The text, or the chat messages as they were sent.
         output_tokens: The limit that the request names; None when it names none.
-        sampling: How tokens are drawn.
-        stream: Whether the answer comes token by token.
         details: Whether a whole answer tells its token counts.
         model: The model that an OpenAI body names, told in its answer; empty for none.
         logprobs: Whether an OpenAI answer tells the log-probabilities of its tokens.

@@ -49,13 +49,7 @@ def stands_for(quantization: str) -> GgufType | None:
 def stored(
     name: str, tensor: NDArray[np.float32], kind: GgufType
 ) -> tuple[NDArray[np.generic], gguf.GGMLQuantizationType]:
-    """Return a tensor's content as a file of a type stores it, and how.
-
-    Args:
-        name: The tensor's name in the GGUF file.
-        tensor: Its values.
-        kind: The type of the file.
-    """
+    """Return a tensor's content as a file of a type stores it, and how."""
     import gguf  # noqa: PLC0415 (an optional dependency)
     import numpy as np  # noqa: PLC0415 (an optional dependency)
 

@@ -90,12 +90,6 @@ class Llama:
     ) -> AsyncGenerator[LlamaToken | LlamaUsage]:
         """Yield each token when it's there, then the usage; closing the generator frees the slot.
 
-        Args:
-            prompt: Its tokens.
-            output_tokens: The most that are generated.
-            sampling: How they are drawn.
-            schema: JSON schema of what may be written; without, anything.
-
         Raises:
             EngineError: llama.cpp refused the request or broke off.
         """

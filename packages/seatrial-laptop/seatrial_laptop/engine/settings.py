@@ -1,4 +1,4 @@
-"""What a rendered configuration asks of the engine, and typed reading of options that are written as text."""
+"""Settings of the engine from a rendered configuration, and typed reading of options that are written as text."""
 
 from __future__ import annotations
 
@@ -105,11 +105,7 @@ class TextOptions:
         return value
 
     def share(self, name: str) -> float | None:
-        """Return an option that must be a number above 0 and at most 1; None when it's absent.
-
-        Raises:
-            LocalError: SEA605, the value isn't such a number.
-        """
+        """Return an option that must be a number above 0 and at most 1; None when it's absent."""
         value = self._read(name, float, "a number")
         if value is not None and not 0 < value <= 1:
             raise start_error(f"{value} must be above 0 and at most 1", field=name)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import gguf
     import numpy as np
     from numpy.typing import NDArray
 
@@ -69,10 +68,7 @@ def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0, 
     """Return the cached GGUF file, after making it when it's absent; two processes may race, both get a whole file.
 
     Args:
-        cache_dir: Where it is kept.
-        shape: The model's sizes.
         seed: Equal seeds give equal weights, of every type.
-        kind: How its matrices are stored.
     """
     shape = shape or Shape()
     sizes = f"{shape.hidden}x{shape.layers}x{shape.heads}x{shape.kv_heads}x{shape.intermediate}x{shape.vocabulary}"
@@ -91,8 +87,25 @@ def write_weights(path: Path, shape: Shape, seed: int, kind: GgufType = GgufType
 
     tokens, merges = _vocabulary(shape.vocabulary)
     writer = gguf.GGUFWriter(path, "llama")
-    _write_metadata(writer, shape)
-    _write_tokenizer(writer, tokens, merges)
+    writer.add_name("random-llama")
+    writer.add_context_length(KV_POOL_TOKENS)
+    writer.add_embedding_length(shape.hidden)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.intermediate)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_chat_template(CHAT_TEMPLATE)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_merges(merges)
+    writer.add_token_types([gguf.TokenType.CONTROL if token in SPECIAL else gguf.TokenType.NORMAL for token in tokens])
+    writer.add_bos_token_id(SPECIAL.index("<s>"))
+    writer.add_eos_token_id(SPECIAL.index("</s>"))
+    writer.add_pad_token_id(SPECIAL.index("<pad>"))
     for name, tensor in _tensors(shape, tokens, seed).items():
         content, how = stored(name, tensor, kind)
         writer.add_tensor(name, content, raw_dtype=how)
@@ -115,33 +128,6 @@ def _vocabulary(size: int) -> tuple[list[str], list[str]]:
     model = json.loads(tokenizer.to_str())["model"]
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     return sorted(model["vocab"], key=model["vocab"].__getitem__), merges
-
-
-def _write_metadata(writer: gguf.GGUFWriter, shape: Shape) -> None:
-    writer.add_name("random-llama")
-    writer.add_context_length(KV_POOL_TOKENS)
-    writer.add_embedding_length(shape.hidden)
-    writer.add_block_count(shape.layers)
-    writer.add_feed_forward_length(shape.intermediate)
-    writer.add_head_count(shape.heads)
-    writer.add_head_count_kv(shape.kv_heads)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_rope_dimension_count(shape.head_dim)
-    writer.add_chat_template(CHAT_TEMPLATE)
-
-
-def _write_tokenizer(writer: gguf.GGUFWriter, tokens: list[str], merges: list[str]) -> None:
-    from gguf import TokenType  # noqa: PLC0415 (an optional dependency)
-
-    writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokens)
-    writer.add_token_merges(merges)
-    writer.add_token_types([TokenType.CONTROL if token in SPECIAL else TokenType.NORMAL for token in tokens])
-    writer.add_bos_token_id(SPECIAL.index("<s>"))
-    writer.add_eos_token_id(SPECIAL.index("</s>"))
-    writer.add_pad_token_id(SPECIAL.index("<pad>"))
 
 
 def _tensors(shape: Shape, tokens: list[str], seed: int) -> dict[str, NDArray[np.float32]]:
@@ -190,9 +176,7 @@ class ServedWeights:
     """A GGUF file and what is told about it.
 
     Attributes:
-        path: The file.
         text: What it is, in place of what.
-        bytes: Size of the file.
         gguf_type: How its matrices are stored; empty for a mounted file, which may have any type.
     """
 
@@ -222,15 +206,11 @@ def served_weights(
     if mounted:
         return ServedWeights(mounted[0], f"{mounted[0].name}, as it was mounted", mounted[0].stat().st_size, "")
     kind = stands_for(settings.quantization)
-    path = weights_file(cache_dir, shape=_shape(variables), kind=kind or GgufType.F16)
-    return ServedWeights(path, _weights_text(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
-
-
-def _shape(variables: Mapping[str, str]) -> Shape:
     name = variables.get(MODEL_VARIABLE) or "small"
     if name not in SHAPES:
         raise start_error(f"{name!r} is not one of {', '.join(SHAPES)}", field=MODEL_VARIABLE)
-    return SHAPES[name]
+    path = weights_file(cache_dir, shape=SHAPES[name], kind=kind or GgufType.F16)
+    return ServedWeights(path, _weights_text(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
 
 
 def _weights_text(quantization: str, kind: GgufType | None) -> str:

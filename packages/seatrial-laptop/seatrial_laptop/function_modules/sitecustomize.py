@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 (Python finds it by its name alone)
-"""What Python loads first in a Lambda function of the embedded AWS: there, `time` tells and waits AWS's time.
+"""First module that Python loads in a Lambda function of the embedded AWS: `time` there is AWS's time.
 
 `time.time` is the real time plus the seconds that were skipped, and `time.sleep` waits as many seconds of it. Monotonic
 clocks and `datetime.now` are real. A function on AWS has none of this.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from seatrial_lint.cli.check import check_command
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
-from seatrial_lint.cli.rules import rules_command
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
 
 app = typer.Typer(
     name="seatrial-lint",
@@ -17,5 +19,51 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def check_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH…",
+            help="A CloudFormation template (JSON or YAML), or the folder that `cdk synth` writes.",
+            show_default=False,
+        ),
+    ],
+    *,
+    region: Annotated[
+        str | None, typer.Option(metavar="REGION", help="Region of templates whose folder names none.")
+    ] = None,
+    output_format: FindingsFormat = "text",
+) -> None:
+    """Check templates for what the API refuses at deployment; exit 0 when all is well, 1 on findings, 2 if unreadable.
+
+    Templates of any tool are checked; what only the deployment knows breaks no rule.
+    """
+    from seatrial_base.printer import Judgement
+    from seatrial_lint.cloudformation.template import read_templates
+    from seatrial_lint.template_rules.check import check_templates
+
+    groups = read_templates(paths, region)
+    findings = [finding for group in groups for finding in check_templates(group.templates, group.region)]
+    show_judgement(Judgement(command="check", findings=findings), output_format)
+    exit_judged(findings)
+
+
+def rules_command(
+    *,
+    sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
+) -> None:
+    """List every rule with its ID and severity."""
+    from seatrial_base.findings import RULES
+
+    for rule in RULES.rows:
+        typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")
+        if sources and rule.holds_for:
+            typer.echo(f"    holds for: {rule.holds_for}")
+        if sources and rule.source:
+            typer.echo(f"    source: {rule.source}")
+
+
 for _command in (lint_command, check_command, convert_command, rules_command):
     app.command(_command.__name__.removesuffix("_command"))(_command)

@@ -63,7 +63,15 @@ def convert_command(
     except ValueError as error:
         raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="give --from and its version") from error
     _write(converted, source, output)
-    _tell(converted)
+    from seatrial_lint.convert import origin_text
+
+    kept, lost = len(converted.kept), len(converted.lost)
+    typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)
+    for one in converted.lost:
+        typer.echo(f"lost: {one}", err=True)
+    reasons = {one.because for one in converted.lost}
+    for note in (note for note in converted.rendered.notes if note.message not in reasons):
+        typer.echo(f"note: {note}", err=True)
     raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
 
 
@@ -107,15 +115,3 @@ def _write(converted: Converted, source: ConfigSource, output: Path | None) -> N
         write_new(output, text)
     except OSError as error:
         raise SpecError.of("SEA101", f"can't be written: {error.strerror}", where=output.as_posix()) from error
-
-
-def _tell(converted: Converted) -> None:
-    from seatrial_lint.convert import origin_text
-
-    kept, lost = len(converted.kept), len(converted.lost)
-    typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)
-    for one in converted.lost:
-        typer.echo(f"lost: {one}", err=True)
-    reasons = {one.because for one in converted.lost}
-    for note in (note for note in converted.rendered.notes if note.message not in reasons):
-        typer.echo(f"note: {note}", err=True)

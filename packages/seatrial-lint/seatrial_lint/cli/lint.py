@@ -13,12 +13,11 @@ import typer
 
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
-from seatrial_lint.cli.judging import FindingsFormat, exit_judged, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Format
     from seatrial_lint.lint.lint import Given, LintReport
     from seatrial_lint.lint.source import ConfigSource, Unreadable
@@ -71,7 +70,13 @@ def lint_command(
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
     if version is not None and engine is not None:
-        _check_version(engine, version)
+        from seatrial_base.catalog.engine_versions import given_version
+
+        try:
+            given_version(engine, version)
+        except ValueError as error:
+            hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
+            raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
     _check_instance(instance_type)
     # A short run that makes hardly a cycle: collecting was a tenth of its time.
     gc.disable()
@@ -104,16 +109,6 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
             yield from read_stdin(sys.stdin.buffer, stdin_name)
 
 
-def _check_version(engine: EngineName, version: str) -> None:
-    from seatrial_base.catalog.engine_versions import given_version
-
-    try:
-        given_version(engine, version)
-    except ValueError as error:
-        hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
-        raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
-
-
 def _check_instance(name: str | None) -> None:
     from seatrial_base.catalog.instances import INSTANCES, find_instance
 
@@ -125,7 +120,7 @@ def _check_instance(name: str | None) -> None:
 
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
     """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
-    from seatrial_lint.lint.fix import mended_diff, mended_text, write_fixed
+    from seatrial_lint.lint.lint import mended_diff, mended_text, write_fixed
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []

@@ -1,19 +1,75 @@
-"""Reads a command line of typer and runs its command."""
+"""Running of a command, its findings as output, and its exit code."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
+from seatrial_base.errors import SeatrialError
+from seatrial_base.findings import Format, is_wrong
+from seatrial_base.terminal import show_json_text, show_text
 from seatrial_base.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from seatrial_base.findings import Finding
+    from seatrial_base.printer import Judgement
+
+WRONG = 1
+FindingsFormat = Annotated[Format, typer.Option("--format", help="Output format.")]
 ABORTED = 1
+
+
+def show_judgement(
+    judgement: Judgement, output_format: Format, views: Mapping[Format, Callable[[], str]] | None = None
+) -> None:
+    """Print a judgement; in the formats of `views` as a command writes it itself."""
+    from seatrial_base.printer import formatted
+    from seatrial_base.secrets import redacted
+
+    view = (views or {}).get(output_format)
+    text = formatted(judgement, output_format) if view is None else redacted(view())
+    show = show_json_text if output_format in {"json", "sarif"} else show_text
+    show(text)
+
+
+def lines_text(lines: Iterable[str]) -> str:
+    """Return lines as a text."""
+    return "".join(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def problems_in(output_format: Format, command: str) -> Iterator[list[Finding]]:
+    """Print the problems of what is done within in a format, with the exit code of their error.
+
+    As text they stay an error, which the command line writes to standard error. What is added to the list that is
+    yielded stops nothing: it is printed at the end, and an error or a warning in it exits with 1.
+    """
+    from seatrial_base.printer import Judgement
+
+    errors: list[Finding] = []
+    problems: Sequence[Finding] = errors
+    try:
+        yield errors
+    except SeatrialError as error:
+        if output_format == "text":
+            raise
+        problems, code = (*errors, *error.problems), error.exit_code
+    else:
+        code = WRONG if any(map(is_wrong, errors)) else 0
+    if output_format != "text" or problems:
+        show_judgement(Judgement(command=command, findings=problems), output_format)
+        raise typer.Exit(code)
+
+
+def exit_judged(findings: Iterable[Finding]) -> NoReturn:
+    """End with 1 where there is an error or a warning, else with 0."""
+    raise typer.Exit(WRONG if any(map(is_wrong, findings)) else 0)
 
 
 def run_typer_app(app: typer.Typer) -> int:

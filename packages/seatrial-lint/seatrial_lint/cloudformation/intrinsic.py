@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import reduce
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ class Reference:
     """A reference to a resource or a parameter.
 
     Attributes:
-        logical_id: Its logical ID.
         attribute: The attribute; empty for `Ref`.
     """
 
@@ -68,54 +69,49 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
     `AWS::NoValue` is left out; in a list it stays, so that indices hold. What can't be told stays as it is written.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
-
-    Args:
-        value: A value of a template.
-        scope: What the functions are evaluated with.
     """
     if isinstance(value, dict):
         if not is_function(value):
-            return {name: evaluate(one, scope) for name, one in value.items() if not is_no_value(one)}
+            return {name: evaluate(below, scope) for name, below in value.items() if not is_no_value(below)}
         ((name, argument),) = value.items()
-        function = _FUNCTIONS.get(name)
         # Once: twice at each depth is exponential.
         below = evaluate(argument, scope)
-        known = function(below, scope) if function else None
+        known = _result(name, below, scope)
         return {name: below} if known is None else known
-    return [evaluate(one, scope) for one in value] if isinstance(value, list) else value
+    return [evaluate(item, scope) for item in value] if isinstance(value, list) else value
 
 
-def _ref(name: JsonValue, scope: TemplateScope) -> JsonValue:
-    return _text_of([_Part(name, is_reference=True)], scope) if isinstance(name, str) and name != NO_VALUE else None
+def _result(name: str, argument: JsonValue, scope: TemplateScope) -> JsonValue:
+    """Return what a function of evaluated arguments gives; `None` where the template does not tell."""
+    result: JsonValue = None
+    match name, argument:
+        case "Ref", str(target) if target != NO_VALUE:
+            result = _text_of([_Part(target, is_reference=True)], scope)
+        case "Fn::GetAtt", [str(target), str(attribute)]:
+            result = _text_of([_Part(f"{target}.{attribute}", is_reference=True)], scope)
+        case "Fn::GetAtt", str(path):
+            result = _text_of([_Part(path, is_reference=True)], scope)
+        case "Fn::Sub", str(text):
+            result = _text_of(_parts(text), scope)
+        case "Fn::Sub", [str(text), dict(variables)]:
+            values = {variable: _value_parts(value) for variable, value in variables.items()}
+            named = (values.get(part.text, [part]) if part.is_reference else [part] for part in _parts(text))
+            result = _joined(named, scope)
+        case "Fn::Join", [str(separator), [*items]]:
+            texts = [_value_parts(item) for item in items if not is_no_value(item)]
+            between = ([_Part(separator)] if index else [] for index in range(len(texts)))
+            result = _joined(chain.from_iterable(zip(between, texts, strict=True)), scope)
+        case "Fn::Select", [int() | str() as index, [*items]]:
+            result = {f"{number}": item for number, item in enumerate(items)}.get(f"{index}")
+        case "Fn::Split", [str(separator), str(text)] if separator:
+            result = [*text.split(separator)]
+        case "Fn::FindInMap", [_, _, _]:
+            result = reduce(_member, argument, scope.mappings)
+    return result
 
 
-def _get_attribute(argument: JsonValue, scope: TemplateScope) -> JsonValue:
-    match argument:
-        case [str(name), str(attribute)]:
-            return _text_of([_Part(f"{name}.{attribute}", is_reference=True)], scope)
-        case str(path):
-            return _text_of([_Part(path, is_reference=True)], scope)
-    return None
-
-
-def _sub(argument: JsonValue, scope: TemplateScope) -> JsonValue:
-    match argument:
-        case str(text):
-            return _text_of(_parts(text), scope)
-        case [str(text), dict(variables)]:
-            values = {name: _value_parts(value) for name, value in variables.items()}
-            parts = [values.get(part.text, [part]) if part.is_reference else [part] for part in _parts(text)]
-            return _joined(parts, scope)
-    return None
-
-
-def _join(argument: JsonValue, scope: TemplateScope) -> JsonValue:
-    match argument:
-        case [str(separator), [*given]]:
-            items = [_value_parts(part) for part in given if not is_no_value(part)]
-            between: list[list[_Part] | None] = [[_Part(separator)]] * len(items)
-            return _joined([part for pair in zip(between, items, strict=True) for part in pair][1:], scope)
-    return None
+def _member(value: JsonValue, name: JsonValue) -> JsonValue:
+    return value.get(name) if isinstance(value, dict) and isinstance(name, str) else None
 
 
 def _joined(items: Iterable[list[_Part] | None], scope: TemplateScope) -> JsonValue:
@@ -128,40 +124,6 @@ def _joined(items: Iterable[list[_Part] | None], scope: TemplateScope) -> JsonVa
             return None
         parts += item
     return _text_of(parts, scope)
-
-
-def _select(argument: JsonValue, scope: TemplateScope) -> JsonValue:  # noqa: ARG001 (as every function)
-    match argument:
-        case [int() | str() as index, [*items]]:
-            return {f"{number}": item for number, item in enumerate(items)}.get(f"{index}")
-    return None
-
-
-def _split(argument: JsonValue, scope: TemplateScope) -> JsonValue:  # noqa: ARG001 (as every function)
-    match argument:
-        case [str(separator), str(text)] if separator:
-            return [*text.split(separator)]
-    return None
-
-
-def _find_in_map(argument: JsonValue, scope: TemplateScope) -> JsonValue:
-    if not isinstance(argument, list) or len(argument) != 3:  # noqa: PLR2004 (map, key, second key)
-        return None
-    value = scope.mappings
-    for name in argument:
-        value = value.get(name) if isinstance(value, dict) and isinstance(name, str) else None
-    return value
-
-
-_FUNCTIONS: Mapping[str, Callable[[JsonValue, TemplateScope], JsonValue]] = {
-    "Ref": _ref,
-    "Fn::GetAtt": _get_attribute,
-    SUB: _sub,
-    "Fn::Join": _join,
-    "Fn::Select": _select,
-    "Fn::Split": _split,
-    "Fn::FindInMap": _find_in_map,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,28 +145,19 @@ def _parts(text: str) -> list[_Part]:
 
 def _text_of(parts: Iterable[_Part], scope: TemplateScope) -> JsonValue:
     """Return a text with the pseudo parameters that are known; as `Fn::Sub` when a reference is left."""
-    known = [_known(part, scope) for part in parts]
-    groups = [(is_reference, [part.text for part in some]) for is_reference, some in groupby(known, _is_reference)]
-    if not any(is_reference for is_reference, _ in groups):
+    pseudo = scope.pseudo_parameters
+    known = [_Part(pseudo[part.text]) if part.is_reference and part.text in pseudo else part for part in parts]
+    groups = groupby(known, key=attrgetter("is_reference"))
+    texts = [(is_reference, [part.text for part in group]) for is_reference, group in groups]
+    if not any(is_reference for is_reference, _ in texts):
         return "".join(part.text for part in known)
-    return {SUB: "".join("".join(map(_written, texts)) if of else _escaped("".join(texts)) for of, texts in groups)}
-
-
-def _known(part: _Part, scope: TemplateScope) -> _Part:
-    value = scope.pseudo_parameters.get(part.text) if part.is_reference else None
-    return part if value is None else _Part(value)
-
-
-def _is_reference(part: _Part) -> bool:
-    return part.is_reference
-
-
-def _written(name: str) -> str:
-    return f"${{{name}}}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("${", "${!")
+    # Neighbouring texts are escaped as one: `$` at the end of one and `{` of the next are no reference.
+    return {
+        SUB: "".join(
+            "".join(f"${{{name}}}" for name in some) if is_reference else "".join(some).replace("${", "${!")
+            for is_reference, some in texts
+        )
+    }
 
 
 def _value_parts(value: JsonValue) -> list[_Part] | None:
@@ -220,12 +173,7 @@ def _value_parts(value: JsonValue) -> list[_Part] | None:
 
 
 def replace_references(value: JsonValue, replaced: Callable[[Reference], str]) -> str | None:
-    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told.
-
-    Args:
-        value: A value that `evaluate` returned.
-        replaced: Gives the text of a reference.
-    """
+    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told."""
     match value:
         case str():
             return value
@@ -242,11 +190,8 @@ def references(value: JsonValue) -> Iterator[Reference]:
         template = text[0] if isinstance(text, list) and text else text
         if isinstance(template, str):
             yield from (_reference(part.text) for part in _parts(template) if part.is_reference)
-        for one in value.values():
-            yield from references(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from references(one)
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from references(below)
 
 
 def _reference(name: str) -> Reference:

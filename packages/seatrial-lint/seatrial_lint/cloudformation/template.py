@@ -1,23 +1,43 @@
-"""A CloudFormation template as a document: its resources and outputs, with functions evaluated, and their lines."""
+"""CloudFormation templates, from JSON, YAML or what `cdk synth` writes: values, lines, resources across templates."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import SpecError
-from seatrial_lint.cloudformation.intrinsic import TemplateScope, evaluate, is_function, is_no_value
-from seatrial_lint.text_nodes import MAX_DEPTH, Member, Node, read_json, read_yaml
+from seatrial_base.files import read_text
+from seatrial_base.findings import Finding, Place
+from seatrial_lint.cloudformation.intrinsic import (
+    Reference,
+    TemplateScope,
+    evaluate,
+    is_function,
+    is_no_value,
+    references,
+    replace_references,
+)
+from seatrial_lint.text_nodes import MAX_DEPTH, Member, Node, plain_value, read_json, read_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from pydantic import JsonValue
 
-    from seatrial_base.findings import Finding
-
 _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
+MOST_STEPS = 500_000
+"""Comparisons for one template: those of every pair would take hours for a template of a megabyte."""
+_PSEUDO = "AWS::"
+# No name holds it: what stands for a reference within a text.
+_MARK = "\N{SYMBOL FOR NULL}"
+_REFERENCE = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}([^{_MARK}]*){_MARK}")
+MOST_BYTES = 64 * 2**20
+"""CloudFormation takes at most 1 MiB; more is read, so that a template that is too long is checked all the same."""
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +54,12 @@ class TemplateValue:
 
     def at(self, *names: str) -> TemplateValue:
         """Return the value below; below an intrinsic function everything is that function."""
-        value = self
+        path, raw = ".".join((self.path, *names)), self.raw
         for name in names:
-            value = value._below(name)
-        return value
-
-    def _below(self, name: str) -> TemplateValue:
-        path = f"{self.path}.{name}"
-        if is_function(self.raw):
-            return TemplateValue(path, self.raw)
-        below = self.raw.get(name) if isinstance(self.raw, dict) else None
-        return TemplateValue(path, None if is_no_value(below) else below)
+            if not is_function(raw):
+                below = raw.get(name) if isinstance(raw, dict) else None
+                raw = None if is_no_value(below) else below
+        return TemplateValue(path, raw)
 
     @property
     def is_absent(self) -> bool:
@@ -99,7 +114,6 @@ class TemplateResource:
     """One resource.
 
     Attributes:
-        logical_id: Its logical ID.
         resource_type: CloudFormation's name of its type.
         properties: Its properties, as `evaluate` writes them; a function when the whole of them is one.
         policies: What becomes of it when it is deleted or replaced, by the attribute that says so.
@@ -146,7 +160,6 @@ class Template:
         Without a text that is 0.
 
         Args:
-            logical_id: The resource.
             path: Names and indices from the resource on, with dots between them.
         """
         try:
@@ -165,7 +178,6 @@ def template_of(
     """Return a template of its document; what a transform makes of `Fn::…` among the resources is left out.
 
     Args:
-        name: The template's name, as in messages.
         region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
         account: Stands for AWS::AccountId, likewise.
         text: The text that the document was read from.
@@ -173,21 +185,25 @@ def template_of(
     Raises:
         SpecError: SEA451 when it has no resources, or one of them has no type.
     """
-    resources = document.get("Resources")
-    if not isinstance(resources, dict):
+    written = document.get("Resources")
+    if not isinstance(written, dict):
         raise not_a_template("no Resources", name)
-    written = {key: one for key, one in resources.items() if not key.startswith("Fn::")}
-    if problems := [finding for key, one in written.items() for finding in _without_type(key, one, name)]:
+    resources: dict[str, Mapping[str, JsonValue]] = {}
+    problems: list[Finding] = []
+    for key, each in written.items():
+        if key.startswith("Fn::"):
+            continue
+        if isinstance(each, dict) and isinstance(each.get("Type"), str):
+            resources[key] = each
+        else:
+            problems += not_a_template(f"the resource {key} has no Type", name).problems
+    if problems:
         raise SpecError(problems)
     pseudo = {"AWS::Region": region, "AWS::AccountId": account or "", "AWS::Partition": _partition(region)}
     scope = TemplateScope({key: value for key, value in pseudo.items() if value}, document.get("Mappings"))
     outputs = document.get("Outputs")
     return Template(
-        {
-            logical_id: _resource(name, logical_id, resource, scope)
-            for logical_id, resource in written.items()
-            if isinstance(resource, dict)
-        },
+        {logical_id: _resource(name, logical_id, resource, scope) for logical_id, resource in resources.items()},
         {key: evaluate(value, scope) for key, value in outputs.items()} if isinstance(outputs, dict) else {},
         text,
     )
@@ -205,12 +221,6 @@ def _partition(region: str) -> str:
         if region.startswith(beginning):
             return partition
     return "" if not region or region.startswith(("us-iso", "eu-iso", "eusc-")) else "aws"
-
-
-def _without_type(logical_id: str, resource: JsonValue, template: str) -> tuple[Finding, ...]:
-    if isinstance(resource, dict) and isinstance(resource.get("Type"), str):
-        return ()
-    return not_a_template(f"the resource {logical_id} has no Type", template).problems
 
 
 def _resource(
@@ -255,10 +265,10 @@ class _Lines:
     def of(self, logical_id: str, path: str) -> int:
         """Return the line of a value of a resource: that of its name in an object; 0 without the resource."""
         resources = self._named(self._root).get("Resources")
-        named = self._named(resources.node if resources else self._root).get(logical_id)
-        if named is None:
+        resource = self._named(resources.node if resources else self._root).get(logical_id)
+        if resource is None:
             return 0
-        node, line, rest = named.node, named.node.line, path
+        node, line, rest = resource.node, resource.node.line, path
         while rest:
             name, _, after = rest.partition(".")
             items = node.value if isinstance(node.value, tuple) and not node.is_object else ()
@@ -266,20 +276,15 @@ class _Lines:
                 node, rest = item, after
                 line = node.line
                 continue
-            member = self._longest(node, rest)
+            # The member whose name is the longest beginning of the path: names may hold dots.
+            named, end = self._named(node), len(rest)
+            while end >= 0 and rest[:end] not in named:
+                end = rest.rfind(".", 0, end)
+            member = named.get(rest[:end]) if end >= 0 else None
             if member is None:
                 break
             line, node, rest = member.line, member.node, rest[len(member.name) + 1 :]
         return line
-
-    def _longest(self, node: Node, path: str) -> Member | None:
-        """Return the member whose name is the longest beginning of a path: names may hold dots."""
-        named, end = self._named(node), len(path)
-        while end >= 0:
-            if (member := named.get(path[:end])) is not None:
-                return member
-            end = path.rfind(".", 0, end)
-        return None
 
     def _named(self, node: Node) -> dict[str, Member]:
         if id(node) not in self._members:
@@ -304,3 +309,277 @@ def check_depth(value: JsonValue) -> None:
         if not level:
             return
     raise ValueError("it is nested too deeply")
+
+
+class TemplateResources:
+    """The resources of several templates."""
+
+    def __init__(self, templates: Mapping[str, Template]) -> None:
+        self._all = {
+            resource.key: resource for template in templates.values() for resource in template.resources.values()
+        }
+        self._exports = dict(self._exported(templates))
+        self._kinds: dict[str, list[TemplateResource]] = {}
+        for each in self._all.values():
+            self._kinds.setdefault(each.resource_type, []).append(each)
+        self._names: dict[tuple[str, str], Mapping[str, list[TemplateResource]]] = {}
+        self._edges: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        self._steps_left = MOST_STEPS * max(1, len(templates))
+        self.left_out: dict[str, None] = {}
+
+    def takes(self, steps: int, *, of: str) -> bool:
+        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
+        if steps > self._steps_left:
+            self.left_out[of] = None
+            return False
+        self._steps_left -= steps
+        return True
+
+    def of(self, kind: str) -> tuple[TemplateResource, ...]:
+        """Return the resources of a type, in the templates' order."""
+        return tuple(self._kinds.get(kind, ()))
+
+    def referred(self, template: str, value: TemplateValue) -> TemplateResource | None:
+        """Return the resource that a value refers to as a whole; `None` of anything else."""
+        match = _REFERENCE.fullmatch(self.written(template, value) or "")
+        return self._all.get((match[1], match[2])) if match else None
+
+    def named(self, template: str, value: TemplateValue, kind: str, name: str) -> TemplateResource | None:
+        """Return the resource of a type that a value refers to or names.
+
+        Args:
+            template: Where the value stands; a name means a resource of this template first.
+        """
+        return self.by_text(template, self.written(template, value), kind, name)
+
+    @staticmethod
+    def readable(text: str) -> str:
+        """Return a text of `written` for people: references as `${LogicalId}`."""
+        return _REFERENCE.sub(r"${\2}", text)
+
+    def leading(self, text: str) -> tuple[TemplateResource, str] | None:
+        """Return the resource that a text of `written` begins with, and what follows; `None` without one."""
+        match = _REFERENCE.match(text)
+        resource = self._all.get((match[1], match[2])) if match else None
+        return (resource, text[match.end() :]) if match and resource else None
+
+    def by_text(self, template: str, text: str | None, kind: str, name: str) -> TemplateResource | None:
+        """Return the resource of a type that a text of `written` refers to or names; `None` for several elsewhere."""
+        match = _REFERENCE.fullmatch(text or "")
+        referred = self._all.get((match[1], match[2])) if match else None
+        if referred or not text:
+            return referred if referred and referred.resource_type == kind else None
+        if (kind, name) not in self._names:
+            by_name: dict[str, list[TemplateResource]] = {}
+            for each in self.of(kind):
+                if name_text := self.written(each.template, each.at(name)):
+                    by_name.setdefault(name_text, []).append(each)
+            self._names[kind, name] = by_name
+        same = self._names[kind, name].get(text, ())
+        here = [each for each in same if each.template == template] or same
+        return next(iter(here), None) if len({each.template for each in here}) == 1 else None
+
+    def written(self, template: str, value: TemplateValue) -> str | None:
+        """Return a value as text in which each reference is one mark; `None` when it can't be told.
+
+        A reference is marked by what it refers to, whichever attribute it asks for: names and ARNs of one resource are
+        the same text.
+        """
+        return self._text(template, value.raw)
+
+    def depends(self, resource: TemplateResource, on: TemplateResource) -> bool:
+        """Return whether CloudFormation creates a resource after another of its template; true where not looked at."""
+        waiting, seen = [resource.key], set[tuple[str, str]]()
+        while waiting:
+            key = waiting.pop()
+            if key == on.key:
+                return True
+            if key not in seen:
+                seen.add(key)
+                before = self._before(key)
+                if on.key in before or not self.takes(len(before), of=resource.template):
+                    return True
+                waiting.extend(before)
+        return False
+
+    def _before(self, key: tuple[str, str]) -> frozenset[tuple[str, str]]:
+        if key not in self._edges:
+            resource = self._all[key]
+            names = {
+                *resource.depends_on,
+                *(reference.logical_id for reference in references(dict(resource.properties))),
+            }
+            self._edges[key] = frozenset((key[0], name) for name in names if (key[0], name) in self._all)
+        return self._edges[key]
+
+    def _text(self, template: str, value: JsonValue) -> str | None:
+        def mark(reference: Reference) -> str:
+            # The templates are of one account and region, so a pseudo parameter is of none of them.
+            of = "" if reference.logical_id.startswith(_PSEUDO) else template
+            return f"{_MARK}{of}{_MARK}{reference.logical_id}{_MARK}"
+
+        match value:
+            case {"Fn::ImportValue": exported}:
+                return self._exports.get(self._text(template, exported) or "")
+        return replace_references(value, mark)
+
+    def _exported(self, templates: Mapping[str, Template]) -> Iterator[tuple[str, str]]:
+        for name, template in templates.items():
+            for output in template.outputs.values():
+                match output:
+                    case {"Value": value, "Export": {"Name": exported}}:
+                        export, text = self._text(name, exported), self._text(name, value)
+                        if export is not None and text is not None:
+                            yield export, text
+
+
+def begins_unknown(text: str) -> bool:
+    """Return whether a text of `TemplateResources.written` begins with a reference."""
+    return text.startswith(_MARK)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateGroup:
+    """Templates of one account and region.
+
+    Attributes:
+        templates: The templates, by their paths.
+        region: Their region; `None` when it is not known.
+    """
+
+    templates: Mapping[str, Template]
+    region: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _TemplateFile:
+    path: Path
+    # `aws://ACCOUNT/REGION` of a manifest; empty when it is not known.
+    environment: str
+
+    @property
+    def region(self) -> str | None:
+        region = self.environment.rpartition("/")[2]
+        return region if region and not region.startswith("unknown-") else None
+
+    @property
+    def account(self) -> str | None:
+        account = self.environment.removeprefix("aws://").partition("/")[0]
+        return account if account.isdecimal() else None
+
+
+def read_template(text: str, *, name: str, region: str = "", account: str | None = None) -> Template:
+    """Read a template from a text.
+
+    Args:
+        region: Stands for the pseudo parameter AWS::Region, and tells AWS::Partition; empty leaves both as they are.
+        account: Stands for AWS::AccountId, likewise.
+
+    Raises:
+        SpecError: SEA451 when it is neither JSON nor YAML, or no template.
+    """
+    try:
+        document = _read_document(text)
+    except (ValueError, RecursionError) as error:
+        raise not_a_template(_why(error), name) from error
+    return template_of(document, name=name, region=region, account=account, text=text)
+
+
+def read_template_file(path: Path, *, name: str = "", region: str = "", account: str | None = None) -> Template:
+    """Read a template from a file.
+
+    Raises:
+        SpecError: SEA101 when it can't be read, SEA451 when it is no template.
+    """
+    where = name or path.as_posix()
+    return read_template(_read_text(path, where), name=where, region=region, account=account)
+
+
+def read_templates(paths: Iterable[Path], region: str | None = None) -> tuple[TemplateGroup, ...]:
+    """Read templates, grouped by account and region.
+
+    Args:
+        paths: Files, or folders: of `cdk synth`, with a manifest, or others with `*.template.json` below.
+        region: The region of templates whose folder names none.
+
+    Raises:
+        SpecError: SEA101 for what can't be read, SEA451 for what is no template; all of them at once.
+    """
+    problems: list[Finding] = []
+    groups: dict[str, tuple[dict[str, Template], str | None]] = {}
+    for file in _files(paths, problems):
+        of = file.region or region
+        try:
+            template = read_template_file(file.path, region=of or "", account=file.account)
+        except SpecError as error:
+            problems += error.problems
+        else:
+            templates, _ = groups.setdefault(file.environment, ({}, of))
+            templates[file.path.as_posix()] = template
+    if problems:
+        raise SpecError(problems)
+    return tuple(TemplateGroup(templates, of) for templates, of in groups.values())
+
+
+def _files(paths: Iterable[Path], problems: list[Finding]) -> Iterator[_TemplateFile]:
+    for path in paths:
+        if not path.is_dir():
+            yield _TemplateFile(path, "")
+            continue
+        manifests = sorted(path.rglob(MANIFEST)) if (path / MANIFEST).is_file() else []
+        files = [] if manifests else [_TemplateFile(file, "") for file in sorted(path.rglob("*.template.json"))]
+        for manifest, artifact in ((each, artifact) for each in manifests for artifact in _artifacts(each, problems)):
+            match artifact:
+                case {
+                    "type": "aws:cloudformation:stack",
+                    "environment": str(environment),
+                    "properties": {"templateFile": str(name)},
+                }:
+                    files.append(_TemplateFile(manifest.parent / name, environment))
+        if not files and not problems:
+            hint = "give a CloudFormation template (JSON or YAML), or the folder that `cdk synth` writes"
+            problems.append(Finding("SEA101", Place.at(path.as_posix()), "the folder has no template", hint))
+        yield from files
+
+
+def _why(error: ValueError | RecursionError) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}".partition("\n")[0]
+
+
+def _artifacts(manifest: Path, problems: list[Finding]) -> Iterable[JsonValue]:
+    where = manifest.as_posix()
+    try:
+        artifacts = _read_document(_read_text(manifest, where)).get("artifacts")
+    except SpecError as error:
+        problems += error.problems
+    except (ValueError, RecursionError) as error:
+        problems += not_a_template(_why(error), where).problems
+    else:
+        if isinstance(artifacts, dict):
+            return artifacts.values()
+        problems += not_a_template("no artifacts", where).problems
+    return ()
+
+
+def _read_text(path: Path, where: str) -> str:
+    try:
+        return read_text(path, most_bytes=MOST_BYTES)
+    except OSError as error:
+        raise SpecError.of(
+            "SEA101", f"it can't be read: {error.strerror}", where=where, hint="check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise not_a_template("it is not UTF-8 text", where) from error
+    except ValueError as error:
+        raise not_a_template(f"{error}", where) from error
+
+
+def _read_document(text: str) -> dict[str, JsonValue]:
+    if text.lstrip().startswith("{"):
+        document: JsonValue = json.loads(text)
+        check_depth(document)
+    else:
+        document = next((plain_value(node) for node in read_yaml(text, takes_aliases=False)), None)
+    if not isinstance(document, dict):
+        raise ValueError("it is no mapping")  # noqa: TRY004 (of the text, not of a type)
+    return document

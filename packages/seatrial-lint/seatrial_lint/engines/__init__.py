@@ -1,1 +1,1 @@
-"""How engines spell their options: read, converted, written."""
+"""Spellings of the engines' options: read, converted, written."""

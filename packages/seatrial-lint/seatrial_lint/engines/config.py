@@ -1,4 +1,4 @@
-"""What the engine shall do, in words of no engine: a renderer spells it, a parser reads it back; and as flat fields."""
+"""The engine's configuration in words of no engine, and as flat fields: rendered and parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders a neutral configuration as the files and environment of one engine, dialect and version."""
+"""Renders a neutral configuration as the files and environment of one engine and version; contradictions in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.engines.config import PRESENT, flatten, neutral_text
-from seatrial_lint.engines.conflicts import conflicts
 from seatrial_lint.engines.properties import MAX_CHARS, env_problems
 from seatrial_lint.engines.templates import TemplateVariables, WrittenOption, render_template, render_variables
 
@@ -23,12 +22,118 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engine_versions import DialectName
     from seatrial_lint.engines.config import Leaf, ServingConfig
 
-
+# DJL 0.26: lmi_dist_rb_properties.validate_quantize.
+LAST_LMI_DIST_THAT_REFUSES_BOTH = (8,)
+# TGI 1.2: server/cli.py, "Only 1 can be set" but for bitsandbytes.
+FIRST_TGI_WITH_TYPED_BITSANDBYTES = (1, 2)
+# TGI 2.3: launcher, "prefill >= input" holds without prefill chunking.
+LAST_TGI_WITHOUT_CHUNKS = (2, 3)
 Form = Literal["properties", "env", "both"]
 PROPERTIES_FILE = "serving.properties"
 HEADER = "Rendered by Seatrial."
 # Topic of what a spec passes as it is.
 EXTRA = "extra"
+# An empty JSON object says nothing.
+NOTHING = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Fields that can't stand together.
+
+    Attributes:
+        message: Why.
+        hint: How to mend it.
+    """
+
+    fields: tuple[str, ...]
+    message: str
+    hint: str
+
+
+def conflicts(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
+    """Yield every contradiction that the engine would refuse, or resolve in silence."""
+    drafted, prompt, whole = config.speculative_decoding, config.max_input_len, config.max_model_len
+    if drafted and drafted.model is None and drafted.method in ("draft_model", "eagle", "eagle3"):
+        fields = ("speculative_decoding.method", "speculative_decoding.model")
+        hint = "name the draft model, or use the method ngram"
+        yield Conflict(fields, f"{drafted.method} needs a draft model, but none is set", hint)
+    if config.smoothquant and config.quantization != "smoothquant":
+        message = "SmoothQuant settings have no effect without it"
+        yield Conflict(("smoothquant", "quantization"), message, "set quantization to smoothquant")
+    if prompt is not None and whole is not None and prompt >= whole:
+        message = f"a prompt of {prompt} tokens leaves no room for output in {whole}"
+        yield Conflict(("max_input_len", "max_model_len"), message, f"lower max_input_len below {whole}")
+    if config.streaming and config.dynamic_batching and config.dynamic_batching.batch_size > 1:
+        message = "a dynamic batch can't be streamed"
+        yield Conflict(("streaming", "dynamic_batching"), message, "leave streaming out")
+    for check in _BY_DIALECT.get(table.dialect.name, ()):
+        yield from check(config, table)
+
+
+def _of_tgi(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
+    yield from _typed_quantization(config, table)
+    if config.quantization == "exl2" and (config.tensor_parallel_degree or 1) > 1:
+        message = "exl2 weights can't be sharded"
+        yield Conflict(("quantization", "tensor_parallel_degree"), message, "set tensor_parallel_degree to 1")
+    whole, prefill, prompt = config.max_batch_total_tokens, config.max_num_batched_tokens, config.max_input_len
+    for name, tokens in (("max_model_len", config.max_model_len), ("max_num_batched_tokens", prefill)):
+        if whole is not None and tokens is not None and tokens > whole:
+            message = f"{tokens} tokens exceed the {whole} of a whole batch"
+            yield Conflict((name, "max_batch_total_tokens"), message, f"raise max_batch_total_tokens to {tokens}")
+    whole_prompts = table.version[:2] <= LAST_TGI_WITHOUT_CHUNKS
+    if whole_prompts and prefill is not None and prompt is not None and prefill < prompt:
+        message = f"{prefill} prefill tokens are below the longest prompt, {prompt}"
+        yield Conflict(("max_num_batched_tokens", "max_input_len"), message, f"set it to at least {prompt}")
+
+
+def _typed_quantization(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
+    if config.quantization is None or config.dtype in (None, "auto"):
+        return
+    at_load = config.quantization.startswith("bitsandbytes") and table.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES
+    if not at_load if table.dialect.engine == "tgi" else table.version <= LAST_LMI_DIST_THAT_REFUSES_BOTH:
+        message = f"{table.called} refuses dtype and quantization together"
+        yield Conflict(("dtype", "quantization"), message, "leave dtype out")
+
+
+def _queue(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
+    if config.max_queued_requests is not None and config.max_num_seqs is None:
+        message = f"{table.called} limits running and waiting requests together, but max_num_seqs is missing"
+        yield Conflict(("max_queued_requests", "max_num_seqs"), message, "set max_num_seqs as well")
+
+
+def _of_lmi_dist(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
+    yield from _typed_quantization(config, table)
+    if config.lora and config.speculative_decoding:
+        message = "lmi-dist refuses LoRA and speculative decoding together"
+        yield Conflict(("lora", "speculative_decoding"), message, "leave one of them out")
+    drafted = config.speculative_decoding
+    degree = drafted.draft_tensor_parallel_degree if drafted else None
+    if degree not in (None, 1, config.tensor_parallel_degree):
+        fields = ("speculative_decoding.draft_tensor_parallel_degree", "tensor_parallel_degree")
+        message = f"lmi-dist shards a draft model over 1 GPU or over the model's own, not over {degree}"
+        yield Conflict(fields, message, "set it to 1 or to tensor_parallel_degree")
+
+
+def _smoothquant_type(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
+    if config.quantization == "smoothquant" and config.dtype == "bf16":
+        yield Conflict(("dtype", "quantization"), "DeepSpeed's SmoothQuant refuses bf16", "set dtype to fp16")
+
+
+def _one_adapter(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
+    adapters = (config.lora.adapters if config.lora else None) or ()
+    if len(adapters) > 1:
+        message = f"SGLang's container passes one adapter at start, not {len(adapters)}"
+        yield Conflict(("lora.adapters",), message, "load the others through the server's API, or use vllm or tgi")
+
+
+_BY_DIALECT = {
+    "tgi": (_of_tgi, _queue),
+    "tgi-neuronx": (_queue,),
+    "lmi-dist": (_of_lmi_dist,),
+    "lmi-deepspeed": (_smoothquant_type,),
+    "sglang": (_one_adapter,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +150,17 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.field else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is written of one option: its topic and neutral name, the key and the variable, the text."""
+
+    topic: str
+    option: str
+    key: str | None
+    env: str | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +190,9 @@ def render_config(
     """Render a configuration.
 
     Args:
-        config: What the engine shall do.
-        dialect: How the container is configured.
         version: The container's version, as `catalog.engine_versions.read_version` reads it.
         form: `properties`: a packaged `serving.properties`; `env`: environment variables; `both`: the file, and the
             same options in the environment except the model, which would be loaded a second time.
-        header: First line of a file, for people.
         templates: Folder of templates that override ours file by file; default: none.
 
     Raises:
@@ -89,34 +202,37 @@ def render_config(
     """
     table = find_spellings(dialect, version)
     spelled = spell(config, table)
-    problems = [*_form_problems(table, form), *_missing(table, spelled), *_conflicts(config, table, spelled)]
-    problems += _extra_problems(config, table, spelled)
-    if problems:
+    missing: list[Finding] = []
+    for one in spelled.missing:
+        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
+        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
+        hint = one.absence.hint if one.absence and one.absence.hint else known
+        message = f"{table.called} has no option for {one.text or 'it'}{because}"
+        missing.append(Finding("SEA308", Place(field=one.field), message, hint))
+    problems = [*_form_problems(table, form), *missing]
+    problems += (
+        Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
+        for conflict in conflicts(config, table)
+    )
+    for first, second, key in doubled(spelled):
+        message = f"{table.called} writes both as {key}"
+        problems.append(Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out"))
+    if problems := [*problems, *_extra_problems(config, table, spelled)]:
         raise RenderError(problems)
-    lines = tuple(_lines(spelled, config, table))
-    files = _files(table, lines, header, templates) if form != "env" else {}
+    # Extra options last and sorted.
+    lines = [_Line(topic_of(row.option), row.option, row.key, row.env, text) for row, text in spelled.pairs]
+    lines += (_Line(EXTRA, "", *extra_names(name, table), config.extra[name]) for name in sorted(config.extra))
+    files: dict[str, str] = {}
+    if form != "env":
+        options = ((line.topic, WrittenOption(line.key, line.text, line.option)) for line in lines if line.key)
+        template = f"{table.dialect.engine}/{PROPERTIES_FILE}.j2"
+        files[PROPERTIES_FILE] = render_template(template, _by_topic(header, options), own=templates)
     env = _env(table, lines, form, header, templates) if form != "properties" else {}
-    return Rendered(files, env, (*_image_note(table), *(Note(*note) for note in spelled.notes)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """What is written of one option: its topic and neutral name, the key and the variable, the text."""
-
-    topic: str
-    option: str
-    key: str | None
-    env: str | None
-    text: str
-
-
-def _lines(spelled: SpelledConfig, config: ServingConfig, table: SpellingTable) -> Iterator[_Line]:
-    """Yield what is written, extra options last and sorted."""
-    for row, text in spelled.pairs:
-        yield _Line(topic_of(row.option), row.option, row.key, row.env, text)
-    for name in sorted(config.extra):
-        key, env = extra_names(name, table)
-        yield _Line(EXTRA, "", key, env, config.extra[name])
+    notes, last = [Note(*note) for note in spelled.notes], table.dialect.last_image
+    if last is not None and not within(table.version, None, last):
+        newest = version_text(table.dialect.engine, tuple(map(int, last.split("."))))
+        notes.insert(0, Note("", f"No image of {table.dialect.batcher} was published after {newest}."))
+    return Rendered(files, env, tuple(notes))
 
 
 def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
@@ -126,19 +242,24 @@ def extra_names(name: str, table: SpellingTable) -> tuple[str | None, str]:
     return None, PREFIXES.get(table.dialect.engine, "") + name.upper()
 
 
-def _files(table: SpellingTable, lines: tuple[_Line, ...], header: str, templates: Path | None) -> dict[str, str]:
-    options = ((line.topic, WrittenOption(line.key, line.text, line.option)) for line in lines if line.key)
-    name = f"{table.dialect.engine}/{PROPERTIES_FILE}.j2"
-    return {PROPERTIES_FILE: render_template(name, _by_topic(header, options), own=templates)}
-
-
 def _env(
-    table: SpellingTable, lines: tuple[_Line, ...], form: Form, header: str, templates: Path | None
+    table: SpellingTable, lines: Iterable[_Line], form: Form, header: str, templates: Path | None
 ) -> dict[str, str]:
     where = f"container environment for {table.called}"
-    written = [(line, line.env) for line in lines if line.env and _belongs(line.env, line.text, form)]
+    # Alongside a file, neither the model nor what only a file holds is in the environment.
+    written = [
+        (line, line.env)
+        for line in lines
+        if line.env
+        and (form == "env" or (line.env != "HF_MODEL_ID" and len(line.text) <= MAX_CHARS and "\n" not in line.text))
+    ]
     plain = {name: line.text for line, name in written}
-    if problems := [*_broken_lines(plain, where), *env_problems(plain, where)]:
+    broken = [
+        Finding("SEA302", Place.at(where, name), f"an environment variable holds one line, not {text!r}")
+        for name, text in plain.items()
+        if "\n" in text or "\r" in text
+    ]
+    if problems := [*broken, *env_problems(plain, where)]:
         raise RenderError(problems)
     options = ((line.topic, WrittenOption(name, line.text, line.option)) for line, name in written)
     env = render_variables(f"{table.dialect.engine}/container.env.j2", _by_topic(header, options), own=templates)
@@ -154,25 +275,6 @@ def _by_topic(header: str, options: Iterable[tuple[str, WrittenOption]]) -> Temp
     return TemplateVariables(header, topics)
 
 
-def _broken_lines(env: dict[str, str], where: str) -> Iterator[Finding]:
-    for name, text in env.items():
-        if "\n" in text or "\r" in text:
-            yield Finding("SEA302", Place.at(where, name), f"an environment variable holds one line, not {text!r}")
-
-
-def _belongs(env: str, text: str, form: Form) -> bool:
-    """Say whether a variable stands in the environment: beside a file, neither the model nor what only a file holds."""
-    return form == "env" or (env != "HF_MODEL_ID" and len(text) <= MAX_CHARS and "\n" not in text)
-
-
-def _image_note(table: SpellingTable) -> Iterator[Note]:
-    last = table.dialect.last_image
-    if last is not None and not within(table.version, None, last):
-        engine = table.dialect.engine
-        newest = version_text(engine, tuple(int(part) for part in last.split(".")))
-        yield Note("", f"No image of {table.dialect.batcher} was published after {newest}.")
-
-
 def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
     if form != "env" and table.dialect.engine != "lmi":
         message = f"{table.called} reads no serving.properties"
@@ -184,26 +286,12 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
         yield Finding("SEA310", Place(field="form"), message, hint)
 
 
-def _missing(table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
-    for one in spelled.missing:
-        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
-        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
-        hint = one.absence.hint if one.absence and one.absence.hint else known
-        message = f"{table.called} has no option for {one.text or 'it'}{because}"
-        yield Finding("SEA308", Place(field=one.field), message, hint)
-
-
-def _conflicts(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
-    for conflict in conflicts(config, table):
-        yield Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
-    for first, second, key in doubled(spelled):
-        message = f"{table.called} writes both as {key}"
-        yield Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out")
-
-
 def _extra_problems(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
     flat = flatten(config)
-    rows = _rows_by_name(flat, table, {row.key or row.env for row, _ in spelled.pairs})
+    written = {row.key or row.env for row, _ in spelled.pairs}
+    # By key and by variable, the first row of a field that is set, or of a name that is written.
+    chosen = [row for row in table.rows if row.field in flat or (row.key or row.env) in written]
+    rows = {name: row for row in reversed(chosen) for name in (row.key, row.env)}
     for name in config.extra:
         key, env = extra_names(name, table)
         row = rows.get(key or env) or rows.get(env)
@@ -211,18 +299,6 @@ def _extra_problems(config: ServingConfig, table: SpellingTable, spelled: Spelle
             value = f" ({neutral_text(flat[row.field])})" if row.field in flat else ""
             message = f"{name} is how {table.called} spells {row.field or 'the dialect itself'}{value}"
             yield Finding("SEA304", Place(field=f"extra.{name}"), message, "leave it out of extra")
-
-
-def _rows_by_name(
-    flat: Mapping[str, Leaf], table: SpellingTable, written: set[str | None]
-) -> dict[str | None, Spelling]:
-    """Return by key and by variable the first row of a field that is set, or of a name that is written."""
-    rows = [row for row in table.rows if row.field in flat or (row.key or row.env) in written]
-    return {name: row for row in reversed(rows) for name in (row.key, row.env)}
-
-
-# An empty JSON object says nothing.
-NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +359,7 @@ def spell(config: ServingConfig, table: SpellingTable) -> SpelledConfig:
 
 def _say(name: str, flat: Mapping[str, Leaf], table: SpellingTable, draft: _Draft) -> None:
     text = neutral_text(flat[name])
-    chosen = [i for i, row in enumerate(table.rows) if _says(row, name, text) and not _is_too_long(row, flat[name])]
+    chosen = [i for i, row in enumerate(table.rows) if _says(row, name, flat[name], text)]
     for index in chosen[:1] + [index for index in chosen[1:] if table.rows[index].also]:
         _write(index, name, flat, table, draft)
     if not chosen and not _is_heading(name, flat, table):
@@ -308,17 +384,13 @@ def _write(index: int, name: str, flat: Mapping[str, Leaf], table: SpellingTable
             draft.texts[index] = written
 
 
-def _says(row: Spelling, name: str, text: str) -> bool:
-    if row.field != name or row.alias:
+def _says(row: Spelling, name: str, value: Leaf, text: str) -> bool:
+    is_too_long = row.kind == "pair" and isinstance(value, tuple) and len(value) > 1
+    if row.field != name or row.alias or is_too_long:
         return False
     return text in row.leave or (
         (not row.leave or bool(row.translation)) and (not row.translation or text in row.translation)
     )
-
-
-def _is_too_long(row: Spelling, value: Leaf) -> bool:
-    """Say whether there are several adapters where one can be written."""
-    return row.kind == "pair" and isinstance(value, tuple) and len(value) > 1
 
 
 def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bool:
@@ -341,7 +413,16 @@ def _written_by_parent(name: str, table: SpellingTable) -> bool:
 def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
     value = flat[name]
     if row.kind == "json":
-        return _json(row, name, flat)
+        members = {
+            row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat
+        }
+        if members.get("method") == "draft_model":
+            # The engines' default.
+            del members["method"]
+        inside = {key: value for key, value in members.items() if not key.startswith("^")}
+        beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
+        document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
+        return json.dumps(document | beside, separators=(",", ":"))
     if isinstance(value, tuple):
         pairs = [f"{adapter.name}={adapter.path}" for adapter in value]
         return json.dumps(pairs, separators=(",", ":")) if row.kind == "pairs_json" else ",".join(pairs)
@@ -350,17 +431,6 @@ def _written(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
         running = flat.get("max_num_seqs")
         return str(int(text) + (running if isinstance(running, int) else 0))
     return str(int(text) + row.offset) if row.offset else row.translation.get(text, text)
-
-
-def _json(row: Spelling, name: str, flat: Mapping[str, Leaf]) -> str:
-    members = {row.members[member]: flat[f"{name}.{member}"] for member in row.members if f"{name}.{member}" in flat}
-    if members.get("method") == "draft_model":
-        # The engines' default.
-        del members["method"]
-    inside = {key: value for key, value in members.items() if not key.startswith("^")}
-    beside = {key.removeprefix("^"): value for key, value in members.items() if key.startswith("^")}
-    document = {row.wrap: inside} if row.wrap and inside else {} if row.wrap else inside
-    return json.dumps(document | beside, separators=(",", ":"))
 
 
 def doubled(spelled: SpelledConfig) -> Iterator[tuple[str, str, str]]:

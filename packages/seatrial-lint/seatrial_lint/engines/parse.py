@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_options import PREFIXES, find_spellings
@@ -80,8 +80,6 @@ def parse(
     """Read a configuration.
 
     Args:
-        dialect: How the container is configured.
-        version: The container's version, as `catalog.engine_versions.read_version` reads it.
         properties: Text of `serving.properties`; it wins over the environment.
         env: Environment variables, as a mapping or as `NAME=value` lines.
 
@@ -91,13 +89,18 @@ def parse(
     table = find_spellings(dialect, version)
     reading = _ParseState()
     for source, line in (*_file_lines(table, properties), *_env_lines(env)):
-        _read(source, line, table, reading)
+        name, because = _understand(source, line, table, reading)
+        reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
     waiting = reading.values.get("max_queued_requests")
     if table.dialect.engine == "tgi" and isinstance(waiting, str):
         _without_running(waiting, reading)
     config, wrong = unflatten(reading.values, reading.extra)
-    entries = tuple(_marked(entry, wrong) for entry in reading.entries)
-    return Parsed(config, entries)
+    entries: list[ParsedEntry] = []
+    for entry in reading.entries:
+        names = (name for name in wrong if entry.field and f"{name}.".startswith(f"{entry.field}."))
+        first = None if entry.because else next(names, None)
+        entries.append(replace(entry, because=f"{entry.value!r}: {wrong[first]}") if first else entry)
+    return Parsed(config, tuple(entries))
 
 
 def _file_lines(table: SpellingTable, properties: str) -> Iterator[tuple[str, PropertyLine]]:
@@ -126,48 +129,30 @@ def property_of_env(name: str) -> str | None:
     return option if option == "engine" else f"option.{option}"
 
 
-def _read(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> None:
-    name, because = _understand(source, line, table, reading)
-    reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
-
-
 def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
-    rows = _rows(source, line.key, table)
+    option = property_of_env(line.key) if source != PROPERTIES and table.dialect.engine == "lmi" else None
+    rows = table.of_key(line.key) if source == PROPERTIES else table.of_env(line.key)
+    rows = rows or (table.of_key(option) if option else ())
     # A word before any number.
     for row in sorted(rows, key=lambda row: line.value not in row.translation.values()):
         fields = read_value(row, line.value)
+        for name, value in (fields or {}).items():
+            known = reading.values.setdefault(name, value)
+            if known not in (value, PRESENT) and value != PRESENT:
+                return row.field or row.when, f"{line.key} sets {name} again to another value"
+            reading.values[name] = known or value
         if fields is not None:
-            return row.field or row.when, _take(fields, line, reading)
+            return row.field or row.when, ""
     says_more = any(row.kind == "json" for row in rows) and is_object(line.value)
     if rows and not says_more:
-        return rows[0].field, _why_not(rows[0], line, table)
-    option = _extra_name(source, line.key, table)
-    if option is None:
+        fixed = f"{table.called} has {line.key}={rows[0].fixed}"
+        invalid = f"{line.value!r} is not valid for {line.key} in {table.called}"
+        return rows[0].field, invalid if rows[0].fixed is None else fixed
+    extra = _extra_name(source, line.key, table)
+    if extra is None:
         return None, f"{table.called} does not know {line.key}"
-    reading.extra.setdefault(option, line.value)
-    return f"extra.{option}", ""
-
-
-def _rows(source: str, key: str, table: SpellingTable) -> tuple[Spelling, ...]:
-    if source == PROPERTIES:
-        return table.of_key(key)
-    option = property_of_env(key) if table.dialect.engine == "lmi" else None
-    return table.of_env(key) or (table.of_key(option) if option else ())
-
-
-def _take(fields: Mapping[str, Neutral], line: PropertyLine, reading: _ParseState) -> str:
-    for name, value in fields.items():
-        known = reading.values.setdefault(name, value)
-        if known not in (value, PRESENT) and value != PRESENT:
-            return f"{line.key} sets {name} again to another value"
-        reading.values[name] = known or value
-    return ""
-
-
-def _why_not(row: Spelling, line: PropertyLine, table: SpellingTable) -> str:
-    if row.fixed is not None:
-        return f"{table.called} has {line.key}={row.fixed}"
-    return f"{line.value!r} is not valid for {line.key} in {table.called}"
+    reading.extra.setdefault(extra, line.value)
+    return f"extra.{extra}", ""
 
 
 def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
@@ -190,20 +175,8 @@ def _without_running(waiting: str, reading: _ParseState) -> None:
     del reading.values["max_queued_requests"]
     because = "it limits running and waiting requests together; the limit of running requests is missing"
     reading.entries = [
-        ParsedEntry(entry.source, entry.key, entry.value, entry.line, entry.field, because)
-        if entry.field == "max_queued_requests"
-        else entry
-        for entry in reading.entries
+        replace(entry, because=because) if entry.field == "max_queued_requests" else entry for entry in reading.entries
     ]
-
-
-def _marked(entry: ParsedEntry, wrong: Mapping[str, str]) -> ParsedEntry:
-    names = [name for name in wrong if entry.field and (name == entry.field or name.startswith(f"{entry.field}."))]
-    if entry.because or not names:
-        return entry
-    return ParsedEntry(
-        entry.source, entry.key, entry.value, entry.line, entry.field, f"{entry.value!r}: {wrong[names[0]]}"
-    )
 
 
 _WHOLE = ("int", "milliseconds", "seconds", "with_running")
@@ -250,18 +223,19 @@ def _pairs(row: Spelling, text: str) -> tuple[Adapter, ...] | None:
     if not isinstance(parts, list):
         return None
     try:
-        return tuple(_adapter(part) for part in parts)
+        named = (str(part).strip().partition("=") for part in parts)
+        return tuple(Adapter(name=name, path=path) for name, _, path in named)
     except ValueError:
         return None
 
 
-def _adapter(part: object) -> Adapter:
-    name, _, path = str(part).strip().partition("=")
-    return Adapter(name=name, path=path)
-
-
 def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
-    members = _json_members(row, _json_object(text))
+    members = _json_object(text)
+    if members is not None and row.wrap is not None:
+        # The members of the one that wraps them, and with `^` those alongside it.
+        inside = members.get(row.wrap, {})
+        others = {f"^{key}": value for key, value in members.items() if key != row.wrap}
+        members = others | inside if isinstance(inside, dict) else None
     names = {written: member for member, written in row.members.items()}
     names |= {alias: names[written] for alias, written in row.reads.items()}
     if members is None or not set(members) <= set(names):
@@ -269,17 +243,11 @@ def _json(row: Spelling, parent: str, text: str) -> dict[str, Neutral] | None:
     if any(isinstance(value, dict | list) or value is None for value in members.values()):
         # It says more than the neutral field can.
         return None
-    fields: dict[str, Neutral] = {f"{parent}.{names[key]}": _text(value) for key, value in members.items()}
+    fields: dict[str, Neutral] = {
+        f"{parent}.{names[key]}": (str(value).lower() if isinstance(value, bool) else str(value))
+        for key, value in members.items()
+    }
     return {parent: PRESENT, **fields}
-
-
-def _json_members(row: Spelling, document: dict[str, object] | None) -> dict[str, object] | None:
-    """Return what an object says: the members of the one that wraps them, and with `^` those that stand beside it."""
-    if document is None or row.wrap is None:
-        return document
-    inside = document.get(row.wrap, {})
-    beside = {f"^{key}": value for key, value in document.items() if key != row.wrap}
-    return beside | inside if isinstance(inside, dict) else None
 
 
 def _json_object(text: str) -> dict[str, object] | None:
@@ -288,10 +256,6 @@ def _json_object(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_object(text: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"})
@@ -58,12 +58,11 @@ def escape_key(key: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _NOT_ASCII.sub(_units, text.translate(_ESCAPES))
-
-
-def _units(match: re.Match[str]) -> str:
-    """Write each UTF-16 unit of a text as an escape."""
-    return "\\u" + match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u")
+    return _NOT_ASCII.sub(
+        # An escape for each UTF-16 unit.
+        lambda match: "\\u" + match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2).replace(" ", "\\u"),
+        text.translate(_ESCAPES),
+    )
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -84,17 +83,12 @@ def property_lines(text: str) -> Iterator[PropertyLine]:
         stripped = body.lstrip(" \t\f")
         if _CONTINUED.sub("", stripped) not in ("", "\\") and stripped[0] not in "#!":
             # Java passes over what is empty once joined.
-            yield _entry(text, (start, end), start + len(body) - len(stripped), line)
+            key_start, value_end = start + len(body) - len(stripped), start + len(body) - _dangling(body)
+            key_end = _matched(_KEY, text, key_start, value_end)
+            value_start = _matched(_GAP, text, key_end, value_end)
+            key, value = _unescape(text[key_start:key_end]), _unescape(text[value_start:value_end])
+            yield PropertyLine(key, value, line, (key_start, key_end), (value_start, value_end), (start, end))
         line += len(re.findall(r"\r\n|\r|\n", text[start:end]))
-
-
-def _entry(text: str, whole: tuple[int, int], start: int, line: int) -> PropertyLine:
-    body = _body(text[start : whole[1]])
-    end = start + len(body) - _dangling(body)
-    key_end = _matched(_KEY, text, start, end)
-    value_start = _matched(_GAP, text, key_end, end)
-    key, value = text[start:key_end], text[value_start:end]
-    return PropertyLine(_unescape(key), _unescape(value), line, (start, key_end), (value_start, end), whole)
 
 
 def _matched(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
@@ -108,7 +102,9 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
     while at < len(text):
         match = _LINE.match(text, at)
         line, is_first, at = at, at == start, match.end() if match else len(text)
-        if not _goes_on(_body(text[line:at]), is_first=is_first) or at >= len(text):
+        body = _body(text[line:at])
+        is_comment = is_first and body.lstrip(" \t\f")[:1] in ("#", "!")
+        if is_comment or _dangling(body) == 0 or at >= len(text):
             yield start, at
             start = at
 
@@ -116,11 +112,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
 def _body(line: str) -> str:
     """Return a line without its end."""
     return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line.removesuffix("\r")
-
-
-def _goes_on(body: str, *, is_first: bool) -> bool:
-    is_comment = is_first and body.lstrip(" \t\f")[:1] in ("#", "!")
-    return not is_comment and _dangling(body) == 1
 
 
 def _dangling(body: str) -> int:
@@ -142,14 +133,9 @@ def _escaped(match: re.Match[str]) -> str:
 
 def read_env_lines(text: str) -> tuple[PropertyLine, ...]:
     """Read `NAME=value` lines; the value is everything after the first `=`."""
-    return tuple(_env_lines(re.split(r"\r\n|\n|\r", text)))
-
-
-def _env_lines(lines: Iterable[str]) -> Iterator[PropertyLine]:
-    for number, line in enumerate(lines, start=1):
-        if line and not line.startswith("#"):
-            name, _, value = line.partition("=")
-            yield PropertyLine(name, value, number)
+    numbered = enumerate(re.split(r"\r\n|\n|\r", text), start=1)
+    parts = ((number, *line.partition("=")) for number, line in numbered if line and not line.startswith("#"))
+    return tuple(PropertyLine(name, value, number) for number, name, _, value in parts)
 
 
 def write_env(env: Mapping[str, str]) -> str:

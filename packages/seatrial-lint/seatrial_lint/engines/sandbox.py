@@ -125,11 +125,7 @@ class CheckedTemplate:
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """Renders one template, once: the work that is left is its own.
-
-    Args:
-        codes: The compiled templates by name; nothing else can be included.
-    """
+    """Renders one template, once: the work that is left is its own."""
 
     def __init__(self, codes: Mapping[str, CodeType | None]) -> None:
         super().__init__(
@@ -299,13 +295,7 @@ FILTERS: Final = tuple(sorted((*_PLAIN, "join", "map", "replace")))
 
 @lru_cache(maxsize=64)
 def check_template(text: str, name: str, shown: str) -> CheckedTemplate:
-    """Check a template by its syntax, and compile it so that all that it does is counted.
-
-    Args:
-        text: The template.
-        name: Its path below the folder of templates.
-        shown: Its name in messages.
-    """
+    """Check a template by its syntax, and compile it so that all that it does is counted."""
     environment = TemplateSandbox({})
     unread = CheckedTemplate(shown, len(text))
     try:

@@ -63,8 +63,6 @@ def render_template(template: str, variables: TemplateVariables, *, own: Path | 
     """Render one template, named by its path below `serving_templates/`.
 
     Args:
-        template: Its path below the folder.
-        variables: What it may name.
         own: Folder of templates that override ours; default: none.
 
     Raises:
@@ -99,15 +97,7 @@ def render_template(template: str, variables: TemplateVariables, *, own: Path | 
 def _read(
     name: str, at: Place, own: Path | None, files: dict[str, CheckedTemplate], above: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Read a template and what it includes, and yield every problem of them.
-
-    Args:
-        name: Its path below the folder.
-        at: The line that includes it.
-        own: Folder of templates that override ours.
-        files: What was read, by name; the template is added.
-        above: The names of those that include it.
-    """
+    """Read a template and what it includes, and yield every problem of them."""
     from seatrial_lint.engines.sandbox import MOST_FILES, MOST_SOURCE, check_template  # noqa: PLC0415 (as above)
 
     path = _path(name, own)

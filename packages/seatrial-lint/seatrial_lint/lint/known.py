@@ -1,4 +1,4 @@
-"""Which keys a container knows, in which versions: from its sources, its spellings and the bundled vLLM's arguments."""
+"""Keys that a container knows, by version: from its sources, its spellings and the bundled vLLM's arguments."""
 
 from __future__ import annotations
 
@@ -79,11 +79,19 @@ def _verdict(  # noqa: PLR0917 (a key of the cache)
         return _judge_lmi(target, name)
     if target.engine == "vllm":
         return _judge_vllm(target, name)
-    return _judge_variable(target, name)
+    # Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged.
+    rows = _rows(target.engine, name)
+    is_older = target.version < (read_version(target.engine, _OLDEST_READ.get(target.engine, "")) or (0,))
+    if is_older or any(within(target.version, row.since, row.until) for row in rows):
+        return None
+    return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
 
 
 def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
-    rows, scopes = _rows("lmi", name), _scopes_of(target)
+    rows, scopes = (
+        _rows("lmi", name),
+        {scope for dialect in (target.dialect, *target.others) for scope in DIALECTS[dialect].scopes},
+    )
     existing = {row.scope for row in rows if within(target.version, row.since, row.until)}
     handed_on = target.dialect == "lmi-trtllm" and any(row.scope == "trtllm" for row in rows)
     if handed_on or existing & scopes:
@@ -99,11 +107,6 @@ def _judge_lmi(target: TargetContainer, name: str) -> KeyVerdict | None:
         return KeyVerdict("elsewhere", _when(target, _nearest_row(target, own or list(rows))))
     nearest = "" if target.is_candidate else nearest_in(name, _names(target, passes_on=passes_on), _NEAR)
     return KeyVerdict("unknown", f"is unknown to {target.called}, which ignores it silently", nearest)
-
-
-def _scopes_of(target: TargetContainer) -> set[str]:
-    """Return the parts of the container's code that may read a key."""
-    return {scope for dialect in (target.dialect, *target.others) for scope in DIALECTS[dialect].scopes}
 
 
 def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, passes_on: bool) -> str:
@@ -127,7 +130,7 @@ def _nearest_row(target: TargetContainer, rows: list[KnownKey]) -> KnownKey:
 
 def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
     plain = name.removeprefix("no_")
-    known = _is_argument(target.version, plain)
+    known = _between(target.version, _arguments(), plain)
     if plain in known_names("vllm", "frontend") or known:
         return None
     versions = [version for version, names in _arguments() if plain in names]
@@ -144,15 +147,6 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
     first = version_text("vllm", min(versions))
     when = f"is newer (first seen in {first})" if later else f"was removed (last seen in {last})"
     return KeyVerdict("elsewhere", f"{when}: {target.called} does not start with it")
-
-
-def _judge_variable(target: TargetContainer, name: str) -> KeyVerdict | None:
-    """Judge a variable of an environment, where everybody may write: only what is named, or nearly, is judged."""
-    rows = _rows(target.engine, name)
-    is_older = target.version < (read_version(target.engine, _OLDEST_READ.get(target.engine, "")) or (0,))
-    if is_older or any(within(target.version, row.since, row.until) for row in rows):
-        return None
-    return KeyVerdict("elsewhere", _when(target, rows[0])) if rows else _near_slip(target, name)
 
 
 def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
@@ -182,10 +176,6 @@ def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
     if min(numbers) > target.version[0]:
         return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
     return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
-
-
-def _is_argument(version: Version, name: str) -> bool | None:
-    return _between(version, _arguments(), name)
 
 
 def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...], name: str) -> bool | None:

@@ -1,38 +1,55 @@
-"""Lints configurations: every rule over every source, in the order of files and lines."""
+"""Lints configurations, every rule over every source, and fixes what is safe: spellings, and exact repetitions.
+
+A file is fixed only as far as nothing else becomes wrong, until nothing more can be fixed.
+"""
 
 from __future__ import annotations
 
+import difflib
+import errno
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from seatrial_base.files import changing, write_whole
 from seatrial_base.findings import RULES, SEVERITIES
 from seatrial_base.printer import listed
 from seatrial_base.secrets import redacted
 from seatrial_base.units import counted
 from seatrial_lint.lint import target as targets
 from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file registers its checks)
-    accelerators,
     conflicts,
-    defaults,
     keys,
-    limits,
     service,
     traps,
     values,
 )
-from seatrial_lint.lint.redaction import redact_findings
-from seatrial_lint.lint.rules import CHECKS
+from seatrial_lint.lint.read import read_content
+from seatrial_lint.lint.redaction import covered, redact_findings, uncovered
+from seatrial_lint.lint.rules import CHECKS, Subject, look_at
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
-from seatrial_lint.lint.subject import Subject, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_base.findings import Finding
+    from seatrial_base.findings import Edit, Finding
     from seatrial_lint.lint.rules import LintCheck
+
+# Versions at which something changed in how each container reads its options: oldest and newest, and one of each era
+# (LMI: recommended batcher by LmiConfigRecommender.java; TGI: launcher/src/main.rs; vLLM: sagemaker_entrypoint.sh).
+CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
+    {
+        "lmi": ("lmi20", "lmi16", "lmi13", "lmi10"),
+        "tgi": ("2.0.4", "2.4.0"),
+        "vllm": ("0.11.0", "0.17.1", "0.23.0"),
+        "sglang": ("0.5.5",),
+    }
+)
+# One mended key can make another one mendable; more was never seen.
+ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +58,6 @@ class Given:
 
     Attributes:
         engine: The container.
-        version: Its version.
         instance_type: What it runs on.
         ami_version: The instance's InferenceAmiVersion.
         startup_timeout_s: The startup health check's timeout.
@@ -201,28 +217,10 @@ def _read_as(subject: Subject, left_out: int) -> str:
     return f"{subject.source.file}: {subject.source.kind}, read as {target.called}{dialect} ({why})"
 
 
-# Versions at which something changed in how each container reads its options: oldest and newest, and one of each era
-# (LMI: recommended batcher by LmiConfigRecommender.java; TGI: launcher/src/main.rs; vLLM: sagemaker_entrypoint.sh).
-CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
-    {
-        "lmi": ("lmi20", "lmi16", "lmi13", "lmi10"),
-        "tgi": ("2.0.4", "2.4.0"),
-        "vllm": ("0.11.0", "0.17.1", "0.23.0"),
-        "sglang": ("0.5.5",),
-    }
-)
-
-
 def held_by_all(
     findings: list[Finding], engine: EngineName, findings_in: Callable[[str], list[Finding]]
 ) -> tuple[list[Finding], int]:
-    """Return the findings that every candidate version has, and how many errors and warnings are left out.
-
-    Args:
-        findings: Those of the assumed version.
-        engine: The container.
-        found_in: Gives the findings of another version.
-    """
+    """Return the findings that every candidate version has, and how many errors and warnings are left out."""
     open_ones = {_place(finding) for finding in findings if not RULES[finding.rule].holds_in_any_version}
     held = set(open_ones)
     for version in CANDIDATES[engine]:
@@ -236,3 +234,85 @@ def held_by_all(
 
 def _place(finding: Finding) -> tuple[str, int, str]:
     return finding.rule, finding.place.line, finding.field
+
+
+def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
+    """Return a file's text with every edit of its findings made; of two that overlap, the first."""
+    edits = sorted(
+        {finding.edit for finding in findings if finding.edit and finding.place.file == source.file}, key=_span_of
+    )
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        if edit.start < at:
+            continue
+        parts += [source.text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join((*parts, source.text[at:]))
+
+
+def _span_of(edit: Edit) -> tuple[int, int, str]:
+    return edit.start, edit.end, edit.text
+
+
+def mended_diff(source: ConfigSource, text: str) -> str:
+    """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
+    mended = [one for one in read_content(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
+    every = tuple(entry for one in mended for entry in one.entries)
+    before = covered(source).splitlines(keepends=True)
+    after = covered(replace(source, text=text, entries=every)).splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, source.file, source.file)
+    return uncovered(
+        "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    )
+
+
+def write_fixed(source: ConfigSource, text: str) -> None:
+    """Write a mended file whole or not at all; its mode stays.
+
+    Raises:
+        OSError: When the file can't be written, or holds another text by now; it is then as it was.
+    """
+    path = Path(source.file)
+    with changing(path):
+        if path.read_bytes() != source.text.encode(source.encoding):
+            raise OSError(errno.EAGAIN, "it has changed since it was read")
+        write_whole(path, text.encode(source.encoding))
+
+
+def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given | None = None) -> str:
+    """Return a file's text with its findings mended; linting it again finds nothing more to mend, and nothing new."""
+    given = given or Given()
+    open_ones = [finding for finding in findings if finding.edit and finding.place.file == source.file]
+    for _ in range(ROUNDS):
+        text = _as_far_as_good(source, open_ones, given)
+        if text == source.text:
+            break
+        source = replace(source, text=text)
+        open_ones = [one for one in _findings_of(source, given) if one.edit]
+    return source.text
+
+
+def _as_far_as_good(source: ConfigSource, findings: list[Finding], given: Given) -> str:
+    """Make all edits; where that makes something else wrong, each one that doesn't."""
+    text = fixed_text(source, findings)
+    before = _wrong(source, given)
+    if text == source.text or _wrong(replace(source, text=text), given) <= before:
+        return text
+    good: list[Finding] = []
+    for finding in findings:
+        tried = replace(source, text=fixed_text(source, [*good, finding]))
+        if _wrong(tried, given) <= before:
+            good.append(finding)
+    return fixed_text(source, good)
+
+
+def _wrong(source: ConfigSource, given: Given) -> set[str]:
+    return {f"{one.rule} {one.message}" for one in _findings_of(source, given) if one.severity != "note"}
+
+
+def _findings_of(source: ConfigSource, given: Given) -> tuple[Finding, ...]:
+    read = read_content(source.text.encode(source.encoding), source.file)
+    beside = {name: fact for name, fact in source.facts.items() if name == "model_py"}
+    every = [replace(one, facts={**one.facts, **beside}) for one in read if isinstance(one, ConfigSource)]
+    return lint_sources(every, given).findings

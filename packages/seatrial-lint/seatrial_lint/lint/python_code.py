@@ -62,7 +62,6 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
 
     Args:
         cells: The file's text, or the code cells of a notebook in their order.
-        file: Its path.
     """
     if sum(cell.text.count("{") for cell in cells) > MOST_BRACES:
         return (), [f"more than {MOST_BRACES:,} braces"]
@@ -95,15 +94,11 @@ def notebook_cells(root: Node) -> Iterator[CodeCell]:
     for cell in cells.items() if cells else ():
         kind, source = cell.member("cell_type"), cell.member("source")
         if kind is not None and source is not None and kind.text() == "code":
-            yield _cell(source)
-
-
-def _cell(source: Node) -> CodeCell:
-    pieces = [(one.text() or "", one.line) for one in source.items()] or [(source.text() or "", source.line)]
-    lines: list[int] = []
-    for text, line in pieces:
-        lines += [line] * max(1, len(text.splitlines()))
-    return CodeCell("".join(text for text, _ in pieces), lines)
+            pieces = [(one.text() or "", one.line) for one in source.items()] or [(source.text() or "", source.line)]
+            lines: list[int] = []
+            for text, line in pieces:
+                lines += [line] * max(1, len(text.splitlines()))
+            yield CodeCell("".join(text for text, _ in pieces), lines)
 
 
 def written_file(cell: CodeCell) -> tuple[str, CodeCell] | None:

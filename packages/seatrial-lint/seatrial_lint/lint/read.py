@@ -110,12 +110,7 @@ def read_file(path: Path) -> tuple[ConfigSource | Unreadable, ...]:
 
 
 def read_stdin(stream: BinaryIO, name: str) -> tuple[ConfigSource | Unreadable, ...]:
-    """Read the standard input.
-
-    Args:
-        stream: The standard input.
-        name: The name of the file that it stands for; it tells the form.
-    """
+    """Read the standard input."""
     try:
         content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

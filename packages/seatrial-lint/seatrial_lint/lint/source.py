@@ -1,4 +1,4 @@
-"""What was read: keys and values with their place in a file, whatever its form.
+"""Keys and values with their place in a file, whatever its form.
 
 Of a value that a template or program says before it is deployed: the text, the text with holes, or nothing.
 """

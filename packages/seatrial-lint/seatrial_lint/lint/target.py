@@ -1,7 +1,8 @@
-"""Which container reads a configuration: from its image, or guessed from what is written in it; and its handler."""
+"""The container that reads a configuration, from its image or guessed from its keys; its options, and its handler."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
@@ -10,20 +11,51 @@ from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
 from seatrial_base.catalog.images import IMAGES
-from seatrial_lint.lint.names import read_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from seatrial_base.catalog.engine_versions import DialectName, Version
-    from seatrial_lint.lint.names import NamedOption
-    from seatrial_lint.lint.source import ConfigSource
+    from seatrial_base.catalog.engine_versions import DialectName
+    from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
+Space = Literal["option", "server", "env"]
+_CAPITALS = re.compile(r"[A-Z0-9_]+")
+# The container's entrypoint and Java side read these beside OPTION_* (DJL Serving, dockerd-entrypoint-with-cuda-compat,
+# LmiUtils, LmiConfigRecommender).
+_LMI_ENV = {
+    "HF_MODEL_ID": "model_id",
+    "HF_REVISION": "revision",
+    "HF_TASK": "task",
+    "HF_TRUST_REMOTE_CODE": "trust_remote_code",
+    "HF_MODEL_TRUST_REMOTE_CODE": "trust_remote_code",
+    "HF_MODEL_QUANTIZE": "quantize",
+    "TENSOR_PARALLEL_DEGREE": "tensor_parallel_degree",
+    "SM_NUM_GPUS": "tensor_parallel_degree",
+    "PIPELINE_PARALLEL_DEGREE": "pipeline_parallel_degree",
+    "MAX_BATCH_PREFILL_TOKENS": "max_rolling_batch_prefill_tokens",
+    "MAX_BATCH_SIZE": "max_rolling_batch_size",
+    "CUDA_MEMORY_FRACTION": "gpu_memory_utilization",
+    "PREDICT_TIMEOUT": "predict_timeout",
+    "MODEL_LOADING_TIMEOUT": "model_loading_timeout",
+}
+_LMI_SERVER_ENV = {
+    "MAX_CONCURRENT_REQUESTS": "job_queue_size",
+    "SERVING_MIN_WORKERS": "minWorkers",
+    "SERVING_MAX_WORKERS": "maxWorkers",
+    "OPTION_ENGINE": "engine",
+}
+# TGI's sagemaker-entrypoint.sh.
+_TGI_ENV = {
+    "HF_MODEL_ID": "MODEL_ID",
+    "HF_MODEL_REVISION": "REVISION",
+    "SM_NUM_GPUS": "NUM_SHARD",
+    "HF_MODEL_QUANTIZE": "QUANTIZE",
+    "HF_MODEL_TRUST_REMOTE_CODE": "TRUST_REMOTE_CODE",
+}
 Flavour = Literal["vllm", "trtllm", "neuronx", "deepspeed", ""]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 FIRST_ASYNC = (15,)
 LAST_LMI_DIST = (14,)
-
 _TGI_NAMES = frozenset(
     [
         "MAX_INPUT_LENGTH",
@@ -72,13 +104,78 @@ _ROLLING: dict[str, DialectName] = {
 # LMI 17: LmiConfigRecommender turns the asynchronous handler on.
 ASYNC_BY_DEFAULT = (17,)
 Handler = Literal["own", "user", "java"]
-
 OWN_HANDLERS = "djl_python"
 # Engines of DJL without a Python process (deepjavalibrary/djl-serving@7e13b081 serving/docs/modes.md and
 # serving/docs/lmi/user_guides/embedding-user-guide.md): their options go to the Java translator.
 JAVA_ENGINES = frozenset(
     ["rust", "onnxruntime", "pytorch", "tensorflow", "tensorrt", "mxnet", "xgboost", "lightgbm", "llama"]
 )
+# What a variable tells of the container, in order: prefixes, then names.
+_MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
+    *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
+    ("vllm", "the vLLM container for AWS Neuron", (NEURON_PREFIX,), frozenset()),
+    ("lmi", "LMI", ("OPTION_", "SERVING_"), frozenset({"TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK"})),
+    ("tgi", "TGI", (), frozenset(_TGI_NAMES)),
+)
+# Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
+_ON_NEURON: dict[EngineName, tuple[DialectName, DialectName, tuple[str, ...]]] = {
+    "tgi": ("tgi", "tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
+    "vllm": ("vllm", "vllm-neuronx", (NEURON_PREFIX,)),
+}
+# For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).
+_NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vllm": (0, 30, 0), "sglang": (0, 5, 20)}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOption:
+    """One option: its name as the container's code calls it, and where that was written.
+
+    Attributes:
+        space: `option` of the engine, `server` of the model server, or a plain variable.
+        name: Without prefix.
+        entry: What was written.
+    """
+
+    space: Space
+    name: str
+    entry: SourceEntry
+
+    @property
+    def value(self) -> str:
+        """The written value."""
+        return self.entry.value
+
+
+def read_options(engine: EngineName, entries: Iterable[SourceEntry]) -> tuple[NamedOption, ...]:
+    """Return the options that a container makes of written keys, in their order."""
+    return tuple(NamedOption(*_meaning(engine, entry), entry) for entry in entries)
+
+
+def _meaning(engine: EngineName, entry: SourceEntry) -> tuple[Space, str]:
+    key = entry.key
+    if entry.form == "properties":
+        return ("option", key.removeprefix("option.")) if key.startswith("option.") else ("server", key)
+    if engine == "lmi":
+        return _lmi_variable(key)
+    if engine == "tgi":
+        return ("env", _TGI_ENV.get(key, key))
+    prefix = NEURON_PREFIX if key.startswith(NEURON_PREFIX) else PREFIXES[engine]
+    return ("option", key.removeprefix(prefix).lower()) if key.startswith(prefix) else ("env", key)
+
+
+def _lmi_variable(key: str) -> tuple[Space, str]:
+    if name := _LMI_ENV.get(key):
+        return "option", name
+    if name := _LMI_SERVER_ENV.get(key):
+        return "server", name
+    if key.startswith("OPTION_"):
+        name = key.removeprefix("OPTION_")
+        lowered = name.lower() if _CAPITALS.fullmatch(name) else name
+        return "option", "entryPoint" if lowered == "entrypoint" else lowered
+    # Which ConfigManager.java reads nowhere.
+    if key.startswith("SERVING_") and key != "SERVING_ENGINE":
+        return "server", key.removeprefix("SERVING_").lower()
+    return "env", key
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +183,6 @@ class TargetContainer:
     """The container that a configuration is read for.
 
     Attributes:
-        engine: Its engine.
         version: Its version, as a tuple that compares.
         dialect: The way in which it is configured.
         flavour: What the image carries; empty when no image is named.
@@ -120,8 +216,6 @@ def guess(
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
 
     Args:
-        source: The configuration.
-        engine: The container that the user names.
         options: What the engine makes of the keys, when that was read before.
 
     Raises:
@@ -135,7 +229,9 @@ def guess(
     if chosen is None:
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
-    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or (
+        _flavour(f":{version}") if chosen == "lmi" and version and "-" in version else ""
+    )
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
     dialect = _dialect(chosen, source, named, flavour, written)
@@ -183,11 +279,6 @@ def _is_other(image: str) -> bool:
     return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
 
 
-def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
-    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
-    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
-
-
 def _flavour(image: str) -> Flavour:
     tag = _tag(image).lower()
     marks: tuple[tuple[str, Flavour], ...] = (
@@ -210,15 +301,6 @@ def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
     return None, ""
 
 
-# What a variable tells of the container, in order: prefixes, then names.
-_MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
-    *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
-    ("vllm", "the vLLM container for AWS Neuron", (NEURON_PREFIX,), frozenset()),
-    ("lmi", "LMI", ("OPTION_", "SERVING_"), frozenset({"TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK"})),
-    ("tgi", "TGI", (), frozenset(_TGI_NAMES)),
-)
-
-
 def _dialect(
     engine: EngineName, source: ConfigSource, version: Version | None, flavour: Flavour, written: dict[str, str]
 ) -> DialectName:
@@ -231,13 +313,6 @@ def _dialect(
         or _of_rolling_batch(written, version, number)
         or _of_auto(written, number, flavour)
     )
-
-
-# Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
-_ON_NEURON: dict[EngineName, tuple[DialectName, DialectName, tuple[str, ...]]] = {
-    "tgi": ("tgi", "tgi-neuronx", ("HF_NUM_CORES", "HF_AUTO_CAST_TYPE")),
-    "vllm": ("vllm", "vllm-neuronx", (NEURON_PREFIX,)),
-}
 
 
 def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None) -> DialectName | None:
@@ -314,10 +389,6 @@ def _newest_build(engine: EngineName) -> Version:
     texts = [build.version for build in builds if build.family == engine and build.documented]
     versions = [version for text in texts if (version := read_version(engine, text))]
     return max(versions) if versions else _NEWEST_KNOWN[engine]
-
-
-# For engines of which the catalog lists no image: the newest that REFERENCE names (DLC documentation, 2026-08-21).
-_NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vllm": (0, 30, 0), "sglang": (0, 5, 20)}
 
 
 def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:

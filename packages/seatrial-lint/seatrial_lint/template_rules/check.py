@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import listed
-from seatrial_lint.cloudformation.template_resources import MOST_STEPS
+from seatrial_lint.cloudformation.template import MOST_STEPS
 from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a file registers its checks)
     components,
     endpoints,
-    models,
     policies,
-    policy_sizes,
-    rollback_rights,
     scaling,
 )
 from seatrial_lint.template_rules.hosting import CHECKS, Hosting, rule
@@ -34,7 +31,6 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
 
     Args:
         templates: The templates by name, of one account and region.
-        region: Their region; without one, what depends on it is not checked.
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
-from seatrial_lint.cloudformation.template_resources import TemplateResources, begins_unknown
+from seatrial_lint.cloudformation.template import TemplateResources, begins_unknown
 from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, policy_documents, several
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ class SageMakerTarget:
 
 
 class Hosting:
-    """What several templates host.
-
-    Args:
-        templates: The templates by name, of one account and region.
-        region: The region; `None` when it is not known.
-    """
+    """What several templates host."""
 
     def __init__(self, templates: Mapping[str, Template], region: str | None) -> None:
         self.resources = TemplateResources(templates)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial_lint.cloudformation.template import TemplateResource
-    from seatrial_lint.cloudformation.template_resources import TemplateResources
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateResources
 
 PolicyKind = Literal["identity", "trust", "resource"]
 ROLE = "AWS::IAM::Role"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import SpecError
-from seatrial_lint.cloudformation.read import read_template, read_templates
+from seatrial_lint.cloudformation.template import read_template, read_templates
 from seatrial_lint.template_rules.check import check_templates
 from tests.template_rules.sample import components
 

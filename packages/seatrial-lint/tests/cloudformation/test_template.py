@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from seatrial_lint.cloudformation.read import read_template
+from seatrial_lint.cloudformation.template import read_template
 
 YAML = """\
 Resources:

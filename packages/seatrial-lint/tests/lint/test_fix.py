@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.files import changing
-from seatrial_lint.lint.fix import fixed_text, mended_diff, write_fixed
-from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.lint import Given, fixed_text, lint_sources, mended_diff, write_fixed
 from seatrial_lint.lint.read import read_content, read_file
 from seatrial_lint.lint.source import ConfigSource
 

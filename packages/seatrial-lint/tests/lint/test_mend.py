@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from seatrial_lint.lint.fix import mended_text
-from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.lint import Given, lint_sources, mended_text
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource
 

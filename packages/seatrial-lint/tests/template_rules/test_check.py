@@ -8,7 +8,7 @@ import pytest
 from seatrial_base.catalog import service_authorization
 from seatrial_base.catalog.service_authorization import patterns_overlap
 from seatrial_base.findings import RULES, template_rules
-from seatrial_lint.cloudformation import template_resources
+from seatrial_lint.cloudformation import template as templates
 from tests.template_rules.sample import DELETE, changed, components, found, single
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ ON_QUEUE: dict[str, JsonValue] = {"Effect": "Allow", "Action": "s3:GetObject", "
 
 def test_what_takes_too_many_comparisons_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.rule for each in found(role(ON_QUEUE))] == ["SEA782"]
-    monkeypatch.setattr(template_resources, "MOST_STEPS", 1)
+    monkeypatch.setattr(templates, "MOST_STEPS", 1)
     (left_out,) = found(role(ON_QUEUE))
     assert (left_out.rule, left_out.severity, left_out.place.line) == ("SEA788", "warning", 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from seatrial_lint.template_rules.checks.policy_sizes import least_characters
+from seatrial_lint.template_rules.checks.policies import least_characters
 from tests.template_rules.sample import changed, components, found
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""What the trial asks AWS: deployment check, wake-up, clock skew, credentials, signatures, CloudWatch."""
+"""The trial's calls of AWS: deployment check, clock skew, credentials, signatures, CloudWatch."""

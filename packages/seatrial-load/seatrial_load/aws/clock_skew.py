@@ -1,7 +1,7 @@
-"""A wrong clock: learn from the service how wrong it is, and sign with the right time.
+"""A wrong clock: measure by the service's how wrong it is, and sign with the right time.
 
 A signature holds for some minutes around its date. A machine whose clock is off by more is refused with an error that
-speaks of the time; the `Date` header of that answer tells what the service's clock says.
+speaks of the time; the `Date` header of that response has the time of the service's clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TIME_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """What the first request told.
+    """The outcome of the first request.
 
     Attributes:
         exchange: The request that counts: the first one, or the one that was sent again by the service's clock.
@@ -46,8 +46,7 @@ def probe_clock(send: Callable[[float], Exchange], now: Callable[[], datetime]) 
     """Send one request; where it is refused for its time, learn the offset and send it once more.
 
     Args:
-        send: Sends one request, signed by this machine's clock plus so many seconds, and returns its exchange.
-        now: This machine's clock, in UTC.
+        send: Sends one request, signed by this machine's clock plus a number of seconds, and returns its exchange.
     """
     first = send(0.0)
     head = first.inbox.head
@@ -59,7 +58,7 @@ def probe_clock(send: Callable[[float], Exchange], now: Callable[[], datetime]) 
 
 
 def is_skewed(failure: Failure | None) -> bool:
-    """Tell whether a signature was refused for its time, by the words of AWS's errors.
+    """Return whether a signature was refused for its time, by the words of AWS's errors.
 
     An `InvalidSignatureException` that doesn't speak of the time is a wrong key, not a wrong clock.
     """
@@ -73,7 +72,6 @@ def offset_of(date_header: str, now: datetime) -> float | None:
     """Return the service's clock minus this one, in seconds (the header has whole seconds); None when it isn't a date.
 
     Args:
-        date_header: The HTTP header `Date`.
         now: This machine's time of day in UTC when the header arrived.
     """
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 (costs 30 ms; only needed where a clock is wrong)
@@ -87,6 +85,6 @@ def offset_of(date_header: str, now: datetime) -> float | None:
 
 
 def shifted(now: Callable[[], datetime], offset_s: float) -> Callable[[], datetime]:
-    """Return a clock that is so many seconds ahead of another one."""
+    """Return a clock that is `offset_s` ahead of another one."""
     ahead = timedelta(seconds=offset_s)
     return lambda: now() + ahead

@@ -1,8 +1,8 @@
-"""CloudWatch as far as a trial asks it: SageMaker's metrics of the endpoint under trial, and the states of alarms.
+"""CloudWatch as far as a trial reads it: SageMaker's metrics of the endpoint under trial, and the states of alarms.
 
 Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"; the CloudWatch API's reference): namespace
 `AWS/SageMaker`, by `InferenceComponentName` or by `EndpointName` and `VariantName`; latencies in microseconds.
-`DescribeAlarms` returns metric alarms only, unless other types are asked for, and 50 of them unless more are.
+`DescribeAlarms` returns metric alarms only, unless other types are requested, and 50 of them unless more are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from seatrial_load.documents.result import ServiceOverhead, UsersLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataQueryTypeDef, MetricTypeDef
@@ -30,7 +30,7 @@ _METRICS = {"model": "ModelLatency", "overhead": "OverheadLatency"}
 
 METRIC = "ConcurrentRequestsPerCopy"
 USERS_PERIOD_S = 10
-# Seconds before the trial's first request that are looked at.
+# Seconds before the trial's first request.
 WINDOW_S = 300
 
 NAMESPACE = "AWS/SageMaker"
@@ -39,7 +39,7 @@ Dimensions: TypeAlias = "list[DimensionTypeDef]"
 
 
 def component_dimensions(target: TrialTarget, variant_name: str | None = None) -> Dimensions | None:
-    """Return what SageMaker's metrics of an endpoint are told apart by; None where its variant is unknown."""
+    """Return the dimensions of SageMaker's metrics of an endpoint; None where its variant is unknown."""
     if target.inference_component is not None:
         return [{"Name": "InferenceComponentName", "Value": target.inference_component}]
     variant = target.target_variant or variant_name
@@ -54,12 +54,8 @@ def metric_query(
     """Return the query of one metric of SageMaker.
 
     Args:
-        query_id: Tells its answer from the others'.
-        metric: The metric's name.
         stat: CloudWatch's statistic (`Sum`, `Average`, `p95`).
         dimensions: As `component_dimensions` returns them.
-        period_s: Length of a datapoint.
-        namespace: Where it is published.
     """
     named: MetricTypeDef = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
     return {"Id": query_id, "MetricStat": {"Metric": named, "Period": period_s, "Stat": stat}}
@@ -73,22 +69,21 @@ def cloudwatch_client(region: str) -> CloudWatchClient:
 
 
 def cloudwatch_errors() -> tuple[type[Exception], ...]:
-    """Return what CloudWatch's client raises where it can't be asked; a `ValueError` is a wrong configuration."""
+    """Return what CloudWatch's client raises where it fails; a `ValueError` is a wrong configuration."""
     from botocore import exceptions  # noqa: PLC0415 (half a second; once a trial)
 
     return exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError
 
 
 def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatchClient | None = None) -> UsersLoad:
-    """Ask for the highest number of concurrent requests per copy of the last minutes.
+    """Read the highest number of concurrent requests per copy of the last minutes.
 
     Args:
         target: The endpoint; users' load is known of an inference component only.
         until: The time of day before the trial's first request, in UTC.
-        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
 
     Returns:
-        The load; an unknown one, with the reason, where there is no datapoint or CloudWatch can't be asked.
+        The load; an unknown one, with the reason, where there is no datapoint or CloudWatch can't be read.
     """
     if target.kind != "sagemaker" or target.inference_component is None:
         return _unknown("the endpoint has no inference component that CloudWatch counts requests of")
@@ -100,7 +95,7 @@ def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatchCl
             MetricDataQueries=[query], StartTime=until - timedelta(seconds=WINDOW_S), EndTime=until
         )
     except cloudwatch_errors() as refused:
-        return _unknown(f"CloudWatch did not answer: {refused}")
+        return _unknown(f"CloudWatch did not respond: {refused}")
     values = [value for result in answer["MetricDataResults"] for value in result["Values"]]
     window = f"the {WINDOW_S} s before the trial"
     if not values:
@@ -113,8 +108,8 @@ def users_load(target: TrialTarget, *, until: datetime, cloudwatch: CloudWatchCl
 
 
 def unknown_overhead() -> UsersLoad:
-    """Say that users' load is unknown, since nobody asks CloudWatch."""
-    return _unknown("CloudWatch is not asked")
+    """Return an unknown load: CloudWatch is not read."""
+    return _unknown("CloudWatch is not read")
 
 
 def _unknown(because: str) -> UsersLoad:
@@ -123,14 +118,13 @@ def _unknown(because: str) -> UsersLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the client measured, to be held against CloudWatch.
+    """The client's measurements, to be compared with CloudWatch.
 
     Attributes:
         start: When the first measured request was sent, in UTC.
         end: When the last one ended.
         requests: Requests that were answered in that time.
         mean_ms: Their mean end-to-end latency; None when none was answered.
-        streamed: Whether the answers streamed.
     """
 
     start: datetime
@@ -150,16 +144,11 @@ def service_overhead(
     now: Callable[[], datetime] = lambda: datetime.fromtimestamp(time.time(), UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> ServiceOverhead:
-    """Ask CloudWatch once, as late as `patience_s` allows; what is missing is missing, with the reason.
+    """Read CloudWatch once, as late as `patience_s` allows; what is missing is None, with the reason.
 
     Args:
-        target: The endpoint.
-        measured: What the client measured.
         variant_name: The variant, of an endpoint without inference components.
         patience_s: Longest wait for datapoints, which come about a minute late.
-        cloudwatch: CloudWatch's client; made by boto3 for the target's region when not given.
-        now: The time of day in UTC.
-        sleep: Waits.
     """
     dimensions = component_dimensions(target, variant_name)
     if target.kind != "sagemaker":
@@ -171,13 +160,17 @@ def service_overhead(
     try:
         # one page is enough: it holds far more datapoints than a trial has minutes
         answer = (cloudwatch_client(target.region) if cloudwatch is None else cloudwatch).get_metric_data(
-            MetricDataQueries=[query for name in _METRICS for query in _queries(name, dimensions)],
+            MetricDataQueries=[
+                metric_query(f"{name}_{kind}", metric, stat, dimensions, period_s=PERIOD_S)
+                for name, metric in _METRICS.items()
+                for kind, stat in (("sum", "Sum"), ("count", "SampleCount"))
+            ],
             StartTime=measured.start.replace(second=0, microsecond=0),
             EndTime=measured.end.replace(second=0, microsecond=0) + timedelta(seconds=PERIOD_S),
         )
         results = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
     except cloudwatch_errors() as refused:
-        return _missing(measured, f"CloudWatch did not answer: {refused}")
+        return _missing(measured, f"CloudWatch did not respond: {refused}")
     return overhead_of(measured, results)
 
 
@@ -187,7 +180,6 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
     Formulas: mean = Σ sums / Σ counts / 1000 (µs to ms); overhead = the client's mean - that of `ModelLatency`.
 
     Args:
-        measured: What the client measured.
         results: By `model_sum`, `model_count`, `overhead_sum` and `overhead_count`: one value a minute.
     """
     count = math.fsum(results.get("model_count", ()))
@@ -212,11 +204,6 @@ def overhead_of(measured: Measured, results: Mapping[str, Sequence[float]]) -> S
 def _mean_ms(results: Mapping[str, Sequence[float]], name: str) -> float | None:
     count = math.fsum(results.get(f"{name}_count", ()))
     return math.fsum(results.get(f"{name}_sum", ())) / count / MICROSECONDS_PER_MS if count else None
-
-
-def _queries(name: str, dimensions: Dimensions) -> Iterator[MetricDataQueryTypeDef]:
-    for kind, stat in (("sum", "Sum"), ("count", "SampleCount")):
-        yield metric_query(f"{name}_{kind}", _METRICS[name], stat, dimensions, period_s=PERIOD_S)
 
 
 def _missing(measured: Measured, because: str) -> ServiceOverhead:

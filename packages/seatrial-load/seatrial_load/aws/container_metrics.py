@@ -1,10 +1,9 @@
-"""What containers and accelerators tell CloudWatch, by its PromQL API: queue, KV cache, preemptions, utilization.
+"""Metrics of containers and accelerators, by CloudWatch's PromQL API: queue, KV cache, preemptions, utilization.
 
 Facts of the metrics: SageMaker developer guide, "OpenTelemetry metrics reference" (labels, the DCGM exporter's
 metrics), "Amazon SageMaker AI detailed observability" (a collector reads `/metrics` of vLLM and SGLang as often as the
-endpoint's `MetricPublishFrequencyInSeconds` says); vLLM's and SGLang's documentation, "Production metrics" (names and
-meanings). A range query answers each step with the newest sample before it, so a value is as old as that frequency, at
-most.
+endpoint's `MetricPublishFrequencyInSeconds`); vLLM's and SGLang's documentation, "Production metrics" (names and
+meanings). A range query returns the newest sample before each step, so a value is as old as that frequency, at most.
 
 Facts of the API (Amazon CloudWatch user guide, "QueryMetrics" and "PromQL querying"; SageMaker developer guide,
 "Connect to your observability tool"): `POST /api/v1/query_range` at `https://monitoring.REGION.amazonaws.com`, signed
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_cloudwatch import CloudWatchClient
-    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataResultTypeDef
+    from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef
 
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.documents.request import TrialTarget
@@ -51,7 +50,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """One time series of an answer.
+    """One time series of a response.
 
     Attributes:
         labels: By name; `__name__` is the metric's.
@@ -63,14 +62,14 @@ class MetricSeries:
 
 
 class PromQl(Protocol):
-    """Whoever answers a query over a stretch of time."""
+    """A source of time series."""
 
     def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
         """Return the series that a query selects, a sample for each step that has one.
 
         Raises:
             OSError: There is no connection.
-            ValueError: The query was refused, or the answer is none.
+            ValueError: The query was refused, or the response is malformed.
         """
 
 
@@ -82,14 +81,7 @@ def selector(metric: str, labels: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CloudWatchPromQl:
-    """CloudWatch's PromQL API in one region.
-
-    Attributes:
-        url: Where it is.
-        region: The region.
-        credentials: What signs.
-        now: The time of day in UTC, which dates the signatures.
-    """
+    """CloudWatch's PromQL API in one region."""
 
     url: str
     region: str
@@ -97,12 +89,12 @@ class CloudWatchPromQl:
     now: Callable[[], datetime]
 
     def __call__(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
-        """Ask, as `PromQl` says."""
+        """Send a query; see `PromQl`."""
         form = {"query": query, "start": f"{start_s:.3f}", "end": f"{end_s:.3f}", "step": f"{step_s:g}"}
-        status, answer = self._post(urlencode(form).encode())
+        status, body = self._post(urlencode(form).encode())
         if status != HTTPStatus.OK:
-            raise ValueError(f"HTTP {status}: {answer.decode(errors='replace')[:400]}")
-        return tuple(_series(json.loads(answer)))
+            raise ValueError(f"HTTP {status}: {body.decode(errors='replace')[:400]}")
+        return tuple(_series(json.loads(body)))
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
         place = urlsplit(self.url)
@@ -116,21 +108,21 @@ class CloudWatchPromQl:
         )
         try:
             connection.request("POST", PATH, body, signed)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
         except HTTPException as broken:
-            raise OSError(f"CloudWatch's answer is no HTTP: {broken!r}") from broken
+            raise OSError(f"CloudWatch's response is no HTTP: {broken!r}") from broken
         finally:
             connection.close()
 
 
 def own_cloudwatch(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the address in place of AWS's that boto3 is told for CloudWatch; empty without one."""
+    """Return boto3's address of CloudWatch in place of AWS's; empty without one."""
     return environ.get("AWS_ENDPOINT_URL_CLOUDWATCH") or environ.get("AWS_ENDPOINT_URL") or ""
 
 
 def promql_url(region: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return where a region's PromQL API is."""
+    """Return the URL of a region's PromQL API."""
     suffix = ".cn" if region.startswith("cn-") else ""
     return own_cloudwatch(environ) or f"https://{SERVICE}.{region}.amazonaws.com{suffix}"
 
@@ -138,13 +130,7 @@ def promql_url(region: str, environ: Mapping[str, str] = os.environ) -> str:
 def cloudwatch_promql(
     region: str, credentials: CredentialSource | None = None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> CloudWatchPromQl | None:
-    """Return a region's PromQL API; None where there are no credentials to sign with.
-
-    Args:
-        region: The region.
-        credentials: What signs; the process's own when not given.
-        now: The time of day in UTC.
-    """
+    """Return a region's PromQL API; None where there are no credentials to sign with."""
     try:
         source = credentials or credential_source()
     except BenchError:
@@ -152,20 +138,15 @@ def cloudwatch_promql(
     return CloudWatchPromQl(promql_url(region), region, source, now)
 
 
-def _series(answer: object) -> Iterator[MetricSeries]:
-    """Yield the series of an answer.
-
-    Raises:
-        ValueError: It isn't Prometheus' answer to a query over a stretch of time.
-    """
-    data = answer.get("data") if isinstance(answer, dict) else None
+def _series(response: object) -> Iterator[MetricSeries]:
+    data = response.get("data") if isinstance(response, dict) else None
     series = data.get("result") if isinstance(data, dict) else None
     if not isinstance(series, list):
-        raise ValueError("the answer has no `data.result`")  # noqa: TRY004 (what came over the wire is a value)
+        raise ValueError("the response has no `data.result`")  # noqa: TRY004 (what came over the wire is a value)
     for row in series:
         labels, values = (row.get("metric"), row.get("values")) if isinstance(row, dict) else (None, None)
         if not isinstance(labels, dict) or not isinstance(values, list):
-            raise ValueError("a series of the answer has no `metric` or no `values`")  # noqa: TRY004 (likewise)
+            raise ValueError("a series of the response has no `metric` or no `values`")  # noqa: TRY004 (likewise)
         samples = tuple((float(at), float(value)) for at, value in values)
         yield MetricSeries({str(name): str(value) for name, value in labels.items()}, samples)
 
@@ -175,7 +156,7 @@ STEP_S: Final = 10.0
 COMPONENT_LABEL: Final = "aws.sagemaker.inference_component.name"
 ENDPOINT_LABEL: Final = "aws.sagemaker.endpoint.name"
 VARIANT_LABEL: Final = "aws.sagemaker.variant.name"
-# A label of the embedded AWS alone: what measured in place of an engine and its accelerators.
+# A label of the embedded AWS alone: what it measured in place of an engine and its accelerators.
 SIMULATED_LABEL: Final = "seatrial.simulated_by"
 RUNNING: Final = ("vllm:num_requests_running", "sglang:num_running_reqs")
 WAITING: Final = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
@@ -197,7 +178,7 @@ PERCENT: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class ContainerSeries:
-    """The series of an endpoint over some time, by what they tell; empty where nobody published."""
+    """The series of an endpoint over a period, by metric; empty where none was published."""
 
     running: tuple[MetricSeries, ...]
     waiting: tuple[MetricSeries, ...]
@@ -211,29 +192,36 @@ class ContainerSeries:
     def simulated_by(self) -> str:
         """What measured in place of an engine and its accelerators; empty on AWS."""
         kinds = (self.running, self.waiting, self.kv_cache, self.preemptions, self.gpu)
-        return next((name for kind in kinds for each in kind if (name := each.labels.get(SIMULATED_LABEL))), "")
+        return next((name for kind in kinds for series in kind if (name := series.labels.get(SIMULATED_LABEL))), "")
 
     def load(self, from_s: float, to_s: float) -> ContainerLoad:
-        """Return what the containers told between two times, in seconds since the epoch.
+        """Return the load of the containers between two times, in seconds since the epoch.
 
         Formulas: requests are added up over copies; the KV cache's share is that of the fullest; preemptions are the
         counters' rises; utilization is averaged over accelerators, their memory used / (used + free), added up.
         """
         waiting, middle_s = _sums(self.waiting, from_s, to_s), (from_s + to_s) / 2
+        gpu = _mean(_values(self.gpu, from_s, to_s))
+        rest = dict(_sums(self.gpu_free, from_s, to_s))
+        shares = [
+            taken / (taken + rest[at])
+            for at, taken in _sums(self.gpu_used, from_s, to_s)
+            if at in rest and taken + rest[at] > 0
+        ]
         return ContainerLoad(
-            running_max=_most(_sums(self.running, from_s, to_s)),
-            waiting_max=_most(waiting),
+            running_max=max((value for _, value in _sums(self.running, from_s, to_s)), default=None),
+            waiting_max=max((value for _, value in waiting), default=None),
             waiting_early=_mean([value for at, value in waiting if at <= middle_s]),
             waiting_late=_mean([value for at, value in waiting if at > middle_s]),
             kv_cache_share_max=max(_values(self.kv_cache, from_s, to_s), default=None),
             preemptions=_risen(self.preemptions, from_s, to_s),
-            gpu_share_mean=_share(_mean(_values(self.gpu, from_s, to_s))),
-            gpu_memory_share_max=_used_most(self.gpu_used, self.gpu_free, from_s, to_s),
+            gpu_share_mean=None if gpu is None else gpu / PERCENT,
+            gpu_memory_share_max=max(shares, default=None),
         )
 
 
 def target_labels(target: TrialTarget) -> Mapping[str, str]:
-    """Return the labels that tell a trial's target from all others."""
+    """Return the labels of a trial's target."""
     if target.inference_component is not None:
         return {COMPONENT_LABEL: target.inference_component}
     variant = {VARIANT_LABEL: target.target_variant} if target.target_variant else {}
@@ -241,29 +229,18 @@ def target_labels(target: TrialTarget) -> Mapping[str, str]:
 
 
 def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: float, to_s: float) -> ContainerSeries:
-    """Ask CloudWatch for everything that the containers told between two times.
-
-    Args:
-        ask: Answers queries.
-        labels: What tells the endpoint or component from all others.
-        from_s: In seconds since the epoch.
-        to_s: Likewise.
+    """Read all metrics of the containers between two times, in seconds since the epoch; `labels` select them.
 
     Raises:
         OSError: There is no connection.
         ValueError: A query was refused.
     """
 
-    def found(names: tuple[str, ...]) -> tuple[MetricSeries, ...]:
-        for name in names:
-            if series := ask(selector(name, labels), start_s=from_s, end_s=to_s, step_s=STEP_S):
-                return series
-        return ()
+    def series_of(names: tuple[str, ...]) -> tuple[MetricSeries, ...]:
+        queries = (ask(selector(name, labels), start_s=from_s, end_s=to_s, step_s=STEP_S) for name in names)
+        return next(filter(None, queries), ())
 
-    return ContainerSeries(
-        found(RUNNING), found(WAITING), found(KV_CACHE), found(PREEMPTIONS), found(GPU), found(GPU_USED),
-        found(GPU_FREE),
-    )  # fmt: skip
+    return ContainerSeries(*map(series_of, (RUNNING, WAITING, KV_CACHE, PREEMPTIONS, GPU, GPU_USED, GPU_FREE)))
 
 
 COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
@@ -275,17 +252,9 @@ GPU_PERIOD_S: Final = 60
 def with_component_gpus(
     series: ContainerSeries, cloudwatch: CloudWatchClient, component: str, *, from_s: float, to_s: float
 ) -> ContainerSeries:
-    """Return the series with a component's accelerators, which SageMaker publishes without detailed observability.
-
-    Args:
-        series: What the containers told.
-        cloudwatch: Asked for metrics.
-        component: The inference component.
-        from_s: In seconds since the epoch.
-        to_s: Likewise.
-    """
+    """Return the series with a component's accelerators, which SageMaker publishes without detailed observability."""
     dimensions: list[DimensionTypeDef] = [{"Name": "InferenceComponentName", "Value": component}]
-    answer = cloudwatch.get_metric_data(
+    response = cloudwatch.get_metric_data(
         MetricDataQueries=[
             metric_query(key, name, "Average", dimensions, period_s=GPU_PERIOD_S, namespace=COMPONENTS)
             for key, name in GPU_METRICS.items()
@@ -293,16 +262,19 @@ def with_component_gpus(
         StartTime=datetime.fromtimestamp(from_s - GPU_PERIOD_S, UTC),
         EndTime=datetime.fromtimestamp(to_s + GPU_PERIOD_S, UTC),
     )
-    minutes = {result["Id"]: _minutes(result) for result in answer["MetricDataResults"]}
+    # A datapoint is the mean of the minute that begins at its timestamp.
+    minutes = {
+        result["Id"]: tuple(
+            sorted(
+                (at.timestamp() + GPU_PERIOD_S, value)
+                for at, value in zip(result.get("Timestamps", []), result["Values"], strict=False)
+            )
+        )
+        for result in response["MetricDataResults"]
+    }
     gpu, memory = minutes.get("gpu", ()), minutes.get("memory", ())
     free = tuple((at, PERCENT - value) for at, value in memory)
     return replace(series, gpu=_one(gpu), gpu_used=_one(memory), gpu_free=_one(free))
-
-
-def _minutes(result: MetricDataResultTypeDef) -> tuple[tuple[float, float], ...]:
-    """Return the end of each minute, and its mean."""
-    pairs = zip(result.get("Timestamps", []), result["Values"], strict=False)
-    return tuple(sorted((at.timestamp() + GPU_PERIOD_S, value) for at, value in pairs))
 
 
 def _one(samples: tuple[tuple[float, float], ...]) -> tuple[MetricSeries, ...]:
@@ -310,37 +282,29 @@ def _one(samples: tuple[tuple[float, float], ...]) -> tuple[MetricSeries, ...]:
 
 
 def _values(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[float]:
-    return [value for each in series for at, value in each.samples if from_s <= at <= to_s]
+    return [value for row in series for at, value in row.samples if from_s <= at <= to_s]
 
 
 def _sums(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[tuple[float, float]]:
     """Return the sum over series by time, oldest first."""
     sums: defaultdict[float, float] = defaultdict(float)
-    for each in series:
-        for at, value in each.samples:
+    for row in series:
+        for at, value in row.samples:
             if from_s <= at <= to_s:
                 sums[at] += value
     return sorted(sums.items())
-
-
-def _most(sums: Sequence[tuple[float, float]]) -> float | None:
-    return max((value for _, value in sums), default=None)
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else percent / PERCENT
-
-
 def _risen(series: Iterable[MetricSeries], from_s: float, to_s: float) -> float | None:
-    """Return by how much counters rose; one that falls began anew, and what it shows since then is its rise."""
+    """Return the rise of counters; one that falls began again, and its value since then is its rise."""
     risen, is_known = 0.0, False
-    for each in series:
-        before = next((value for at, value in reversed(each.samples) if at < from_s), None)
-        for at, value in each.samples:
+    for row in series:
+        before = next((value for at, value in reversed(row.samples) if at < from_s), None)
+        for at, value in row.samples:
             if not from_s <= at <= to_s:
                 continue
             is_known = True
@@ -348,11 +312,3 @@ def _risen(series: Iterable[MetricSeries], from_s: float, to_s: float) -> float 
                 risen += value - before if value >= before else value
             before = value
     return risen if is_known else None
-
-
-def _used_most(used: Iterable[MetricSeries], free: Iterable[MetricSeries], from_s: float, to_s: float) -> float | None:
-    rest = dict(_sums(free, from_s, to_s))
-    shares = [
-        taken / (taken + rest[at]) for at, taken in _sums(used, from_s, to_s) if at in rest and taken + rest[at] > 0
-    ]
-    return max(shares, default=None)

@@ -1,6 +1,6 @@
 """AWS credentials of the process, from its environment, else from boto3's chain, and the authorities that TLS trusts.
 
-A trial may outlive its credentials. So what signs is a source of credentials, called for every request:
+A trial may outlive its credentials. So a source of credentials signs, called for every request:
 
     those of the environment      stay as they are: a Lambda function's outlive the function's run
     those of boto3's chain        are renewed by boto3 before they expire (15 minutes before, at the latest 10)
@@ -31,7 +31,7 @@ RENEWAL_CHECK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs a request; the secrets don't show in its `repr`. A source of credentials that never change."""
+    """Credentials that sign a request, with no secret in their `repr`; a source of credentials that never change."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -62,17 +62,17 @@ class _Frozen(Protocol):
 
 
 class Refreshable(Protocol):
-    """Botocore's credentials: renew themselves when they are asked for shortly before they expire."""
+    """Botocore's credentials: renew themselves when they are read shortly before they expire."""
 
     def get_frozen_credentials(self) -> _Frozen:
         """Return what is valid now."""
 
 
 class RenewedCredentials:
-    """Credentials of boto3's chain; boto3 is asked at most once a second whether they need to be renewed.
+    """Credentials of boto3's chain; at most once a second boto3 checks whether they need to be renewed.
 
-    Each process of a load renews its own: botocore renews in the process that asks. The one request that is written
-    meanwhile waits for it.
+    Each process of a load renews its own, since botocore renews in the process that reads them. The one request that is
+    written meanwhile waits for it.
     """
 
     __slots__ = ("_clock", "_current", "_next_check_s", "_refreshable")
@@ -98,7 +98,7 @@ class RenewedCredentials:
         try:
             return _credentials_of(self._refreshable.get_frozen_credentials())
         except (exceptions.BotoCoreError, exceptions.ClientError, BenchError, OSError, RuntimeError, ValueError):
-            return self._current  # the service's refusal of them says more than our guess would
+            return self._current  # the service's refusal of them is more exact than a guess
 
 
 def credential_source(environ: Mapping[str, str] = os.environ) -> CredentialSource:
@@ -107,35 +107,27 @@ def credential_source(environ: Mapping[str, str] = os.environ) -> CredentialSour
     Raises:
         BenchError: SEA503, there are none.
     """
-    return _of_environment(environ) or _of_boto3(tuple(sorted(os.environ.items())))
-
-
-def _of_environment(environ: Mapping[str, str]) -> Credentials | None:
     access_key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
-    if not access_key_id or not secret:
-        return None
-    return Credentials(access_key_id, secret, environ.get("AWS_SESSION_TOKEN") or None)
+    if access_key_id and secret:
+        return Credentials(access_key_id, secret, environ.get("AWS_SESSION_TOKEN") or None)
+    return _of_boto3(tuple(sorted(os.environ.items())))
 
 
 @lru_cache(maxsize=1)
 def _of_boto3(_environment: tuple[tuple[str, str], ...]) -> RenewedCredentials:
-    """Ask boto3's chain once for an environment: a profile that takes on a role does so anew each time."""
-    return RenewedCredentials(_chain_of_boto3())
-
-
-def _chain_of_boto3() -> Refreshable:
+    """Read boto3's chain once for an environment: a profile that takes on a role does so again each time."""
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
     with _explained():
         credentials = boto3.Session().get_credentials()
     if credentials is None:
         raise _none()
-    return credentials
+    return RenewedCredentials(credentials)
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say why boto3's chain has no credentials, or can't be asked for them."""
+    """Raise why boto3's chain has no credentials, or can't be read."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (boto3 has loaded it)
 
     try:
@@ -162,9 +154,9 @@ def _none() -> BenchError:
 
 
 def trusted_authorities(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Return what checks a server's certificate, alike on every Python.
+    """Return a context that checks a server's certificate, alike on every Python.
 
-    Since 3.13 the default refuses an authority that lacks what RFC 5280 asks for, as those of company proxies do, and
+    Since 3.13 the default refuses an authority that lacks what RFC 5280 requires, as those of company proxies do, and
     trusts one in the middle of a chain; boto3's context does neither.
 
     Raises:

@@ -1,8 +1,8 @@
 """Proof that the live endpoint is this deployment's: `InService` alone also describes a rolled-back update.
 
-What is live is told by names, not by a status: while managed instance scaling returns an update's extra instances, and
-while copies are scaled, a healthy endpoint or component is `Updating`. Of the image, the model tells what was asked
-for; a component that names its container itself also tells the digest that was pulled for it.
+Names identify the live deployment, not a status: while managed instance scaling returns an update's extra instances,
+and while copies are scaled, a healthy endpoint or component is `Updating`. Of the image, the model has the requested
+name; a component that names its container itself also has the digest that was pulled for it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 SERVING = ("InService", "Updating")
-# The differences that tell another deployment from one that broke.
+# The differences of another deployment, as opposed to those of one that broke.
 IDENTITY = ("EndpointConfigName", "EndpointName", "Specification.ModelName", "Image")
 DENIED_POLL_S = 5.0
-# So long a missing permission is waited for: one that was just granted isn't known everywhere at once (AWS IAM).
+# Wait for a missing permission: one that was just granted isn't known everywhere at once (AWS IAM).
 DENIED_PATIENCE_S = 60.0
 ROLLED_BACK_HINT = "the update was rolled back or another deployment replaced it: check the endpoint's events"
 
@@ -47,18 +47,14 @@ def prove_live(
     sleep: Callable[[float], None] = time.sleep,
     patience_s: float = DENIED_PATIENCE_S,
 ) -> LiveProof:
-    """Ask the control plane what is live and compare it with this deployment.
+    """Describe the live endpoint and compare it with this deployment.
 
     Args:
-        target: The endpoint, and its inference component if it has one.
-        expected: What this deployment made.
-        sagemaker: The control plane's client; made by boto3 for the target's region when not given.
-        sleep: Waits.
-        patience_s: How long a permission that is missing is waited for.
+        patience_s: Longest wait for a missing permission.
 
     Raises:
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached;
-            SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
+            SEA511 a permission is missing; SEA512 a value of the AWS configuration can't be used.
     """
     where, live, differences = _compared(target, expected, sagemaker, _Patience(sleep, patience_s))
     if differences:
@@ -74,21 +70,14 @@ def prove_still_live(
     sleep: Callable[[float], None] = time.sleep,
     patience_s: float = DENIED_PATIENCE_S,
 ) -> LiveProof:
-    """Ask again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
-
-    Args:
-        target: As in `prove_live`, like the others.
-        expected: What this deployment made.
-        sagemaker: The control plane's client.
-        sleep: Waits.
-        patience_s: How long a permission that is missing is waited for.
+    """Check again after the measurement: a deployment that broke meanwhile is data, another one in its place is not.
 
     Returns:
         The proof; one that isn't proven, with what broke, when an endpoint or a component failed or lost its copies.
 
     Raises:
         BenchError: SEA502 another deployment is live; SEA503 no credentials; SEA504 the control plane can't be reached;
-            SEA511 it may not be asked; SEA512 a value of the AWS configuration can't be used.
+            SEA511 a permission is missing; SEA512 a value of the AWS configuration can't be used.
     """
     where, live, differences = _compared(target, expected, sagemaker, _Patience(sleep, patience_s))
     if any(field in IDENTITY for field, _ in differences):
@@ -99,20 +88,22 @@ def prove_still_live(
 
 @dataclass(frozen=True, slots=True)
 class _Patience:
-    """How a missing permission is waited for."""
+    """The wait for a missing permission."""
 
     sleep: Callable[[float], None]
     longest_s: float
 
     def described(self, client: SageMakerClient, target: TrialTarget, expected: Expected) -> _Live:
-        """Ask what is live; where that is denied, again every few seconds, as long as patience lasts."""
+        """Describe what is live; where that is denied, again every few seconds, up to `longest_s`."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (only needed to prove a deployment)
 
         left_s = self.longest_s
         while True:
             try:
                 endpoint = client.describe_endpoint(EndpointName=target.endpoint_name)
-                live = _Live(endpoint, _component(client, target), None)
+                name = target.inference_component
+                component = None if name is None else client.describe_inference_component(InferenceComponentName=name)
+                live = _Live(endpoint, component, None)
                 # the model is read only where its image is to be proven, and only this deployment's own
                 if expected.image is None or live.model_name != expected.model_name:
                     return live
@@ -129,8 +120,11 @@ def _compared(
 ) -> tuple[str, _Live, list[tuple[str, str]]]:
     where = f"endpoint {target.endpoint_name}"
     with asking(where):
-        client = _client(target.region) if sagemaker is None else sagemaker
-        live = patience.described(client, target, expected)
+        if sagemaker is None:
+            import boto3  # noqa: PLC0415 (costs more than a second; only needed where a deployment is proven)
+
+            sagemaker = boto3.client("sagemaker", region_name=target.region)
+        live = patience.described(sagemaker, target, expected)
     differences = list(_endpoint_differences(live.endpoint, expected))
     if live.component is not None:
         differences += _component_differences(live.component, target, expected)
@@ -142,14 +136,14 @@ def _refusal(where: str, differences: Iterable[tuple[str, str]]) -> BenchError:
 
 
 def not_proven() -> LiveProof:
-    """Say that nothing was proven, since no deployment was named."""
+    """Return that nothing was proven, since no deployment was named."""
     because = "not checked: the request names no deployment"
     return LiveProof(proven=False, endpoint_config_name=None, model_name=None, copy_count=None, because=because)
 
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """What the control plane says; no component where the variant holds the model, no model where none was asked."""
+    """The control plane's descriptions; no component where the variant holds the model, no model unless needed."""
 
     endpoint: DescribeEndpointOutputTypeDef
     component: DescribeInferenceComponentOutputTypeDef | None
@@ -172,7 +166,7 @@ class _Live:
 
 @contextmanager
 def asking(where: str) -> Iterator[None]:
-    """Say what went wrong when the control plane can't be asked; `where` names what was asked for.
+    """Raise the problem of a call of the control plane; `where` names its subject.
 
     Raises:
         BenchError: As `prove_live`.
@@ -188,18 +182,6 @@ def asking(where: str) -> Iterator[None]:
         if not isinstance(failed, ClientError):
             raise
         raise BenchError.of("SEA502", f"it can't be described: {failed}", where=where) from failed
-
-
-def _client(region: str) -> SageMakerClient:
-    import boto3  # noqa: PLC0415 (costs more than a second; only needed where a deployment is proven)
-
-    return boto3.client("sagemaker", region_name=region)
-
-
-def _component(client: SageMakerClient, target: TrialTarget) -> DescribeInferenceComponentOutputTypeDef | None:
-    if target.inference_component is None:
-        return None
-    return client.describe_inference_component(InferenceComponentName=target.inference_component)
 
 
 def _copies(component: DescribeInferenceComponentOutputTypeDef | None) -> int | None:
@@ -264,11 +246,8 @@ def _component_differences(
 def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, str]]:
     """Compare images where one is known: by its whole name, or by the digest that the plan pinned."""
     wanted = expected.image
-    if wanted is None or not live.images or any(_same_image(name, wanted) for name in live.images):
+    if wanted is None or not live.images:
         return
-    yield "Image", f"the live image is {' resolved to '.join(live.images)}, not {wanted} of this deployment"
-
-
-def _same_image(name: str, wanted: str) -> bool:
-    _, _, digest = wanted.partition("@")
-    return name == wanted or (bool(digest) and name.endswith(f"@{digest}"))
+    _, at, digest = wanted.partition("@")
+    if not any(name == wanted or (digest and name.endswith(at + digest)) for name in live.images):
+        yield "Image", f"the live image is {' resolved to '.join(live.images)}, not {wanted} of this deployment"

@@ -1,8 +1,8 @@
-"""Why AWS did not answer, as a problem with its rule: the one place where botocore's failures are read.
+"""Failures of calls of AWS, as problems with their rules: the one place where botocore's exceptions are read.
 
 Facts: the errors common to all AWS services ("Common error types" of their API references), those of AWS STS, Amazon
-EC2 and Amazon S3, and `botocore.exceptions`. Some failures reach us as they are in Python: a file that the credentials
-come from and that can't be read is an `OSError`, an endpoint that is no URL a `ValueError`.
+EC2 and Amazon S3, and `botocore.exceptions`. Some failures arrive as Python's own: a file of credentials that
+can't be read is an `OSError`, an endpoint that is no URL a `ValueError`.
 """
 
 from __future__ import annotations
@@ -71,18 +71,14 @@ _NOT_AUTHORIZED = re.compile(
 
 
 def aws_problem(error: BaseException, *, where: str) -> Finding | None:
-    """Say what kept AWS from answering, and how to mend it.
+    """Return the problem of a failed call, and its fix.
 
     SEA503: there are no credentials, they have expired, or they are refused. SEA504: AWS can't be reached, or refuses
     for load. SEA511: a permission is missing. SEA512: a value of the AWS configuration can't be used. SEA501: a name
-    that is asked for can't be one.
-
-    Args:
-        error: What boto3 raised.
-        where: What was asked for.
+    in the call is impossible.
 
     Returns:
-        The problem; None of an answer that says something about what was asked for, and of any other exception.
+        The problem; None of a response about the call's subject, and of any other exception.
     """
     from botocore import exceptions  # noqa: PLC0415 (half a second; whoever has such an error has loaded it)
 
@@ -94,7 +90,7 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
         message = f"the output of credential_process is not JSON: {error}"
         return Finding("SEA503", Place.at(where), message, CONFIGURE)
     if isinstance(error, OSError) and error.filename:
-        # a file that botocore opens itself holds a token, or is the program that prints credentials
+        # a file that botocore itself opens holds a token, or is the program that prints credentials
         message = f"the AWS credentials come from {error.filename}, which can't be read: {error.strerror}"
         hint = "check AWS_WEB_IDENTITY_TOKEN_FILE, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE and credential_process"
         return Finding("SEA503", Place.at(where), message, hint)
@@ -104,7 +100,7 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
 
 
 def is_denied(error: ClientError) -> bool:
-    """Tell whether a service refused a call for lack of a permission."""
+    """Return whether a service refused a call for lack of a permission."""
     return error.response.get("Error", {}).get("Code", "") in DENIED
 
 
@@ -123,12 +119,12 @@ def _of_answer(error: ClientError, where: str) -> Finding | None:
     if code in DENIED:
         return _denied(error.operation_name, text, where)
     if code in BUSY:
-        return Finding("SEA504", Place.at(where), f"AWS could not answer {error.operation_name} ({text})", AGAIN)
+        return Finding("SEA504", Place.at(where), f"AWS could not carry out {error.operation_name} ({text})", AGAIN)
     return None
 
 
 def _denied(operation: str, text: str, where: str) -> Finding:
-    """Name who may not do what on what, as far as the service tells; some services tell the operation alone."""
+    """Name caller, action and resource, as far as the service does; some services name the operation alone."""
     match = _NOT_AUTHORIZED.search(text)
     if match is None:
         hint = f"allow the caller to call {operation} there, or use other credentials"

@@ -34,7 +34,7 @@ TIMESTAMP_FORM = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs requests to one service of one region; asks for the credentials each time, since they may be renewed."""
+    """Signs requests to one service of one region; reads the credentials each time, since they may be renewed."""
 
     credentials: CredentialSource
     region: str
@@ -44,7 +44,7 @@ class Signer:
         """Return the headers with the date, the session token and the signature added.
 
         Args:
-            path: The path as it stands in the request line (percent-encoded once); no query.
+            path: The path of the request line (percent-encoded once); no query.
             headers: The headers to sign, `Host` among them.
             body_sha256: The body's SHA-256 in hexadecimal digits.
             now: The time of signing, in UTC; the service accepts it for five minutes.
@@ -58,18 +58,14 @@ class Signer:
         names = ";".join(name for name, _ in canonical)
         lines = "".join(f"{name}:{value}\n" for name, value in canonical)
         request = f"POST\n{canonical_path(path)}\n\n{lines}\n{names}\n{body_sha256}"
-        signed["Authorization"] = self._authorization(credentials, timestamp, request, names)
-        return signed
-
-    def _authorization(self, credentials: Credentials, timestamp: str, canonical_request: str, names: str) -> str:
         scope = scope_of(timestamp, self.region, self.service)
-        signed = signature(credentials, timestamp, scope, canonical_request)
-        credential = f"{credentials.access_key_id}/{scope}"
-        return f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={signed}"
+        credential, value = f"{credentials.access_key_id}/{scope}", signature(credentials, timestamp, scope, request)
+        signed["Authorization"] = f"{ALGORITHM} Credential={credential}, SignedHeaders={names}, Signature={value}"
+        return signed
 
 
 def scope_of(timestamp: str, region: str, service: str) -> str:
-    """Return what a signature of a time is good for."""
+    """Return the scope of a signature: day, region and service."""
     return f"{timestamp[:8]}/{region}/{service}/aws4_request"
 
 
@@ -108,10 +104,8 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
     """Return a token for the OpenAI path of every endpoint of a Region that the credentials may invoke.
 
     Args:
-        credentials: What signs it; the token ends with them, at the latest.
-        region: The Region.
-        now: The time of signing, in UTC.
-        expires_s: Seconds that it holds: 1 to 43,200.
+        credentials: Sign it; the token ends with them, at the latest.
+        expires_s: Its lifetime in seconds: 1 to 43,200.
 
     Raises:
         ValueError: `expires_s` is out of these bounds.
@@ -137,15 +131,7 @@ def bearer_token(credentials: Credentials, region: str, now: datetime, *, expire
 
 @dataclass(slots=True)
 class RenewedToken:
-    """A source of tokens: each is used for half of its life, and no longer than the credentials that signed it.
-
-    Attributes:
-        credentials: What signs.
-        region: The Region.
-        now: The time of day in UTC, which dates the tokens.
-        expires_s: Seconds that a token holds.
-        clock: Seconds that only grow.
-    """
+    """A source of tokens: each is used for half of its life, and no longer than the credentials that signed it."""
 
     credentials: CredentialSource
     region: str
@@ -157,7 +143,7 @@ class RenewedToken:
     _until_s: float = 0.0
 
     def __call__(self) -> str:
-        """Return a token that holds for half of its life at least."""
+        """Return a token that holds for half of its lifetime at least."""
         signer, now_s = self.credentials(), self.clock()
         if signer != self._signer or now_s >= self._until_s:
             self._token = bearer_token(signer, self.region, self.now(), expires_s=self.expires_s)

@@ -14,7 +14,7 @@ from seatrial_base.files import check_regular, read_text, whole_file, write_whol
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import redacted
 from seatrial_base.terminal import show_text
-from seatrial_load.documents.request import CONVERSATIONS, MADE_UP
+from seatrial_load.documents.request import CONVERSATIONS, MADE_UP, closed_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def read_result_file(path: Path, *, hint: str = "") -> TrialResult:
-    """Read a result from a file; the hint says what else may be given.
+    """Read a result from a file; the hint names the alternatives.
 
     Raises:
         BenchError: SEA501 when it can't be read or is no result of this release's.
@@ -63,7 +63,7 @@ def write_result_file(result: TrialResult, path: Path) -> None:
 
 @contextmanager
 def prompted(request: TrialRequest, files: TrialFiles) -> Iterator[tuple[TrialRequest, Path | None]]:
-    """Give the trial with its source of prompts, of which at most one is given, and the file of them.
+    """Yield the trial with its source of prompts, of which at most one is given, and their file.
 
     The file is None for made-up prompts.
 
@@ -112,8 +112,6 @@ def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    from seatrial_load.documents.request import closed_loop
-
     return replace(request, workload=workload, load=replace(closed_loop(request.load), arrival="replay"))
 
 
@@ -135,7 +133,7 @@ def check_folder(path: Path | None) -> None:
 
 @dataclass(slots=True)
 class Unwritten:
-    """What could not be written of a trial's outputs: noted as it happens, told after the verdict."""
+    """Outputs of a trial that could not be written: noted as it happens, reported after the verdict."""
 
     problems: list[Finding] = field(default_factory=list)
 
@@ -158,7 +156,7 @@ class Unwritten:
 
 @contextmanager
 def keeping(path: Path | None, unwritten: Unwritten) -> Iterator[Keep | None]:
-    """Give what writes every request of the trial into a file, level by level; None without a file.
+    """Yield what writes every request of the trial into a file, level by level; None without a file.
 
     The file takes its place when the trial is over. A disk that becomes full ends neither the trial nor loses its
     result: the failure is noted, and the file that was there before stays.
@@ -178,7 +176,7 @@ def keeping(path: Path | None, unwritten: Unwritten) -> Iterator[Keep | None]:
 
 
 class _Records:
-    """The file of every request, beside its place until it is whole."""
+    """The file of every request, under another name until it is whole."""
 
     def __init__(self, path: Path, unwritten: Unwritten) -> None:
         self._path = path
@@ -228,7 +226,7 @@ Show: TypeAlias = "Callable[[TrialRequest, Callable[[Watch], TrialResult]], Tria
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineResult:
-    """An earlier result, and where it lies."""
+    """An earlier result, and its place."""
 
     result: TrialResult
     uri: str
@@ -246,12 +244,7 @@ def measured_trial(
     """Run a trial to its end.
 
     Args:
-        request: What to measure.
-        keep: Takes the records of each level; None lets them go.
-        file: The file of prompts or the trace; None for made-up prompts.
         speed: How much faster than recorded a trace is replayed.
-        baseline: The result to compare with.
-        show: Runs the trial and shows it.
     """
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Tools

@@ -29,7 +29,7 @@ _OWN: Final = (("--against", "Earlier result to compare with."), ("--output", "W
 
 
 def run_load_command(arguments: Sequence[str] | None = None) -> int:
-    """Run a trial as the arguments say and return the exit code: 0 when it passes, else 1.
+    """Run the trial of the arguments and return the exit code: 0 when it passes, else 1.
 
     Raises:
         SpecError: SEA501 and others, the command line or a file that it names is wrong.
@@ -40,7 +40,8 @@ def run_load_command(arguments: Sequence[str] | None = None) -> int:
     end_when_interrupted()
     with as_mistakes(mistakes):
         request, files = server_request(written, mistakes), trial_files(written)
-        baseline = _baseline(written.get("--against"))
+        path: Path | None = written.get("--against")
+        baseline = None if path is None else BaselineResult(result=read_result_file(path), uri=path.as_posix())
         with prompted(request, files) as (sourced, file), keeping(files.records, unwritten) as keep:
             result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched_lines)
     show_text("".join(f"{line}\n" for line in result_lines(result)))
@@ -48,10 +49,6 @@ def run_load_command(arguments: Sequence[str] | None = None) -> int:
         write_result_file(result, written["--output"])
     unwritten.raise_if_any()
     return 0 if result.verdict.status == "pass" else NOT_PASSED
-
-
-def _baseline(path: Path | None) -> BaselineResult | None:
-    return None if path is None else BaselineResult(result=read_result_file(path), uri=path.as_posix())
 
 
 def _parser() -> ArgumentParser:

@@ -1,4 +1,4 @@
-"""From the options of a command line to the trial that they ask for, with every mistake among them at once."""
+"""The trial of a command line's options, with every mistake among them at once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WHERE = "command line"
 RULE = "SEA501"
 _CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
 _MADE_UP = tuple(
-    each.flag for each in OPTIONS.values() if each.facts.of in {MADE_UP, CONVERSATIONS} and each.option.needs == SERVER
+    row.flag for row in OPTIONS.values() if row.facts.of in {MADE_UP, CONVERSATIONS} and row.option.needs == SERVER
 )
 _EXCLUDED = (
     ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
@@ -53,30 +53,28 @@ _EXCLUDED = (
     ),
     ("--prompts", ("--tokenizer", *_MADE_UP), "the prompts are sent unchanged"),
     ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
-    ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the answer before it"),
+    ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the response before it"),
     ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
     ("--url", ("--api",), "a server has one path"),
 )
-_OPTION_OF = {each.field: each.flag + (" (in s)" if each.option.unit != 1 else "") for each in OPTIONS.values()}
+_OPTION_OF = {row.field: row.flag + (" (in s)" if row.option.unit != 1 else "") for row in OPTIONS.values()}
 _USERS_RULES = ("SEA501", "SEA506", "SEA509", "SEA510")  # an impossible request, and files that the options name
 
 
 def trial_files(written: Written) -> TrialFiles:
     """Return the files that the options name."""
-    return TrialFiles(**{each.name: written[each.flag] for each in _of_part(FILES) if each.flag in written})
+    return TrialFiles(**{row.name: written[row.flag] for row in _of_part(FILES) if row.flag in written})
 
 
 def with_options(request: TrialRequest, written: Written, mistakes: Mistakes) -> TrialRequest:
-    """Return the trial with what the options say; a list that isn't one of numbers, or of objectives, is a mistake.
+    """Return the trial with the options' values; a list that isn't one of numbers, or of objectives, is a mistake.
 
-    What says nothing without another option is left out without it: `Mistakes.combinations` tells of it.
-
-    Args:
-        request: The trial of a server or of a deployment.
-        written: The options that the user wrote.
-        mistakes: What is wrong of them.
+    An option without one that it needs is left out: `Mistakes.combinations` reports it.
     """
-    values = _read({flag: value for flag, value in written.items() if _says_something(flag, written)}, mistakes)
+    values = {flag: value for flag, value in written.items() if _is_effective(flag, written)}
+    for flag, read in (("--levels", _levels), ("--rate", _rates), ("--slo", _objectives)):
+        if flag in values and (part := read(values.pop(flag), mistakes)):
+            values[flag] = part
     load, workload = request.load, request.workload
     if "--levels" in values:
         load = replace(closed_loop(load), search="every_level" if load.search == "sweep" else load.search)
@@ -101,28 +99,19 @@ def with_options(request: TrialRequest, written: Written, mistakes: Mistakes) ->
     return article if levels is None else replace(article, load=replace(article.load, concurrency_levels=levels))
 
 
-def _says_something(flag: str, written: Written) -> bool:
+def _is_effective(flag: str, written: Written) -> bool:
     needs = OPTIONS[flag].option.needs if flag in OPTIONS else ()
-    return flag in OPTIONS and (not needs or any(each in written for each in needs))
+    return flag in OPTIONS and (not needs or not written.keys().isdisjoint(needs))
 
 
 def _of_part(part: str) -> Iterator[CommandOption]:
-    return (each for each in OPTIONS.values() if each.part == part)
+    return (row for row in OPTIONS.values() if row.part == part)
 
 
 def _fields(part: str, values: Written) -> dict[str, Any]:
     """Return the fields of a part of the request that options fill, in the fields' units."""
-    filled = {each: values[each.flag] for each in _of_part(part) if each.flag in values}
-    return {each.name: value if each.option.unit == 1 else value * each.option.unit for each, value in filled.items()}
-
-
-def _read(written: Written, mistakes: Mistakes) -> dict[str, Any]:
-    """Return options with their lists read; without a list that is none."""
-    values = dict(written)
-    for flag, read in (("--levels", _levels), ("--rate", _rates), ("--slo", _objectives)):
-        if flag in values and (part := read(values.pop(flag), mistakes)):
-            values[flag] = part
-    return values
+    filled = {row: values[row.flag] for row in _of_part(part) if row.flag in values}
+    return {row.name: value if row.option.unit == 1 else value * row.option.unit for row, value in filled.items()}
 
 
 def _levels(text: str, mistakes: Mistakes) -> tuple[int, ...]:
@@ -142,7 +131,7 @@ def _rates(text: str, mistakes: Mistakes) -> tuple[float, ...]:
 
 
 def request_of_server(written: Written, mistakes: Mistakes) -> TrialRequest:
-    """Return the trial of a server, at the default levels and with a budget of ten minutes, unless options say more.
+    """Return the trial of a server, at the default levels and with a budget of ten minutes, unless options set others.
 
     An objective or a URL that isn't one is a mistake.
     """
@@ -173,7 +162,7 @@ def request_of_server(written: Written, mistakes: Mistakes) -> TrialRequest:
         gate=Gate(confidence=0.9, **_fields("gate", usual)),
     )
     request = with_options(plain, written, mistakes)
-    if "--max-error-rate" in written or all(each.metric != "error_rate" for each in request.objectives):
+    if "--max-error-rate" in written or all(objective.metric != "error_rate" for objective in request.objectives):
         return request
     return replace(request, gate=replace(request.gate, max_error_rate=None))
 
@@ -213,8 +202,8 @@ def _objective(text: str) -> Objective | None:
 def _with_gate(request: TrialRequest, *, is_written: bool) -> TrialRequest:
     """Return a server's trial with its gate, the lowest level unless it was written.
 
-    The error rate holds at every level of a sweep; where a gate was written, or levels are tried until something gives
-    way, up to the gate.
+    The error rate holds at every level of a sweep; where a gate was written, or levels go up until a limit, up to the
+    gate.
     """
     lowest, load = min(request.load.concurrency_levels), request.load
     if not is_written and lowest > 0:
@@ -226,17 +215,17 @@ def _with_gate(request: TrialRequest, *, is_written: bool) -> TrialRequest:
 
 @dataclass(slots=True)
 class Mistakes:
-    """What was found so far; `given` are the options that the user wrote."""
+    """The mistakes so far; `given` are the options that the user wrote."""
 
     given: frozenset[str]
     problems: list[Finding] = field(default_factory=list)
 
     def say(self, option: str, message: str) -> None:
-        """Take a problem of an option."""
+        """Add a problem of an option."""
         self.problems.append(Finding(RULE, Place.at(WHERE, option), message))
 
     def stop_if_any(self) -> None:
-        """Raise what was found.
+        """Raise the mistakes.
 
         Raises:
             SpecError: SEA501 and others, with every problem.
@@ -245,22 +234,22 @@ class Mistakes:
             raise SpecError(self.problems)
 
     def combinations(self) -> None:
-        """Find the options that exclude each other, and those that say nothing without another."""
+        """Add the options that exclude each other, and those that lack one that they need."""
         for option, others, because in _EXCLUDED:
             for other in others:
                 if {option, other} <= self.given:
                     self.say(option, f"can't be combined with {other}: {because}")
-        for flag, needs in ((each.flag, each.option.needs) for each in OPTIONS.values()):
+        for flag, needs in ((row.flag, row.option.needs) for row in OPTIONS.values()):
             if flag in self.given and needs and not self.given & set(needs):
                 self.say(flag, f"needs {' or '.join(needs)}")
 
     def speed(self, speed: float) -> None:
-        """Find a speed of replay that is none."""
+        """Add a speed of replay that is none."""
         if not (speed > 0 and isfinite(speed)):
             self.say("--speed", f"{speed:g} is not a finite number above 0")
 
     def values(self, request: TrialRequest) -> None:
-        """Find the values that no trial can have."""
+        """Add the values that no trial can have."""
         from seatrial_load.client.connection import address_of
         from seatrial_load.documents.request_checks import check_trial_request
 
@@ -282,18 +271,17 @@ class Mistakes:
 
     def in_options(self, error: BenchError) -> list[Finding]:
         """Return an error's problems, naming options where it names the fields that they fill."""
-        return [self._in_options(problem) for problem in error.problems]
+        problems = []
+        for problem in error.problems:
+            option = _OPTION_OF.get(problem.field.partition("[")[0])
+            is_named = option is not None and self.given & {"--url", option.partition(" ")[0]}
+            problems.append(replace(problem, place=Place(WHERE, field=option or "")) if is_named else problem)
+        return problems
 
     def is_users(self, error: BenchError) -> bool:
-        """Tell whether every problem is of the command line, or of a file that it names."""
+        """Return whether every problem is of the command line, or of a file that it names."""
         problems = self.in_options(error)
         return all(problem.where == WHERE or problem.rule in _USERS_RULES for problem in problems)
-
-    def _in_options(self, problem: Finding) -> Finding:
-        option = _OPTION_OF.get(problem.field.partition("[")[0])
-        if option is None or not self.given & {"--url", option.partition(" ")[0]}:
-            return problem
-        return replace(problem, place=Place(WHERE, field=option))
 
     def _wrong_gate(self, request: TrialRequest) -> None:
         levels, gate = request.load.concurrency_levels, request.gate_concurrency
@@ -307,7 +295,7 @@ class Mistakes:
 
 @contextmanager
 def as_mistakes(mistakes: Mistakes) -> Iterator[None]:
-    """Raise what turns out to be the user's mistake only when the trial begins as the others: it exits with 2.
+    """Raise a mistake of the user that shows only when the trial begins as the others are: it exits with 2.
 
     Raises:
         SpecError: Every problem concerns the command line or a file that it names.
@@ -322,7 +310,7 @@ def as_mistakes(mistakes: Mistakes) -> Iterator[None]:
 
 
 def server_request(written: Written, mistakes: Mistakes) -> TrialRequest:
-    """Return the trial of a server under the load that the options ask for.
+    """Return the trial of a server under the load of the options.
 
     Raises:
         SpecError: SEA501, with every mistake of the command line.

@@ -1,4 +1,4 @@
-"""What a trial's command line shows without colours: a line for each level, then the levels and the verdict."""
+"""A trial's output without colours: a line for each level, then the levels and the verdict."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LEVEL_NUMBERS = ("C", "tok/s", "TTFT p95\nms", "TPOT p95\nms", "E2E p95\nms", "a
 
 
 def knee_line(result: TrialResult) -> str:
-    """Return the knee that sets the scaling target with its detector, else the first that was found."""
+    """Return the knee that sets the scaling target with its detector, else the first one."""
     if result.request.manner != "load":
         return "knee: none was sought"
-    found = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
-    if found is None or found.concurrency is None:
+    knee = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
+    if knee is None or knee.concurrency is None:
         return "knee: none found"
-    return f"knee: {whole_or_tenths(found.concurrency)} concurrent requests per copy ({found.detector})"
+    return f"knee: {whole_or_tenths(knee.concurrency)} concurrent requests per copy ({knee.detector})"
 
 
 def fact_lines(result: TrialResult) -> Iterator[str]:
@@ -48,7 +48,7 @@ def fact_lines(result: TrialResult) -> Iterator[str]:
 
 
 def level_cells(level: LevelResult, *, has_slo: bool = True) -> tuple[str, ...]:
-    """Return a level as a row: concurrency, throughput, three latencies, answers, and what is to be said of it."""
+    """Return a level as a row: concurrency, throughput, three latencies, answers, and a remark."""
     rate = level.offered_requests_per_s
     return (
         str(level.concurrency) if rate is None else f"{short(rate)}/s",
@@ -88,7 +88,7 @@ def _remark(level: LevelResult, *, has_slo: bool) -> str:
 
 @contextmanager
 def levels_told(watch: Watch) -> Iterator[Watch]:
-    """Give what watches a trial as `watch` does; a user who interrupts it is told which levels are over."""
+    """Yield a watch that calls `watch`; a user who interrupts the trial reads which levels are over."""
     levels: list[LevelResult] = []
 
     def note_and_watch(event: TrialEvent) -> None:
@@ -106,7 +106,7 @@ def levels_told(watch: Watch) -> Iterator[Watch]:
 
 
 def line_watch(request: TrialRequest) -> Watch:
-    """Return what writes a line for each level, and for what else a trial tells."""
+    """Return a watch that writes a line for each level and each message."""
 
     def watch(event: TrialEvent) -> None:
         match event:
@@ -144,10 +144,10 @@ def result_lines(result: TrialResult) -> Iterator[str]:
 
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
-    """Return what is doubtful of the answers."""
+    """Return the doubts of the answers."""
     return (f"doubt: {doubt}" for doubt in told_doubts(result))
 
 
 def unmeasured_lines(result: TrialResult) -> Iterator[str]:
-    """Return what was sent, failed and is part of no level."""
+    """Return the failed requests that are part of no level."""
     return (f"not measured: {seen.place}: {outcome_sentence(seen)}" for seen in result.unmeasured if seen.errors)

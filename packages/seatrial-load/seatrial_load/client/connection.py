@@ -98,7 +98,7 @@ class SocketConnection:
             return 0
 
     def receive(self) -> bytes | None:
-        """Return what arrived, with all that TLS has already decrypted: the selector wouldn't tell of that."""
+        """Return what arrived, with all that TLS has already decrypted: the selector doesn't report that."""
         try:
             data = self._receive(RECEIVE_BYTES)
             if self._pending is not None:
@@ -134,14 +134,8 @@ def dialer(
     Raises:
         BenchError: SEA504, that file can't be read.
     """
-    tls = _trust(environ, address) if address.tls else None
-    turns = cycle(where)
-    return lambda: SocketConnection(next(turns), address.host, tls)
-
-
-def _trust(environ: Mapping[str, str], address: Address) -> ssl.SSLContext:
     try:
-        return trusted_authorities(environ)
+        tls = trusted_authorities(environ) if address.tls else None
     except OSError as unread:
         bundle = environ["AWS_CA_BUNDLE"]
         message = (
@@ -149,6 +143,8 @@ def _trust(environ: Mapping[str, str], address: Address) -> ssl.SSLContext:
         )
         hint = "set AWS_CA_BUNDLE to a PEM file of certificates, or unset it"
         raise BenchError.of("SEA504", message, hint=hint, field="target.endpoint_url") from unread
+    turns = cycle(where)
+    return lambda: SocketConnection(next(turns), address.host, tls)
 
 
 ENDPOINT_URL_VARIABLES = ("AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME", "AWS_ENDPOINT_URL")
@@ -198,14 +194,19 @@ def address_of(
     Raises:
         BenchError: SEA504, the URL isn't `http(s)://host[:port][/path]`.
     """
-    url = _url_of(target, environ)
     hint = _BASE_HINT if target.kind == "openai" else _URL_HINT
+    if target.kind == "openai" and not target.endpoint_url:
+        message = "an OpenAI-compatible server has no URL of its own"
+        raise BenchError.of("SEA504", message, hint=hint, field="target.endpoint_url")
+    url = target.endpoint_url or runtime_url(target.region, environ)
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as malformed:
         raise _unusable(_without_login(url), str(malformed), hint) from malformed
-    odd = parts.query or parts.fragment or "@" in parts.netloc or not _fits_a_request_line(url)
+    odd = (
+        parts.query or parts.fragment or "@" in parts.netloc or " " in url or not (url.isascii() and url.isprintable())
+    )
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or odd:
         raise _unusable(_without_login(url), "not of the form http(s)://host[:port][/path]", hint)
     return Address(
@@ -217,10 +218,10 @@ def address_of(
 
 
 def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
-    """Resolve the host; keep the addresses of the first family that answers, so that `localhost` works either way.
+    """Resolve the host; keep the addresses of the first family that responds, so that `localhost` works either way.
 
-    A trial asks before each level. Where the resolver fails in the middle of it, the addresses that it told before
-    hold: a name that can't be looked up for a moment is no reason to lose what was measured.
+    A trial resolves before each level. Where the resolver fails in the middle of it, the addresses that it returned
+    before hold: a name that can't be looked up for a moment is no reason to lose what was measured.
 
     Raises:
         BenchError: SEA504, the name doesn't resolve.
@@ -233,28 +234,19 @@ def socket_addresses(address: Address) -> tuple[SocketAddress, ...]:
         reason = unresolved.strerror if isinstance(unresolved, OSError) else None
         why = f"the host name {address.host} does not resolve: {reason or unresolved}"
         raise _unusable(address.authority, why, _NAME_HINT) from unresolved
-    addresses: tuple[SocketAddress, ...] = tuple((family, sockaddr) for family, _, _, _, sockaddr in infos)
-    answering = next((entry for entry in addresses if _answers(entry)), addresses[0])
-    _LAST_KNOWN[address] = tuple(entry for entry in addresses if entry[0] == answering[0])
+    addresses: tuple[SocketAddress, ...] = tuple((info[0], info[4]) for info in infos)
+    family, _ = next((entry for entry in addresses if _responds(entry)), addresses[0])
+    _LAST_KNOWN[address] = tuple(entry for entry in addresses if entry[0] == family)
     return _LAST_KNOWN[address]
 
 
-def _answers(entry: SocketAddress) -> bool:
+def _responds(entry: SocketAddress) -> bool:
     family, sockaddr = entry
     with suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_TIMEOUT_S)
         probe.connect(sockaddr)
         return True
     return False
-
-
-def _url_of(target: TrialTarget, environ: Mapping[str, str]) -> str:
-    if target.endpoint_url:
-        return target.endpoint_url
-    if target.kind == "openai":
-        message = "an OpenAI-compatible server has no URL of its own"
-        raise BenchError.of("SEA504", message, hint=_BASE_HINT, field="target.endpoint_url")
-    return runtime_url(target.region, environ)
 
 
 def _operation(target: TrialTarget, schema: PayloadSchema, api: Api, *, stream: bool) -> str:
@@ -284,10 +276,6 @@ def runtime_url(region: str, environ: Mapping[str, str] = os.environ) -> str:
 def other_runtime_url(environ: Mapping[str, str] = os.environ) -> str:
     """Return the URL of the runtime that boto3's endpoint variables name, without its last slash; empty for none."""
     return next((environ[name].rstrip("/") for name in ENDPOINT_URL_VARIABLES if environ.get(name)), "")
-
-
-def _fits_a_request_line(url: str) -> bool:
-    return url.isascii() and url.isprintable() and " " not in url
 
 
 def _without_login(url: str) -> str:

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from seatrial_base.field_facts import made_of
 from seatrial_load.client.connection import OPEN
 from seatrial_load.decode.exchange import LEAST, Exchange, Holding, Inbox
 from seatrial_load.decode.failure import Failure, failure_of_malformed, shorten
@@ -42,11 +43,10 @@ class Errand:
 
     Attributes:
         index: Its number, as the writer of requests knows it.
-        taken_s: When a stream took it up.
         due_s: When an open loop has to send it; None in a closed loop.
         sent_s: Just before the first byte of the first attempt; when it was taken up, until then.
         retried: The failures that were repeated, in order.
-        answers: What was answered to the earlier turns of its conversation.
+        answers: The responses to the earlier turns of its conversation.
         rest: The numbers of its conversation's further turns.
         turn: Which turn of its conversation it is, from 1; 0 of a single request.
     """
@@ -62,17 +62,17 @@ class Errand:
 
 
 NEVER_S = math.inf
-_SENDING = selectors.EVENT_READ | selectors.EVENT_WRITE
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+_SENDING = _READ | _WRITE
 
 
 class Stream:
     """Carries requests over a connection that it keeps alive, and dials again when there is none.
 
     Attributes:
-        opening: Whether a connection is being opened.
         give_up_s: When to stop waiting; infinite while there is nothing to wait for.
         errand: The request that it carries or carried last; None before the first.
-        exchange: The exchange that has just ended, until somebody takes it away.
+        exchange: The exchange that has just ended, until it is taken away.
     """
 
     __slots__ = (
@@ -146,12 +146,12 @@ class Stream:
             self.fail(failure_of_malformed(malformed))
 
     def silent_since_s(self) -> float:
-        """Return when the answer that is under way was last heard of; infinite when none is."""
+        """Return when the response that is under way last brought bytes; infinite when none is."""
         inbox = self._inbox
         return inbox.last_arrival_s if self._request is not None and inbox.answering else NEVER_S
 
     def give_up(self, timeout_s: float) -> None:
-        """Stop waiting for the connection or the answer, which had so many seconds."""
+        """Stop waiting for the connection or the response, which had `timeout_s`."""
         if self.opening:
             self.fail(Failure("connection", "connection timed out"))
         else:
@@ -209,30 +209,24 @@ class Stream:
         if self._request is None:
             self.hang_up()
         elif not data:
-            self._closed_by_server()
+            try:
+                self._inbox.close()
+            except ProtocolError as early:
+                self._break(OSError(str(early)))
+            else:
+                self.hang_up()
+                self._end(None)
         elif self._inbox.add(at_s, data):
-            self._complete(at_s)
-
-    def _complete(self, at_s: float) -> None:
-        head = self._inbox.head
-        if self._unsent is not None or (head is not None and not head.keeps_alive):
-            self.hang_up()
-        self._end(None, at_s)
-
-    def _closed_by_server(self) -> None:
-        try:
-            self._inbox.close()
-        except ProtocolError as early:
-            self._break(OSError(str(early)))
-        else:
-            self.hang_up()
-            self._end(None)
+            head = self._inbox.head
+            if self._unsent is not None or (head is not None and not head.keeps_alive):
+                self.hang_up()
+            self._end(None, at_s)
 
     def _break(self, broken: OSError) -> None:
         """A kept-alive connection that the server closed in silence is opened again, once; else the request failed.
 
-        The server may have closed it while it was idle, or taken the request and dropped it: nobody can tell, so it
-        counts as repeated.
+        The server may have closed it while it was idle, or taken the request and dropped it: the client can't tell, so
+        it counts as repeated.
         """
         silent, give_up_s = not self._inbox.received_bytes, self.give_up_s
         was_reused = self._reused
@@ -281,7 +275,7 @@ class Repetition(NamedTuple):
 
 
 def repetition_of(exchange: Exchange, most: int) -> Repetition | None:
-    """Tell whether a request that is over is to be repeated: refused for load or for readiness, and not too often."""
+    """Return the repetition of a request that was refused for load or for readiness, and not too often; else None."""
     repetitions = sum(error in REPEATED for error in exchange.retried)
     failure = exchange_failure(exchange) if repetitions < most else None
     if failure is None or failure.error not in REPEATED:
@@ -296,19 +290,15 @@ def backoff_s(index: int, repetitions: int) -> float:
 
     The factor scatters requests that were refused together ("equal jitter": AWS Architecture Blog, "Exponential
     Backoff And Jitter"); it follows from the request's number, so that the same trial waits alike.
-
-    Args:
-        index: The request's number.
-        repetitions: How often it was repeated already.
     """
     scatter = zlib.crc32(f"{index}:{repetitions}".encode()) / _CRC_VALUES
     return min(CAP_S, BASE_S * 2.0 ** min(repetitions, 16)) * (0.5 + scatter / 2)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float:
-    """Return what a `Retry-After` asks for, in seconds or as a date (RFC 9110, section 10.2.3); 0 without one.
+    """Return the wait that a `Retry-After` names, in seconds or as a date (RFC 9110, section 10.2.3); 0 without one.
 
-    A date is taken relative to the answer's own `Date`, so that neither clock need be right.
+    A date is taken relative to the response's own `Date`, so that neither clock need be right.
     """
     text = headers.get("retry-after", "")
     if text.isascii() and text.isdigit():
@@ -332,12 +322,12 @@ def _date(text: str) -> datetime | None:
 
 CONNECT_TIMEOUT_S = 10.0
 SWEEP_INTERVAL_S = 0.1
-# A burst of requests is sent in pieces, so that answers which arrive meanwhile aren't read late.
+# A burst of requests is sent in pieces, so that responses which arrive meanwhile aren't read late.
 SENDS_PER_TURN = 16
 MAX_AHEAD_BYTES = 67_108_864
-# A request that was written ahead and waited for so long is written anew: AWS takes a signature for five minutes.
+# A request that was written ahead and waited this long is written again: AWS takes a signature for five minutes.
 STALE_S = 60.0
-# An answer that a further turn waits for is read after so long though others arrive: one after each look.
+# A response that a further turn waits for is read after this time though others arrive: one after each poll.
 UNREAD_S = 0.005
 ENOUGH_SHARE = 0.02
 TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
@@ -349,11 +339,9 @@ class Loop:
     Attributes:
         exchanges: Those that ended, in order of ending.
         started_s: When the first request could leave.
-        now_s: The time of the last look at the clock.
+        now_s: When the clock was last read.
         enough_because: Why it sends no more; None while it does.
         stopped: Why it was given up; None while it goes on.
-        lag: How late it looks.
-        usage: What it costs.
     """
 
     def __init__(
@@ -398,7 +386,7 @@ class Loop:
     def connect_all(self) -> None:
         """Open every stream's connection before the clock of the first request starts.
 
-        One that fails is left closed: the stream's first request tries again, and its record tells why.
+        One that fails is left closed: the stream's first request tries again, and its record has the reason.
         """
         for stream in self._streams:
             stream.dial(give_up_s=self._clock() + CONNECT_TIMEOUT_S)
@@ -459,7 +447,7 @@ class Loop:
         return self._wave.first_index + number * self._wave.stride
 
     def _write_ahead(self) -> bool:
-        """Write one more request than is needed now, at most one for each stream; tell whether there was one to write.
+        """Write one more request than is needed now, at most one a stream; return whether there was one to write.
 
         Streams that started together often end together: their next requests then leave without being waited for.
         """
@@ -472,21 +460,14 @@ class Loop:
         return True
 
     def _tidy(self) -> bool:
-        """End the inbox that is over for the longest time; tell whether there was one.
+        """End the inbox that is over for the longest time; return whether there was one.
 
-        Answers that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms.
+        Responses that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms.
         """
         if not self._over:
             return False
         self._over.popleft().end()
         return True
-
-    def _next_request(self, index: int) -> bytes:
-        if not self._written:
-            return self._write_request(index)
-        written_s, request = self._written.popleft()
-        self._ahead_bytes -= len(request)
-        return request if self.now_s - written_s < STALE_S else self._write_request(index)
 
     def _send_due(self) -> None:
         while self._pausing and self._pausing[0][0] <= self.now_s:
@@ -497,7 +478,11 @@ class Loop:
             if not self._idle or self._taken >= self._wanted:
                 return
             if self._waiting and self._waiting[0][0] <= self.now_s:
-                self._start_turn(*heappop(self._waiting)[2:])
+                _, _, errand, request = heappop(self._waiting)
+                self._taken += 1
+                request = request or self._written_again(errand.index, errand)
+                errand.taken_s = errand.sent_s = self._clock()
+                self._start(self._idle.popleft(), errand, request)
             elif len(self._idle) <= len(self._unread) or self._next_due_s() > self._clock():
                 return
             else:
@@ -509,17 +494,10 @@ class Loop:
             return self._write_request(index)
         return conversations.write(index, errand.answers)
 
-    def _start_turn(self, errand: Errand, request: bytes) -> None:
-        """Send the next turn of a conversation, on the stream that is idle for the longest time."""
-        self._taken += 1
-        request = request or self._written_again(errand.index, errand)
-        errand.taken_s = errand.sent_s = self._clock()
-        self._start(self._idle.popleft(), errand, request)
-
     def _read_answer(self) -> bool:
-        """Read the oldest answer that a further turn waits for; tell whether there was one.
+        """Read the oldest response that a further turn waits for; return whether there was one.
 
-        A turn that failed ends its conversation. Answers that end together would else hold up what arrives: their
+        A turn that failed ends its conversation. Responses that end together would else hold up what arrives: their
         streams are kept free instead.
         """
         conversations = self._wave.conversations
@@ -552,7 +530,13 @@ class Loop:
             errand.turn, errand.rest = 1, self._wave.conversations.numbers[self._opened][1:]
         self._taken += 1
         self._opened += 1
-        self._start(stream, errand, self._next_request(index))
+        request = b""
+        if self._written:
+            written_s, request = self._written.popleft()
+            self._ahead_bytes -= len(request)
+            if self.now_s - written_s >= STALE_S:
+                request = b""
+        self._start(stream, errand, request or self._write_request(index))
 
     def _start(self, stream: Stream, errand: Errand, request: bytes) -> None:
         stream.start(errand, request, give_up_s=self._clock() + self._wave.timeout_s)
@@ -606,9 +590,9 @@ class Loop:
             self._durations_s.append(exchange.ended_s - exchange.sent_s)
 
     def _repeats(self, stream: Stream, exchange: Exchange) -> bool:
-        """Tell whether the request is tried again, and let the stream pause until then.
+        """Return whether the request is repeated, and let the stream pause until then.
 
-        A request that would have to wait longer than an attempt may take isn't: its failure stands.
+        One that would have to wait longer than an attempt may take isn't repeated: its failure is final.
         """
         wanted = repetition_of(exchange, self._wave.max_retries)
         if wanted is None or stream.errand is None:
@@ -654,17 +638,17 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveConversations:
-    """The conversations of a wave, whose turns wait for the answers before them.
+    """The conversations of a wave, whose turns wait for the responses before them.
 
-    A user who thinks keeps no stream: another conversation takes it, so that as many requests are in flight as streams
-    are asked for.
+    A user who thinks keeps no stream: another conversation takes it, so that as many requests are in flight as there
+    are streams.
 
     Attributes:
         numbers: The numbers of the requests of each conversation, one for each turn, in the order in which they open:
             as many conversations as requests, should every first turn fail.
-        delay_s: Tells how long the user thinks before the turn of a number, in seconds.
-        write: Gives the bytes of a further turn, by its number and what was answered before.
-        read: Returns what an answer says; None where the turn failed. It is called while the clock runs.
+        delay_s: Returns how long the user thinks before the turn of a number, in seconds.
+        write: Returns the bytes of a further turn, by its number and the responses before.
+        read: Returns the text of a response; None where the turn failed. It is called while the clock runs.
     """
 
     numbers: Sequence[range]
@@ -687,18 +671,18 @@ class Wave:
         start_s: Nothing is sent before this time of the clock; None starts as soon as all connections are open.
         due_s: Seconds after the start at which each request must leave, ascending, whatever is in flight; None is the
             closed loop. A request that finds every stream busy leaves late.
-        stall_timeout_s: An answer that has begun and then is silent for so long has failed; None waits for the timeout.
+        stall_timeout_s: A response that has begun and then is silent this long has failed; None waits for the timeout.
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready.
         measured_from: Requests with a lower index aren't measured: `enough` and `least_requests` don't count them.
-        least_requests: `enough` isn't asked before so many measured requests ended well.
-        enough: Asked now and then, with the end-to-end seconds of the measured requests that ended well so far, in
-            order of ending; a reason ends the sending. Well is HTTP 200 and complete: what the answer
-            says is read later. It gets at most 2 % of the time, and is asked between reads, so it should be quick.
-        stop: Asked ten times a second; a reason gives the whole wave up at once, in flight or not.
+        least_requests: Measured requests that must have ended well before `enough` is called.
+        enough: Called now and then, with the end-to-end seconds of the measured requests that ended well so far, in
+            order of ending; a reason ends the sending. Well is HTTP 200 and complete: the body is read
+            later. It gets at most 2 % of the time, and is called between reads, so it should be quick.
+        stop: Called ten times a second; a reason gives the whole wave up at once, in flight or not.
         limits: What a server may make the client keep; several processes share it.
         conversations: The conversations that the requests are turns of; None where they are single ones. What is open
             when all requests are sent is left open.
-        tell: Told every five seconds how many requests ended so far, those of all processes that are known.
+        tell: Called every five seconds with the number of requests that ended so far, of all known processes.
     """
 
     streams: int
@@ -730,13 +714,13 @@ class Wave:
         **others: Any,  # noqa: ANN401 (attributes)
     ) -> Wave:
         """Return a wave with the time limits and retries of a load; `others` are further attributes."""
-        return cls(
+        return made_of(
+            cls,
+            load,
             streams=streams,
             requests=requests,
             timeout_s=load.request_timeout_s,
             deadline_s=deadline_s,
-            stall_timeout_s=load.stall_timeout_s,
-            max_retries=load.max_retries,
             **others,
         )
 
@@ -770,15 +754,21 @@ class Watch(Generic[OwnerT]):
     """Watches descriptors, each for one owner; `selectors` would build an object for every event of the hot path.
 
     Attributes:
-        owners: Who owns each watched descriptor.
-        poll: Waits at most so many seconds; returns the ready descriptors with their events.
+        owners: The owner of each watched descriptor.
+        poll: Waits at most this many seconds; returns the ready descriptors with their events.
     """
 
     __slots__ = ("_masks", "_poller", "owners", "poll")
 
     def __init__(self) -> None:
         self.owners: dict[int, OwnerT] = {}
-        self._poller, self._masks = _poller()
+        if sys.platform == "linux":
+            read, write = select.EPOLLIN, select.EPOLLOUT
+            self._poller: _Poller = select.epoll()
+            self._masks = {_READ: read, _WRITE: write, _READ | _WRITE: read | write}
+        else:
+            self._poller = _SelectorPoller()
+            self._masks = {events: events for events in (_READ, _WRITE, _READ | _WRITE)}
         self.poll: Callable[[float], list[tuple[int, int]]] = self._poller.poll
 
     def set(self, descriptor: int, events: int, owner: OwnerT) -> None:
@@ -809,31 +799,16 @@ class _SelectorPoller:
         return [(key.fd, events) for key, events in self._selector.select(timeout_s)]
 
 
-def _poller() -> tuple[_Poller, dict[int, int]]:
-    if sys.platform == "linux":
-        read, write = select.EPOLLIN, select.EPOLLOUT
-        return select.epoll(), {
-            selectors.EVENT_READ: read,
-            selectors.EVENT_WRITE: write,
-            selectors.EVENT_READ | selectors.EVENT_WRITE: read | write,
-        }
-    return _SelectorPoller(), {events: events for events in (1, 2, 3)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveResult:
-    """What a wave brought.
+    """The outcome of a wave.
 
     Attributes:
         exchanges: Those that ended, in order of ending.
         unanswered: Those that were in flight when the deadline ended the wave, given up then.
         cut: Whether the deadline ended the wave before every request was over.
-        started_s: When the first request could leave.
-        ended_s: When the wave was over.
         enough_because: Why it sent no more than it did; None when it sent all.
         stopped: Why it was given up; None when it wasn't.
-        lag: How late the client looked.
-        usage: What it cost.
     """
 
     exchanges: tuple[Exchange, ...]
@@ -863,11 +838,8 @@ def run_wave(
     """Run a wave; a failed request is an exchange with a failure.
 
     Args:
-        wave: How many streams and requests, when and until when.
-        write_request: Gives the bytes of the request with this index, just before it is sent; those of the first
-            requests when the connections are open, and anew when a request is repeated.
-        dial: Starts a connection.
-        clock: Monotonic seconds.
+        write_request: Returns the bytes of the request with this index, just before it is sent; those of the first
+            requests when the connections are open, and again when a request is repeated.
         ready: Called when the wave could start; waits until it may, and returns the time of its start.
     """
     watch: Watch[Stream] = Watch()
@@ -877,26 +849,16 @@ def run_wave(
         loop.write_first()
         with _no_garbage_collection():
             loop.run(ready() if ready else clock())
-        cut, unanswered = loop.cut, loop.unanswered()
+        unanswered = loop.unanswered()
     finally:
         loop.close()
         watch.close()
-    return WaveResult(
-        exchanges=tuple(loop.exchanges),
-        cut=cut,
-        unanswered=unanswered,
-        started_s=loop.started_s,
-        ended_s=loop.now_s,
-        enough_because=loop.enough_because,
-        stopped=loop.stopped,
-        lag=loop.lag,
-        usage=loop.usage,
-    )
+    return made_of(WaveResult, loop, exchanges=tuple(loop.exchanges), unanswered=unanswered, ended_s=loop.now_s)
 
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Keep the collector from walking the growing heap of answers while the clock runs; nothing there is cyclic."""
+    """Keep the collector from walking the growing heap of responses while the clock runs; nothing there is cyclic."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import made_of
 from seatrial_load.client.event_loop import Wave
 from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
 from seatrial_load.documents.arrivals import arrivals_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
-# A worker whose connections were open so long after the common start didn't load beside the others.
+# A worker whose connections opened this long after the common start didn't load together with the others.
 LATE_START_S = 0.25
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
@@ -41,10 +42,8 @@ class ShareOrder:
         streams: Requests that this worker keeps in flight.
         requests: Requests of its share, ramp included.
         ramp: Its first requests, which aren't measured.
-        first_index: The number of its first request.
         due_s: When each of its requests must leave, from the start; None in a closed loop.
         start_at_epoch_s: When all workers begin, in seconds since the epoch.
-        deadline_epoch_s: When the share is given up.
     """
 
     concurrency: int
@@ -71,16 +70,11 @@ def plan_shares(
 ) -> tuple[ShareOrder, ...]:
     """Part a level among workers, at most one for each stream.
 
-    A share has no say in when enough is measured: every worker sends all of its requests, the level's fewest.
+    A share doesn't decide when enough is measured: every worker sends all of its requests, the level's fewest.
 
     Args:
-        request: The trial.
-        progress: Where it stands.
         concurrency: Requests in flight per copy.
-        workers: How many functions load.
-        now_epoch_s: The time, in seconds since the epoch.
         barrier_s: How long the workers have until they begin.
-        tools: What reads a trace.
     """
     due_s = tools.schedule(request, progress)
     size = level_size(request, concurrency).scheduled(due_s)
@@ -95,24 +89,17 @@ def plan_shares(
     )
     workers = min(workers, whole.streams, whole.requests)
     return tuple(
-        _order(whole, ramp=size.ramp, concurrency=concurrency, worker=number, workers=workers, start_s=start_s)
-        for number in range(workers)
-    )
-
-
-def _order(whole: Wave, *, ramp: int, concurrency: int, worker: int, workers: int, start_s: float) -> ShareOrder:
-    share = whole.share(worker, workers)
-    return ShareOrder(
-        concurrency=concurrency,
-        worker=worker,
-        workers=workers,
-        streams=share.streams,
-        requests=share.requests,
-        ramp=len(range(worker, ramp, workers)),
-        first_index=share.first_index,
-        due_s=None if share.due_s is None else tuple(share.due_s),
-        start_at_epoch_s=start_s,
-        deadline_epoch_s=whole.deadline_s,
+        made_of(
+            ShareOrder,
+            whole.share(worker, workers),
+            concurrency=concurrency,
+            worker=worker,
+            workers=workers,
+            ramp=len(range(worker, size.ramp, workers)),
+            start_at_epoch_s=start_s,
+            deadline_epoch_s=whole.deadline_s,
+        )
+        for worker in range(workers)
     )
 
 
@@ -126,26 +113,25 @@ def send_worker_share(
 ) -> LevelTally:
     """Wait for the common start, load the share and sum it up.
 
-    Args:
-        request: The trial.
-        progress: Where it stands.
-        order: The share.
-        should_stop: Says why the trial is to stop; asked now and then.
-        tools: What to measure with.
-
     Raises:
         LateStartError: SEA507, it came too late for the common start, or its connections did.
         BenchError: SEA507, the share was stopped or cut short.
     """
     _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
-    wave = _wave(request, order, tools, should_stop)
-    writer = tools.writer(
-        request,
-        started_at=progress.started_at,
-        words_per_token=progress.words_per_token,
-        clock_offset_s=progress.clock_offset_s,
-        first=progress.sent,
+    epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
+    wave = Wave.of(
+        request.load,
+        streams=order.streams,
+        requests=order.requests,
+        deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
+        first_index=order.first_index,
+        stride=order.workers,
+        start_s=order.start_at_epoch_s + epoch_to_clock_s,
+        due_s=order.due_s,
+        measured_from=order.first_index + order.ramp * order.workers,
+        stop=should_stop,
     )
+    writer = tools.writer_of(request, progress)
     size = level_size(request, order.concurrency)
     if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
         own = talks.numbers[order.worker :: order.workers]
@@ -177,19 +163,3 @@ def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
     if late_s > at_most_s:
         message = f"worker {order.worker} of {order.workers} started {late_s:.1f} s late"
         raise LateStartError.of("SEA507", message, hint="allow the workers more time to start")
-
-
-def _wave(request: TrialRequest, order: ShareOrder, tools: Tools, stop: ShouldStop) -> Wave:
-    epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
-    return Wave.of(
-        request.load,
-        streams=order.streams,
-        requests=order.requests,
-        deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
-        first_index=order.first_index,
-        stride=order.workers,
-        start_s=order.start_at_epoch_s + epoch_to_clock_s,
-        due_s=order.due_s,
-        measured_from=order.first_index + order.ramp * order.workers,
-        stop=stop,
-    )

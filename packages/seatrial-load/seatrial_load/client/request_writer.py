@@ -49,11 +49,8 @@ def payload(
     """Write the body of one request: greedy, its length fixed where the schema can (TGI's can't ignore the end).
 
     Args:
-        schema: How to spell it.
-        content: What is asked. A whole body is sent as it is; only whether it streams, and the model, are set.
-        output_tokens: Length of the answer; a whole body says its own.
-        stream: Whether tokens are asked for as they are made.
-        model: The model's name, for servers that want it.
+        content: The prompt. A whole body is sent as it is; only whether it streams, and the model, are set.
+        output_tokens: Length of the answer; a whole body has its own.
     """
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):
@@ -73,9 +70,7 @@ def conversation(schema: PayloadSchema, contents: Sequence[Content], answers: Se
     """Return the prompt of a conversation's last turn: messages for chat, for other schemas the texts in order.
 
     Args:
-        schema: How to spell it.
-        contents: What each turn says, one more than answers.
-        answers: What was answered to each but the last.
+        contents: The text of each turn, one more than answers.
     """
     texts = [text for pair in zip(contents, answers, strict=False) for text in pair] + [contents[-1]]
     if schema != "openai_chat":
@@ -88,7 +83,7 @@ COMPONENT_HEADER = "X-Amzn-SageMaker-Inference-Component"
 PREFIX_HEADER = "X-Amzn-SageMaker-Prefix-Aware-Id"
 SESSION_HEADER = "X-Amzn-SageMaker-Session-Id"
 VARIANT_HEADER = "X-Amzn-SageMaker-Target-Variant"
-# How long a bearer token holds, seconds; half of it is used.
+# Lifetime of a bearer token, in seconds; half of it is used.
 TOKEN_S = 900
 # The model's name on SageMaker's OpenAI path, which routes by the URL: vLLM takes no name, and refuses a wrong one.
 NO_NAME = ""
@@ -96,7 +91,7 @@ _WHERE = "trial request"
 
 
 class Authorize(Protocol):
-    """Adds to the headers of a request what proves who sends it."""
+    """Adds to the headers of a request the proof of its sender."""
 
     def __call__(self, path: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         """Return the headers with the proof."""
@@ -140,12 +135,6 @@ class RequestWriter:
     """Writes the HTTP request with a given number.
 
     Attributes:
-        workload: Schema, and whether answers stream.
-        prompts: What is asked, and how long the answers are.
-        address: Where the requests go.
-        headers: Those of every request.
-        authorize: Proves who sends it.
-        model: The model's name, for servers that want it.
         secret: The key among the headers; empty for none.
     """
 
@@ -162,12 +151,7 @@ class RequestWriter:
         return self._written(index, self.prompts.content(index), opening=index)
 
     def turn(self, index: int, answers: Sequence[str]) -> bytes:
-        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it.
-
-        Args:
-            index: Its number.
-            answers: What was answered to each earlier turn.
-        """
+        """Return the bytes of a further turn of a conversation, whose earlier turns have the numbers before it."""
         opening = index - len(answers)
         contents = [self.prompts.content(number, turn) for turn, number in enumerate(range(opening, index + 1))]
         return self._written(index, conversation(self.workload.schema, contents, answers), opening=opening)
@@ -187,7 +171,7 @@ class RequestWriter:
         return head.encode() + body
 
     def terms(self, index: int) -> AnswerTerms:
-        """Return what the request with this number asks for."""
+        """Return the requirements of the request with this number on its answer."""
         is_own = self.workload.source != "jsonl"
         if not is_own and isinstance(self.prompts.content(index), RawBody):
             return ANYTHING
@@ -213,10 +197,6 @@ def request_writer(
     """Return the writer of the requests to a target.
 
     Args:
-        target: Where they go and what speaks there.
-        workload: How they are spelled.
-        prompts: What they ask.
-        now: This machine's time of day in UTC, which dates the signatures.
         credentials: What signs; the process's own when not given. An OpenAI-compatible server needs none.
         environ: Holds the key of an OpenAI-compatible server, and boto3's endpoint variables.
 
@@ -276,10 +256,6 @@ def _impossible(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, 
             yield name, f"{value!r} is not a valid header value: printable ASCII without leading or trailing spaces"
         if value and target.kind == "openai":
             yield name, "only SageMaker supports it"
-    yield from _impossible_of_kind(target, workload)
-
-
-def _impossible_of_kind(target: TrialTarget, workload: Workload) -> Iterator[tuple[str, str]]:
     if target.session_id == "NEW_SESSION" and workload.stream:
         yield "target.session_id", "a stream can't open a new session; give the ID of an existing one"
     if target.kind == "openai" and not workload.schema.startswith("openai_"):
@@ -300,7 +276,10 @@ def _impossible_with_bearer(target: TrialTarget, workload: Workload) -> Iterator
         yield "workload.schema", f"SageMaker's OpenAI path takes openai_chat alone, not {workload.schema}"
     for name, value in (("session_id", target.session_id), ("target_variant", target.target_variant)):
         if value:
-            yield f"target.{name}", "nobody knows whether SageMaker's OpenAI path takes it; use workload.api: invoke"
+            yield (
+                f"target.{name}",
+                "AWS does not document whether SageMaker's OpenAI path takes it; use workload.api: invoke",
+            )
 
 
 def _is_header_text(text: str) -> bool:

@@ -68,9 +68,7 @@ def require_descriptors(streams: int, workers: int, limits: tuple[int, int] | No
     The soft limit is raised as far as the hard one allows, as everything that opens many sockets does.
 
     Args:
-        streams: All processes together.
-        workers: Processes.
-        limits: Soft and hard limit of open files; the kernel's when not given, and then the soft one is set.
+        limits: Soft and hard limit of open files; None takes the kernel's, and sets the soft one.
 
     Raises:
         BenchError: SEA508, the hard limit is too low.
@@ -105,7 +103,7 @@ _PLAIN_FIELDS = tuple(field.name for field in fields(RequestRecord) if field.nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
-    """What one worker brought home."""
+    """The outcome of one worker's load."""
 
     records: tuple[RequestRecord, ...]
     evidence: ClientEvidence
@@ -147,30 +145,28 @@ def write_report(report: WorkerReport) -> bytes:
     for record in report.records:
         times_s.extend(record.token_times_s)
         rows.append([len(record.token_times_s), *[getattr(record, name) for name in _PLAIN_FIELDS]])
-    head = {
-        "records": rows,
-        "evidence": asdict(report.evidence),
-        "cut": report.cut,
-        "started_s": report.started_s,
-        "ended_s": report.ended_s,
-    }
-    line = json.dumps(head).encode()
+    head = {"cut": report.cut, "started_s": report.started_s, "ended_s": report.ended_s}
+    line = json.dumps({"records": rows, "evidence": asdict(report.evidence), **head}).encode()
     return _LENGTH.pack(len(line)) + line + times_s.tobytes()
 
 
 def read_report(content: bytes) -> WorkerReport:
-    """Read a report; it comes from this very program, so that what is wrong in it is a defect."""
+    """Read a report; it comes from this very program, so any error in it is a defect."""
     (length,) = _LENGTH.unpack_from(content)
     head = json.loads(content[_LENGTH.size : _LENGTH.size + length])
     times_s = array("d")
     times_s.frombytes(content[_LENGTH.size + length :])
-    return WorkerReport(
-        records=tuple(_records(head["records"], times_s)),
-        evidence=ClientEvidence(**head["evidence"]),
-        cut=head["cut"],
-        started_s=head["started_s"],
-        ended_s=head["ended_s"],
-    )
+    records: list[RequestRecord] = []
+    start = 0
+    for count, *values in head.pop("records"):
+        end = start + count
+        plain = dict(zip(_PLAIN_FIELDS, values, strict=True))
+        for name in ("retried", "doubts"):
+            plain[name] = tuple(plain[name])
+        records.append(RequestRecord(token_times_s=tuple(times_s[start:end]), **plain))
+        start = end
+    evidence = ClientEvidence(**head.pop("evidence"))
+    return WorkerReport(records=tuple(records), evidence=evidence, **head)
 
 
 def write_seconds(seconds: Sequence[float]) -> bytes:
@@ -185,17 +181,6 @@ def read_seconds(content: bytes) -> array[float]:
     return seconds
 
 
-def _records(rows: list[list[object]], times_s: array[float]) -> Iterator[RequestRecord]:
-    start = 0
-    for count, *values in rows:
-        end = start + count  # type: ignore[operator]  # written above
-        plain = dict(zip(_PLAIN_FIELDS, values, strict=True))
-        for name in ("retried", "doubts"):
-            plain[name] = tuple(plain[name])  # type: ignore[arg-type]  # likewise
-        yield RequestRecord(token_times_s=tuple(times_s[start:end]), **plain)  # type: ignore[arg-type]  # likewise
-        start = end
-
-
 RECEIVE_BYTES = 1_048_576
 STOP = b"\x00"
 _START = struct.Struct("!d")
@@ -207,13 +192,8 @@ class Worker:
     """A worker, as its parent sees it.
 
     Attributes:
-        pid: Its process.
-        name: What messages call it.
         channel: Our end of the socket pair.
-        requests: How many it shall send.
-        started: Whether it was told to start.
-        reported: Whether its report came.
-        broken_because: What went wrong in it, in its own words; None when nothing did.
+        broken_because: Its exception, in words; None without one.
     """
 
     pid: int
@@ -227,7 +207,7 @@ class Worker:
     _status: int | None = None
 
     def listen(self) -> tuple[list[tuple[bytes, bytes]], bool]:
-        """Take what it said, and whether it has gone."""
+        """Return the frames that it sent, and whether it has gone."""
         try:
             data = self.channel.recv(RECEIVE_BYTES)
         except ConnectionError:
@@ -235,7 +215,7 @@ class Worker:
         return list(self._reader.feed(data)), not data
 
     def start(self, start_s: float) -> None:
-        """Let it start; one that has gone meanwhile is noticed when we listen."""
+        """Let it start; that one has gone meanwhile shows when its channel is read."""
         self.started = True
         with suppress(OSError):
             self.channel.sendall(_START.pack(start_s))
@@ -246,7 +226,7 @@ class Worker:
             self.channel.sendall(STOP)
 
     def fate(self) -> str:
-        """Say how it ended, and what is missing for it."""
+        """Return how it ended, and what is missing for it."""
         self._reap()
         if self.broken_because is not None:
             how = f"failed: {self.broken_because}"
@@ -274,13 +254,6 @@ class Worker:
         return [Finding(**{**entry, "place": Place(**entry["place"])}) for entry in json.loads(content)]
 
 
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads: the child takes no lock of theirs.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
 def fork_worker(
     share: CrewOrder,
     write_request: WriteRequest,
@@ -293,17 +266,15 @@ def fork_worker(
     """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not.
 
     Args:
-        share: Its part of the load.
-        write_request: Gives the bytes of a request.
-        dial_factory: Makes what starts connections.
-        clock: Monotonic seconds.
-        name: What messages call it.
         elders: Those forked before, whose channels are not its own.
     """
     ours, theirs = socket.socketpair()
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_PARENT)  # until the child ignores them
     try:
-        pid = _fork()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads: the child takes no lock of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
     except OSError:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         raise
@@ -317,12 +288,12 @@ def fork_worker(
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         for channel in (ours, *(elder.channel for elder in elders)):
             channel.close()
-        _work(_Parent(theirs), share, write_request, dial_factory, clock)
+        _load_share(_Parent(theirs), share, write_request, dial_factory, clock)
     finally:
         os._exit(0)
 
 
-def _work(
+def _load_share(
     parent: _Parent,
     share: CrewOrder,
     write_request: WriteRequest,
@@ -337,7 +308,7 @@ def _work(
         parent.say(REPORT, write_report(report))
     except BenchError as refused:
         parent.say(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
-    except Exception as broken:  # noqa: BLE001 (the border of a process: whatever broke it is told to its parent)
+    except Exception as broken:  # noqa: BLE001 (the border of a process: its parent reports whatever broke it)
         parent.say(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
 
 
@@ -353,22 +324,22 @@ class _Parent:
         self._channel.sendall(frame(kind, content))
 
     def ready(self) -> float:
-        """Tell that the connections are open, and wait for the common start."""
+        """Report that the connections are open, and wait for the common start."""
         self.say(READY)
         return float(_START.unpack(self._receive(_START.size, socket.MSG_WAITALL))[0])
 
     def enough(self, seconds: Sequence[float]) -> str | None:
-        """Tell the new durations; return a reason when the parent said that it is enough."""
+        """Send the new durations; return a reason when the parent has enough."""
         if len(seconds) > self._told:
             self.say(SECONDS, write_seconds(seconds[self._told :]))
             self._told = len(seconds)
         with suppress(BlockingIOError):
             self._receive(len(STOP), socket.MSG_DONTWAIT)
-            return "the parent said so"
+            return "the parent has enough"
         return None
 
     def gone(self) -> Stop | None:
-        """Return that the parent has gone, killed perhaps: nobody would end a load that goes on without it."""
+        """Return that the parent has gone, killed perhaps: nothing would end a load that goes on without it."""
         with suppress(BlockingIOError, InterruptedError):
             if not self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 return Stop(reason=StopReason.LOAD_FAILED, because="the parent has gone")
@@ -387,13 +358,12 @@ LISTEN_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrewOrder:
-    """What a crew shall do.
+    """The load of a crew.
 
     Attributes:
         wave: The load, all processes together.
-        stream: Whether answers are asked for as streams of tokens.
         secret: The key that is sent, to be hidden in what is kept; empty for none.
-        terms: Tells what the request with an index asks for; None where nobody knows.
+        terms: Returns the requirements of the request with an index; None where they are unknown.
     """
 
     wave: Wave
@@ -409,17 +379,15 @@ class CrewOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrewResult:
-    """What a crew brought.
+    """The outcome of a crew's load.
 
     Attributes:
-        records: The requests that ended, in order of ending; and as `unanswered` those that the deadline found
-            in flight.
+        records: The requests that ended, in order of ending; and as `unanswered` those that were in flight at the
+            deadline.
         cut: Whether the deadline ended the load before every request was over.
-        started_s: When the first request could leave.
         ended_s: When the last process was done loading.
         enough_because: Why no more were sent; None when all were.
-        evidence: How the client fared.
-        lost_because: Which processes came to grief, and what is missing for it; None when none did. The rest loaded on
+        lost_because: The processes that failed, and what is missing for it; None when none did. The rest loaded on
             without them, so the load was less than ordered.
         stopped: Why the load was given up; None when it wasn't.
     """
@@ -450,8 +418,7 @@ def load_with_workers(
     """Load with several processes, or in this one.
 
     Args:
-        order: What to do.
-        write_request: Gives the bytes of the request with this index; called in the process that sends it.
+        write_request: Returns the bytes of the request with this index; called in the process that sends it.
         dial_factory: Makes what starts connections; called in each process.
         workers: Processes; None chooses by the number of streams and of cores.
         clock: Monotonic seconds, the same in all processes.
@@ -480,7 +447,7 @@ def load_with_workers(
 
 
 class _Foreman:
-    """Listens to the workers: lets them start together, says when it is enough, takes their reports."""
+    """Reads the workers' channels: lets them start together, decides when it is enough, takes their reports."""
 
     def __init__(self, wave: Wave, crew: list[Worker], clock: Callable[[], float]) -> None:
         self._wave = wave
@@ -497,19 +464,25 @@ class _Foreman:
 
     def result(self) -> CrewResult:
         """Wait for all reports, and merge them."""
-        watch: Watch[Worker] = Watch()
-        try:
-            for worker in self._crew:
-                watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
-            while self._at_work and self._clock() < self._wave.deadline_s + DECODE_TIMEOUT_S and not self._is_stopped():
-                for descriptor, _ in watch.poll(LISTEN_S):
-                    self._listen_to(watch.owners[descriptor])
-                    if descriptor not in self._at_work:
-                        watch.forget(descriptor)
-        finally:
-            watch.close()
+        self._listen()
         if self._given_up is not None:
-            return self._stopped_result(self._given_up)
+            now_s, streams = self._clock(), self._wave.streams
+            evidence = ClientEvidence(
+                workers=len(self._crew),
+                streams=streams,
+                receive_lag_p99_ms=None,
+                delivered_concurrency=None,
+                cpu_share=None,
+            )
+            return CrewResult(
+                records=(),
+                cut=True,
+                started_s=now_s,
+                ended_s=now_s,
+                enough_because=None,
+                evidence=evidence,
+                stopped=self._given_up,
+            )
         self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
         reports = self._reports
         lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
@@ -526,32 +499,25 @@ class _Foreman:
             lost_because="; ".join(lost) or None,
         )
 
-    def _is_stopped(self) -> bool:
-        if self._wave.tell is not None and self._clock() >= self._tell_again_s:
-            self._wave.tell(len(self._seconds))
-            self._tell_again_s = self._clock() + TELL_EVERY_S
-        self._given_up = self._wave.stop() if self._wave.stop is not None else None
-        return self._given_up is not None
-
-    def _stopped_result(self, stop: Stop) -> CrewResult:
-        """Return what is left of a load that was given up: that it was."""
-        now_s, streams = self._clock(), self._wave.streams
-        evidence = ClientEvidence(
-            workers=len(self._crew),
-            streams=streams,
-            receive_lag_p99_ms=None,
-            delivered_concurrency=None,
-            cpu_share=None,
-        )
-        return CrewResult(
-            records=(),
-            cut=True,
-            started_s=now_s,
-            ended_s=now_s,
-            enough_because=None,
-            evidence=evidence,
-            stopped=stop,
-        )
+    def _listen(self) -> None:
+        """Read the channels until every worker has gone, the load is stopped, or decoding takes too long."""
+        wave, watch = self._wave, Watch[Worker]()
+        try:
+            for worker in self._crew:
+                watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
+            while self._at_work and self._clock() < wave.deadline_s + DECODE_TIMEOUT_S:
+                if wave.tell is not None and self._clock() >= self._tell_again_s:
+                    wave.tell(len(self._seconds))
+                    self._tell_again_s = self._clock() + TELL_EVERY_S
+                self._given_up = wave.stop() if wave.stop is not None else None
+                if self._given_up is not None:
+                    return
+                for descriptor, _ in watch.poll(LISTEN_S):
+                    self._listen_to(watch.owners[descriptor])
+                    if descriptor not in self._at_work:
+                        watch.forget(descriptor)
+        finally:
+            watch.close()
 
     def _listen_to(self, worker: Worker) -> None:
         frames, closed = worker.listen()
@@ -559,7 +525,7 @@ class _Foreman:
             if kind == READY:
                 self._one_less_awaited()
             elif kind == SECONDS:
-                self._hear_seconds(content)
+                self._add_seconds(content)
             elif kind == REPORT:
                 self._reports.append(read_report(content))
                 worker.reported = True
@@ -582,7 +548,7 @@ class _Foreman:
         for worker in self._at_work.values():
             worker.start(start_s)
 
-    def _hear_seconds(self, content: bytes) -> None:
+    def _add_seconds(self, content: bytes) -> None:
         self._seconds.extend(read_seconds(content))
         wave = self._wave
         if wave.enough is None or self._enough_because is not None or len(self._seconds) < wave.least_requests:

@@ -1,1 +1,1 @@
-"""What an endpoint answers, from bytes to request records; each parser accepts any split."""
+"""Responses of an endpoint, from bytes to request records; each parser accepts any split."""

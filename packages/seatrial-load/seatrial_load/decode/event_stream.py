@@ -42,7 +42,8 @@ class FrameDecoder:
 
     botocore gets the first bytes of a frame as soon as they are here, so that an impossible length is refused at once,
     and the rest when it is whole: botocore copies all it holds with each piece that it gets. A whole frame with
-    headers that came before needs no parser: so come the tokens of an answer, and botocore takes 15 us for each.
+    headers that came before needs no parser: the tokens of an answer come in such frames, and botocore takes 15 us for
+    each.
     """
 
     __slots__ = ("_given_bytes", "_headers", "_held", "_malformed", "_parser")
@@ -75,7 +76,7 @@ class FrameDecoder:
         return frames
 
     def finish(self) -> None:
-        """Tell that the stream is over.
+        """End the stream.
 
         Raises:
             ProtocolError: It ended inside a frame, or at a malformed one.
@@ -135,12 +136,10 @@ class FrameDecoder:
 
 def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """Write one frame with string headers, both checksums right; for servers that speak the protocol."""
-    block = b"".join(_string_header(name, value) for name, value in headers.items())
+    block = b""
+    for name, value in headers.items():
+        key, text = name.encode(), value.encode()
+        block += bytes([len(key)]) + key + bytes([_STRING_TYPE]) + struct.pack(">H", len(text)) + text
     lengths = _LENGTHS.pack(_PRELUDE_BYTES + len(block) + len(payload) + _CRC_BYTES, len(block))
     frame = lengths + _CRC.pack(zlib.crc32(lengths)) + block + payload
     return frame + _CRC.pack(zlib.crc32(frame))
-
-
-def _string_header(name: str, value: str) -> bytes:
-    key, text = name.encode(), value.encode()
-    return bytes([len(key)]) + key + bytes([_STRING_TYPE]) + struct.pack(">H", len(text)) + text

@@ -1,4 +1,4 @@
-"""A request that is over, and what arrived of its answer: kept as it came, with its times, until the wave is over."""
+"""A request that is over, and its response as it came: bytes with their times, kept until the wave is over."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Limits:
     """What a server may make the client keep; more is cut, and the request has failed with `answer_too_large`.
 
     Attributes:
-        answer_bytes: Bytes of one answer, its head and framing included.
-        wave_bytes: Memory of all answers of a wave together.
+        answer_bytes: Bytes of one response, its head and framing included.
+        wave_bytes: Memory of all responses of a wave together.
     """
 
     answer_bytes: int = LEAST_ANSWER_BYTES
@@ -50,9 +50,9 @@ LEAST: Final = Limits()
 
 
 def limits_of(workload: Workload, requests: int) -> Limits:
-    """Return the limits for so many requests: they grow with the tokens that are asked for, not with what comes.
+    """Return the limits for a number of requests: they grow with the requested tokens, not with those that come.
 
-    An answer may have 2 KiB for each output token, and at least 8 MiB. All answers together may take 192 bytes of
+    A response may have 2 KiB for each output token, and at least 8 MiB. All responses together may take 192 bytes of
     memory for each output token (at least 512 tokens a request), and 128 MiB besides.
     """
     tokens = requests * max(workload.output_tokens, LEAST_TOKENS_PER_REQUEST)
@@ -63,11 +63,10 @@ def limits_of(workload: Workload, requests: int) -> Limits:
 
 
 class Holding:
-    """What the answers of a wave hold now, against its limits.
+    """The memory that the responses of a wave hold now, against its limits.
 
     Attributes:
-        limits: The limits.
-        held_bytes: Memory of all answers, as each inbox counts it.
+        held_bytes: Memory of all responses, as each inbox counts it.
     """
 
     __slots__ = ("held_bytes", "limits")
@@ -78,12 +77,12 @@ class Holding:
 
     @property
     def is_tight(self) -> bool:
-        """Whether a quarter of the room is taken, so that it pays to fold an answer that is over."""
+        """Whether a quarter of the memory is taken, so that it pays to fold a response that is over."""
         return self.held_bytes > self.limits.wave_bytes // 4
 
     @property
     def is_urgent(self) -> bool:
-        """Whether half of the room is taken, so that folding can't wait until nothing arrives."""
+        """Whether half of the memory is taken, so that folding can't wait until nothing arrives."""
         return self.held_bytes > self.limits.wave_bytes // 2
 
 
@@ -112,17 +111,16 @@ class _Folded(NamedTuple):
 class Inbox:
     """The arrivals of one response: while the clock runs it learns no more than whether the response is over.
 
-    The framing of HTTP is parsed as it comes, some 4 µs for each arrival. Put off until an answer ends, it would cost
-    no less, and all at once: answers that end together would hold up the first tokens of the next ones. What the body
-    says is read after the wave.
+    The framing of HTTP is parsed as it comes, some 4 µs for each arrival. Put off until a response ends, it would cost
+    no less, and all at once: responses that end together would hold up the first tokens of the next ones. The body is
+    read after the wave.
 
-    What a server may send has no end, so what is kept has one: each 64 KiB of a body are folded (compressed at some
-    µs a KiB, their times kept), and past the limits of the wave the answer is cut.
+    A server may send without end, so what is kept has a limit: each 64 KiB of a body are folded (compressed at some
+    µs a KiB, their times kept), and past the limits of the wave the response is cut.
 
     Attributes:
         last_arrival_s: When the last bytes came; 0 before any did.
         received_bytes: All bytes that came, the head and the framing included.
-        parser: Reads head and framing.
     """
 
     __slots__ = (
@@ -152,12 +150,12 @@ class Inbox:
 
     @property
     def answering(self) -> bool:
-        """Whether a part of the answer's body has arrived: silence before that is a queue, after it a stall."""
+        """Whether a part of the body has arrived: silence before that is a queue, after it a stall."""
         return bool(self._arrivals or self._folded)
 
     @property
     def body(self) -> Iterator[tuple[float, bytes]]:
-        """The body as it came, with the times of arrival; empty when the answer was cut."""
+        """The body as it came, with the times of arrival; empty when the response was cut."""
         for times_s, lengths, packed in self._folded:
             data, start = zlib.decompress(packed), 0
             for at_s, length in zip(times_s, lengths, strict=True):
@@ -170,7 +168,7 @@ class Inbox:
 
         Raises:
             ProtocolError: The bytes aren't an HTTP/1.1 response.
-            TooLargeError: It has more bytes than an answer may have, or all answers together take too much memory.
+            TooLargeError: It has more bytes than a response may have, or all responses together take too much memory.
         """
         self.last_arrival_s = at_s
         self.received_bytes += len(data)
@@ -191,7 +189,7 @@ class Inbox:
         return self.parser.complete
 
     def close(self) -> None:
-        """Tell that the server closed the connection.
+        """End the response where the server closed the connection.
 
         Raises:
             ProtocolError: The response wasn't over.
@@ -199,9 +197,9 @@ class Inbox:
         self.parser.close()
 
     def end(self) -> None:
-        """Tell that nothing more is added: what nobody needs any more goes.
+        """Release what only parsing needs: nothing more is added.
 
-        It takes 20 us, or 150 us where the answer is folded: not while other answers arrive (`Loop`).
+        It takes 20 us, or 150 us where the body is folded: not while other responses arrive (`Loop`).
         """
         self.parser.release()
         headers = self.parser.head.headers if self.parser.head else {}
@@ -212,7 +210,7 @@ class Inbox:
             self._hold(sum([_record_bytes(part) for _, part in self._arrivals]))
 
     def drop(self) -> None:
-        """Let the body go: nobody will read it."""
+        """Release the body unread."""
         self._holding.held_bytes -= self._own_bytes + self._open_bytes
         self._arrivals, self._folded = [], []
         self._open_bytes = self._own_bytes = 0
@@ -242,7 +240,7 @@ class Inbox:
 
 
 def _record_bytes(data: bytes) -> int:
-    """Return what the record of an answer will take for the tokens in these bytes at most."""
+    """Return the most memory that the record of a response takes for the tokens in these bytes."""
     return _LINE_BYTES * min(data.count(b"\n"), len(data) // _LEAST_TOKEN_BYTES)
 
 
@@ -253,7 +251,7 @@ class Exchange:
     Attributes:
         sent_s: Just before its first byte was handed to the socket, or the connection attempt when it never was.
         ended_s: When the response was complete, or the request was given up.
-        inbox: What arrived, of the last attempt.
+        inbox: The response to the last attempt.
         failure: Why the client gave up; None when the response is complete.
         index: The request's number, as the writer of requests knows it.
         due_s: When an open loop had to send it; None in a closed loop.

@@ -1,4 +1,4 @@
-"""Why a request failed: a class that can be counted and a detail that can be read. Always data, never an exception."""
+"""Failures of requests: a class to count and a detail to read. Always data, never an exception."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_DETAIL_CHARACTERS = 300
 # Shorter keys are what servers without a key are given (`EMPTY`): words that a message may well hold.
 LEAST_SECRET = 8
 MASK = "[hidden]"
-# Beside these every word goes, whatever it looks like: an endpoint repeats here what this client has sent.
+# The word after these is masked, whatever it looks like: an endpoint repeats here what this client has sent.
 _PROOFS = re.compile(r"""(bearer\s+|x-amz-security-token\s*[:=]\s*)[^\s"',;}]+""", re.IGNORECASE)
 _REFUSALS = range(HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR)
 _STATUS_CLASSES: Mapping[int, ErrorClass] = {
@@ -95,12 +95,12 @@ class Failure:
             `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
             was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense, or say
-            what can't be of what was asked), `truncated` (the engine says that the limit on tokens was reached, far
-            below what was asked), `no_text` (four tokens or more are counted, and nothing of them came), `aborted` (the
+            what can't be of the request), `truncated` (the engine says that the limit on tokens was reached, far
+            below the requested number), `no_text` (four tokens or more are counted, and none came), `aborted` (the
             engine broke the generation off), `filtered` (it withheld content), `answer_too_large` (ours: an answer was
             cut that passed a limit of the client's memory), `server` (the service's own failure), `unanswered` (ours:
             in flight when its level was cut).
-        detail: The service's or the container's own words, shortened.
+        detail: The message of the service or of the container, shortened.
     """
 
     error: ErrorClass
@@ -113,21 +113,30 @@ def failure_of_malformed(malformed: ProtocolError) -> Failure:
 
 
 def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-    """Classify an HTTP answer that isn't 200.
+    """Classify an HTTP response that isn't 200.
 
-    A `ModelError` passes on what the container answered: its `OriginalStatusCode` 429 or 503 is the container's full
+    A `ModelError` passes on the container's response: its `OriginalStatusCode` 429 or 503 is the container's full
     queue, 400 to 422 its refusal of the request. A validation error that speaks of capacity is an inference component
     at zero copies. Facts: the runtime API's error shapes and the errors common to all AWS services; container codes of
     LMI (503) and TGI (422, 424, 429); the `error` object of OpenAI-compatible servers, and of SageMaker's OpenAI path,
-    which tells a container's error by its `code`.
+    which marks a container's error by its `code`.
     """
-    document = _object(body)
-    name = _error_name(headers, document)
-    message = _message(document) or body[: 2 * MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
+    try:
+        document = _object(json.loads(body))
+    except (ValueError, RecursionError):
+        document = {}
+    openai_error = _object(document.get("error"))
+    types = (
+        headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), openai_error.get("type")
+    )  # fmt: skip
+    name = next((name for name in types if isinstance(name, str) and name), "").partition(":")[0].rpartition("#")[2]
+    messages = [document.get(key) for key in ("OriginalMessage", "Message", "message", "error")]
+    message = next((text for text in (*messages, openai_error.get("message")) if isinstance(text, str) and text), "")
+    message = message or body[: 2 * MAX_DETAIL_CHARACTERS].decode(errors="replace") or "empty answer"
     error = _TYPE_CLASSES.get(name.lower()) or class_of_status(status)
     if error == "model_error":
         error = class_of_container_status(document.get("OriginalStatusCode"))
-    if _openai_error(document).get("code") == "model_error":
+    if openai_error.get("code") == "model_error":
         error = class_of_container_status(status)
     if error == "validation" and "capacity" in message.lower():
         error = "not_ready"
@@ -148,7 +157,7 @@ def class_of_status(status: int) -> ErrorClass:
 
 
 def class_of_container_status(status: object) -> ErrorClass:
-    """Classify the status that a container gave; one that failed inside (5xx but 503) is a model error."""
+    """Classify the status of a container's response; one that failed inside (5xx but 503) is a model error."""
     if isinstance(status, int) and status in _REFUSALS:
         return class_of_status(status)
     return "throttled" if status == HTTPStatus.SERVICE_UNAVAILABLE else "model_error"
@@ -162,12 +171,11 @@ def shorten(text: str) -> str:
 
 
 def masked(text: str, secret: str) -> str:
-    """Hide what proves who sent a request, where a service repeats it in its words: they are shown to many.
+    """Hide what proves who sent a request, where a service repeats it in a message: reports show it to others.
 
-    Other credentials that an endpoint tells are masked as everywhere (`seatrial_base.secrets`).
+    Other credentials in a message are masked as everywhere (`seatrial_base.secrets`).
 
     Args:
-        text: The service's words, shortened perhaps.
         secret: The key that was sent; empty for none.
     """
     shown = redacted(_PROOFS.sub(lambda match: match[1] + MASK, text))
@@ -180,27 +188,5 @@ def masked(text: str, secret: str) -> str:
     return f"{cut[:-length]}{MASK}…" if length else shown
 
 
-def _object(body: bytes) -> Mapping[str, object]:
-    try:
-        document: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _error_name(headers: Mapping[str, str], document: Mapping[str, object]) -> str:
-    openai_type = _openai_error(document).get("type")
-    candidates = (headers.get("x-amzn-errortype"), document.get("__type"), document.get("error_type"), openai_type)
-    name = next((name for name in candidates if isinstance(name, str) and name), "")
-    return name.partition(":")[0].rpartition("#")[2]
-
-
-def _message(document: Mapping[str, object]) -> str:
-    candidates = [document.get(key) for key in ("OriginalMessage", "Message", "message", "error")]
-    openai_message = _openai_error(document).get("message")
-    return next((text for text in (*candidates, openai_message) if isinstance(text, str) and text), "")
-
-
-def _openai_error(document: Mapping[str, object]) -> Mapping[str, object]:
-    error = document.get("error")
-    return error if isinstance(error, dict) else {}
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

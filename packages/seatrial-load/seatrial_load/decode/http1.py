@@ -45,7 +45,7 @@ class ResponseHead:
 
     @property
     def chunked(self) -> bool:
-        """Whether the body comes in chunks, so that only its terminator tells its end."""
+        """Whether the body comes in chunks, so that only its terminator ends it."""
         return "chunked" in self.headers.get("transfer-encoding", "").lower()
 
 
@@ -56,7 +56,6 @@ class ResponseParser:
 
     Attributes:
         head: Status and headers, once they arrived in full.
-        complete: Whether the whole response has been seen.
     """
 
     __slots__ = ("_buffer", "_interim", "_offset", "_read_next", "_remaining", "complete", "head")
@@ -86,11 +85,11 @@ class ResponseParser:
         return body
 
     def release(self) -> None:
-        """Let go of the bytes that were not read: nothing more is fed."""
+        """Drop the bytes that were not read: nothing more is fed."""
         self._buffer, self._offset = b"", 0
 
     def close(self) -> None:
-        """Tell that the server closed the connection, which ends a body without length.
+        """End the response where the server closed the connection, which ends a body without length.
 
         Raises:
             ProtocolError: The response wasn't over.
@@ -122,16 +121,18 @@ class ResponseParser:
                 raise ProtocolError(f"more than {MAX_INTERIM} interim responses, and no final one")
             return True
         self.head = head
-        return self._expect_body(head)
-
-    def _expect_body(self, head: ResponseHead) -> bool:
-        length = head.headers.get("content-length")
+        length = head.headers.get("content-length") or "0"
         if head.chunked:
             self._read_next = self._read_chunk_size
-        elif length is None and head.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        elif "content-length" not in head.headers and head.status not in (
+            HTTPStatus.NO_CONTENT,
+            HTTPStatus.NOT_MODIFIED,
+        ):
             self._read_next = self._read_until_close
+        elif not (length.isascii() and length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS):
+            raise ProtocolError(f"not a content length: {length[:40]!r}")
         else:
-            self._remaining = _content_length(length or "0")
+            self._remaining = int(length)
             self._read_next = self._read_by_length
         return True
 
@@ -210,12 +211,6 @@ def parse_head(block: bytes) -> ResponseHead:
             raise ProtocolError(f"two content lengths: {headers[key][:40]!r} and {value[:40]!r}")
         headers[key] = value
     return ResponseHead(int(status), headers)
-
-
-def _content_length(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_LENGTH_DIGITS):
-        raise ProtocolError(f"not a content length: {text[:40]!r}")
-    return int(text)
 
 
 def _read_nothing(_body: list[bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Every request of a trial as one line of JSON, for those who want to compute for themselves."""
+"""Every request of a trial as one line of JSON, for computations of one's own."""
 
 from __future__ import annotations
 
@@ -30,24 +30,6 @@ class RawRequest:
     Attributes:
         concurrency: Requests in flight per copy, of its level.
         ramp: Whether it is one of those that aren't measured.
-        index: The request's number in the trial.
-        sent_ms: Sent.
-        due_ms: When an open loop had to send it.
-        first_token_ms: First token.
-        last_token_ms: Last token, or the whole answer.
-        ended_ms: Over.
-        token_times_ms: Every token event.
-        input_tokens: Length of the prompt.
-        output_tokens: Length of the answer.
-        output_tokens_from: Where that comes from.
-        parts: Pieces that carried it.
-        error: The class of the failure; None on success.
-        status: The HTTP status.
-        detail: The failure in the service's own words.
-        retried: The failures that were repeated before.
-        doubts: What is doubtful of the answer.
-        turn: Which turn of its conversation it is, from 1; 0 of a single request.
-        cached_tokens: Tokens of the prompt that came from a cache.
     """
 
     concurrency: int
@@ -76,10 +58,8 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
     """Append the requests of one level, a line each, in the order of their numbers.
 
     Args:
-        into: An open file, or the path of one.
-        records: The requests.
         concurrency: Requests in flight per copy, of the level.
-        ramp: So many first requests aren't measured.
+        ramp: Number of first requests that aren't measured.
     """
     if isinstance(into, Path):
         with into.open("a", encoding="utf-8") as file:
@@ -87,9 +67,24 @@ def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, conc
         return
     first, measured = split(records, ramp)
     began_s = min((record.sent_s for record in records), default=0.0)
+
+    def since(at_s: float) -> float:
+        return round((at_s - began_s) * MS_PER_S, DIGITS)
+
     for is_ramp, part in ((True, first), (False, measured)):
         for record in part:
-            raw = _raw(record, began_s, concurrency=concurrency, is_ramp=is_ramp)
+            raw = made_of(
+                RawRequest,
+                record,
+                concurrency=concurrency,
+                ramp=is_ramp,
+                sent_ms=since(record.sent_s),
+                due_ms=None if record.due_s is None else since(record.due_s),
+                first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
+                last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
+                ended_ms=since(record.ended_s),
+                token_times_ms=tuple(map(since, record.token_times_s)),
+            )
             into.write(f"{write_document(raw)}\n")
 
 
@@ -102,21 +97,3 @@ def read_records(path: Path) -> Iterator[RawRequest]:
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             yield read_document(RawRequest, line, where=f"{path}:{number}")
-
-
-def _raw(record: RequestRecord, began_s: float, *, concurrency: int, is_ramp: bool) -> RawRequest:
-    def since(at_s: float) -> float:
-        return round((at_s - began_s) * MS_PER_S, DIGITS)
-
-    return made_of(
-        RawRequest,
-        record,
-        concurrency=concurrency,
-        ramp=is_ramp,
-        sent_ms=since(record.sent_s),
-        due_ms=None if record.due_s is None else since(record.due_s),
-        first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
-        last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
-        ended_ms=since(record.ended_s),
-        token_times_ms=tuple(map(since, record.token_times_s)),
-    )

@@ -32,7 +32,6 @@ from seatrial_load.payload.json_text import AnswerError, parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_load.decode.event_stream import Frame
     from seatrial_load.decode.exchange import Exchange, Inbox
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
@@ -53,12 +52,12 @@ class RequestRecord:
         token_times_s: Arrival of every token event; bytes that arrived together share their time.
         last_token_s: Arrival of the last token event, or of the whole answer when nothing streamed; None on failure.
         ended_s: When the answer was complete, or the request was given up.
-        input_tokens: Length of the prompt, where the endpoint told it.
+        input_tokens: Length of the prompt, where the endpoint reported it.
         output_tokens: Number of generated tokens.
         output_tokens_from: `events` when token events were counted, `reported` when the endpoint's own count is used.
         error: The class of the failure; None on success.
-        status: The HTTP status; None when no answer came.
-        detail: The failure in the service's own words; empty on success.
+        status: The HTTP status; None without a response.
+        detail: The service's message on the failure; empty on success.
         engine: The header by which a simulated or local engine announces itself; empty on AWS.
         index: The request's number in the trial; the prompts and a trace's lengths follow from it.
         due_s: When an open loop had to send it; None in a closed loop. Its latencies count from then: what it waited
@@ -66,10 +65,10 @@ class RequestRecord:
         parts: Pieces that carried the answer: frames of an event stream, SSE events or chunks; None when not streamed.
         retried: The failures that were repeated before this answer, in order; its times start with the first attempt.
         doubts: What is doubtful of an answer that succeeded.
-        other_model: The first model that it names, where another was asked or named before; else empty.
+        other_model: The first model that it names, where another was requested or named before; else empty.
         text_digest: CRC-32 of its text, where no other request has the same prompt; else None.
         turn: Which turn of its conversation it is, from 1; 0 of a single request.
-        cached_tokens: Tokens of the prompt that came from a cache, where the endpoint told both; at most all of them.
+        cached_tokens: Tokens of the prompt that came from a cache, where the endpoint reported both; at most all.
     """
 
     sent_s: float
@@ -101,30 +100,27 @@ class RequestRecord:
 
 
 ENGINE_HEADER = "x-seatrial-engine"
-# By which the embedded AWS says that no model answers at an address.
+# Of the embedded AWS: no model serves this address.
 NO_MODEL_HEADER = "x-seatrial-no-model"
 MAX_EARLY_BYTES = 4_096
-# What is read of an answer that isn't 200: an error's words stand at its beginning.
+# Read of a response that isn't 200: the message of an error is at its beginning.
 MAX_ERROR_BYTES = 65_536
 _NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
                       finish_reason=None, failure=None)  # fmt: skip
 _REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
 
 
-class _Said(NamedTuple):
+class _Body(NamedTuple):
     completion: TimedAnswer = _NOTHING
     failure: Failure | None = None
     parts: int | None = None
 
 
 def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: AnswerTerms = ANYTHING) -> RequestRecord:
-    """Decode an exchange. What the endpoint said about an error outranks how the connection ended.
+    """Decode an exchange. The endpoint's own error outranks how the connection ended.
 
     Args:
-        exchange: A request that is over.
-        stream: Whether the answer was asked for as a stream of tokens.
-        secret: The key that was sent, to be hidden where the endpoint repeats it.
-        terms: What the request asked for.
+        secret: The key that was sent, hidden where the endpoint repeats it.
     """
     answer, body_failure, parts = _read(exchange.inbox, stream=stream)
     failure = _outranking(exchange, body_failure) or contradiction(answer, terms)
@@ -132,7 +128,9 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: Answ
     count, source = (None, None) if failure else generated_tokens(answer, terms.most_tokens)
     seen = Judged() if failure else judged(answer, terms)
     times_s = tuple([event.at_s for event in answer.events])
-    is_cache_told = answer.cached_tokens is not None and answer.input_tokens is not None
+    detail = failure.detail if failure else ""
+    if failure and times_s:
+        detail = shorten(f"{detail} (after {len(times_s)} token events)")
     return RequestRecord(
         sent_s=exchange.sent_s,
         first_token_s=times_s[0] if times_s else None,
@@ -144,7 +142,7 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: Answ
         output_tokens_from=source,
         error=failure.error if failure else None,
         status=head.status if head else None,
-        detail=masked(_detail(failure, len(times_s)), secret),
+        detail=masked(detail, secret),
         engine=shorten(head.headers.get(ENGINE_HEADER, "")) if head else "",
         index=exchange.index,
         due_s=exchange.due_s,
@@ -154,18 +152,14 @@ def record_of(exchange: Exchange, *, stream: bool, secret: str = "", terms: Answ
         other_model=seen.other_model,
         text_digest=seen.text_digest,
         turn=exchange.turn,
-        cached_tokens=min(answer.cached_tokens or 0, answer.input_tokens or 0) if is_cache_told else None,
+        cached_tokens=answer.prompt_tokens_cached,
     )
 
 
 def answer_text(exchange: Exchange, *, stream: bool) -> str | None:
-    """Return what an answer says, for the next turn of its conversation; None where it failed.
+    """Return the text of an answer, for the next turn of its conversation; None where it failed.
 
     It reads the answer while the clock runs, and of a stream nothing but its text: some 4 us a token.
-
-    Args:
-        exchange: A request that is over.
-        stream: Whether the answer was asked for as a stream of tokens.
     """
     head = exchange.inbox.head
     if exchange.failure is not None or head is None or head.status != HTTPStatus.OK:
@@ -190,7 +184,7 @@ def _streamed_text(inbox: Inbox, *, framed: bool) -> str | None:
 
 
 def exchange_failure(exchange: Exchange) -> Failure | None:
-    """Tell why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
+    """Return why a request failed, while the clock runs: a 200 is only read where it is as short as an error's."""
     head = exchange.inbox.head
     if head is None or (head.status == HTTPStatus.OK and exchange.inbox.received_bytes > MAX_EARLY_BYTES):
         return exchange.failure
@@ -205,10 +199,10 @@ def _outranking(exchange: Exchange, body_failure: Failure | None) -> Failure | N
 
 
 def generated_tokens(answer: TimedAnswer, most: int | None = None) -> tuple[int | None, TokenSource | None]:
-    """Choose the number of generated tokens, and tell whose count it is.
+    """Choose the number of generated tokens, and return its source.
 
-    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count. More than were asked are
-    not counted.
+    `settled_count` chooses; an answer that wasn't streamed has only the endpoint's own count. More than were requested
+    are not counted.
     """
     events = len(answer.events)
     count = settled_count(events, answer.reported_tokens)
@@ -217,28 +211,22 @@ def generated_tokens(answer: TimedAnswer, most: int | None = None) -> tuple[int 
     return count if most is None else min(count, most), "events" if count == events else "reported"
 
 
-def _detail(failure: Failure | None, tokens: int) -> str:
-    if failure is None:
-        return ""
-    return shorten(f"{failure.detail} (after {tokens} token events)") if tokens else failure.detail
-
-
-def _read(inbox: Inbox, *, stream: bool) -> _Said:
-    """Read what arrived, however little; a protocol failure is returned, not raised."""
+def _read(inbox: Inbox, *, stream: bool) -> _Body:
+    """Read the response, however little arrived; a protocol failure is returned, not raised."""
     head = inbox.head
     if head is None:
-        return _Said(failure=Failure("protocol", "no response arrived"))
+        return _Body(failure=Failure("protocol", "no response arrived"))
     if head.status in _REDIRECTS:
-        return _Said(failure=_redirected(head))
+        return _Body(failure=_redirected(head))
     if head.status != HTTPStatus.OK:
-        return _Said(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
+        return _Body(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
     if stream:
         return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
     try:
         answer = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
     except ProtocolError as malformed:
-        return _Said(failure=failure_of_malformed(malformed))
-    return _Said(answer, _failure_in(answer))
+        return _Body(failure=failure_of_malformed(malformed))
+    return _Body(answer, _failure_in(answer))
 
 
 def _beginning(inbox: Inbox) -> bytes:
@@ -261,7 +249,7 @@ def _redirected(head: ResponseHead) -> Failure:
     return Failure("protocol", shorten(f"HTTP {head.status}: redirect to {where} refused; a trial loads one endpoint"))
 
 
-def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
+def _read_stream(inbox: Inbox, *, framed: bool) -> _Body:
     reader = TimedAnswerReader()
     parts = 0
     refused: Failure | None = None
@@ -277,28 +265,24 @@ def _read_stream(inbox: Inbox, *, framed: bool) -> _Said:
     except ProtocolError as malformed:
         refused = reader.completion().failure or failure_of_malformed(malformed)
     answer = reader.completion()
-    return _Said(answer, refused or _failure_in(answer), parts if framed else reader.documents)
+    return _Body(answer, refused or _failure_in(answer), parts if framed else reader.documents)
 
 
 def _unframed(inbox: Inbox) -> Iterator[tuple[float, bytes | Failure]]:
     decoder = FrameDecoder()
     for at_s, part in inbox.body:
         for frame in decoder.feed(part):
-            yield at_s, _failure_of_frame(frame) or frame.payload
+            # The protocol's own headers mark an event, a modeled exception, or an unmodeled error.
+            match frame.headers.get(":message-type"):
+                case "exception":
+                    name, message = frame.headers.get(":exception-type", "exception"), frame.payload
+                    yield at_s, failure_of_type(name, message.decode(errors="replace"))
+                case "error":
+                    message_text = frame.headers.get(":error-message", frame.payload.decode(errors="replace"))
+                    yield at_s, failure_of_type(frame.headers.get(":error-code", "error"), message_text)
+                case _:
+                    yield at_s, frame.payload
     decoder.finish()
-
-
-def _failure_of_frame(frame: Frame) -> Failure | None:
-    """Read the protocol's own headers: an event, a modeled exception, or an unmodeled error."""
-    message = frame.payload.decode(errors="replace")
-    match frame.headers.get(":message-type"):
-        case "exception":
-            return failure_of_type(frame.headers.get(":exception-type", "exception"), message)
-        case "error":
-            return failure_of_type(
-                frame.headers.get(":error-code", "error"), frame.headers.get(":error-message", message)
-            )
-    return None
 
 
 def _failure_in(answer: TimedAnswer) -> Failure | None:

@@ -1,7 +1,7 @@
-"""What a body means to the trial: token events with their time, and the answer held against what was requested.
+"""An answer as the trial takes it: token events with their time, and the answer compared with the request.
 
 `payload` knows the schemas. A token event is a line that carries generated text; the line that closes a stream
-may carry a token of its own. What can't be an answer to the request is a failure, what may be meant well is a doubt.
+may carry a token of its own. An impossible answer to the request is a failure, a suspicious one a doubt.
 """
 
 from __future__ import annotations
@@ -42,20 +42,17 @@ class TokenEvent:
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """Everything that one body said.
+    """The content of one body.
 
     Attributes:
         events: The token events in order; empty for an answer that wasn't streamed.
-        finished: Whether the body said that the generation is over.
-        finished_at_s: Arrival of the last thing said; None when nothing was.
-        reported_tokens: The endpoint's own count of generated tokens; LMI's async handler says one too many.
+        finished_at_s: Arrival of the last document; None without one.
+        reported_tokens: The endpoint's own count of generated tokens; LMI's async handler counts one too many.
         input_tokens: The endpoint's own count of the prompt's tokens.
-        finish_reason: Why the generation stopped, in the engine's word; None when not told.
-        failure: The error that the body carried.
-        text: The whole text, where the answer tells that; else empty.
-        models: The models that it says it comes from, each once; one that all of it comes from is the only one.
+        finish_reason: Why the generation stopped, in the engine's word; None when not reported.
+        text: The whole text, where the answer has that; else empty.
+        models: The models that it names, each once.
         is_plural: Whether it has more than one choice.
-        calls_tool: Whether it calls a tool.
         has_other_output: Whether it has output in a field that is neither text nor a call.
         cached_tokens: The endpoint's own count of the prompt's tokens that came from a cache.
     """
@@ -76,15 +73,22 @@ class TimedAnswer:
 
     @property
     def reason(self) -> FinishReason | None:
-        """Why the generation stopped, whatever the engine's word for it; None when not told."""
+        """Why the generation stopped, whatever the engine's word for it; None when not reported."""
         return None if self.finish_reason is None else FINISH_WORDS.get(self.finish_reason, FinishReason.OTHER)
+
+    @property
+    def prompt_tokens_cached(self) -> int | None:
+        """Tokens of the prompt that came from a cache, at most all of them; None unless both counts are reported."""
+        if self.cached_tokens is None or self.input_tokens is None:
+            return None
+        return min(self.cached_tokens, self.input_tokens)
 
 
 class TimedAnswerReader:
     """Takes a streamed body in pieces of any size, each with its time of arrival.
 
     Attributes:
-        documents: How many lines carried something.
+        documents: Number of lines that carried something.
     """
 
     __slots__ = (
@@ -135,7 +139,7 @@ class TimedAnswerReader:
             self._read_line(at_s, line)
 
     def finish(self, at_s: float) -> None:
-        """Tell that the body is over: what remains is a line without its end.
+        """End the body: what remains is a line without its end.
 
         Raises:
             ProtocolError: The remainder is malformed.
@@ -144,7 +148,7 @@ class TimedAnswerReader:
             self._read_line(at_s, line)
 
     def completion(self) -> TimedAnswer:
-        """Return what was said so far."""
+        """Return the answer so far."""
         return TimedAnswer(
             events=tuple(self._events),
             finished=self._finished,
@@ -175,16 +179,16 @@ class TimedAnswerReader:
         for piece in fragment.pieces:
             generated = (piece.reasoning or "") + piece.text
             self._events.append(TokenEvent(at_s, generated or _text_of(piece.tokens)))
-        if fragment.model and fragment.model not in self._models and len(self._models) < MOST_MODELS:
-            self._models += (fragment.model,)
+        if fragment.model and fragment.model not in self._models:
+            self._models = (*self._models, fragment.model)[:MOST_MODELS]
         self._reported_tokens = self._reported_tokens if fragment.output_tokens is None else fragment.output_tokens
         self._input_tokens = self._input_tokens if fragment.input_tokens is None else fragment.input_tokens
         if fragment.cached_tokens is not None:
             self._cached_tokens = fragment.cached_tokens
         if fragment.is_plural or fragment.calls_tool or fragment.has_other_output:
-            self._is_plural = self._is_plural or fragment.is_plural
-            self._calls_tool = self._calls_tool or fragment.calls_tool
-            self._has_other_output = self._has_other_output or fragment.has_other_output
+            self._is_plural |= fragment.is_plural
+            self._calls_tool |= fragment.calls_tool
+            self._has_other_output |= fragment.has_other_output
         if fragment.ended or fragment.failure is not None:
             self._end(fragment)
 
@@ -203,7 +207,7 @@ class TimedAnswerReader:
 
 
 def read_whole(at_s: float, body: bytes) -> TimedAnswer:
-    """Read an answer that wasn't streamed; it has no token events, so nothing can be said about its first token.
+    """Read an answer that wasn't streamed; it has no token events, so its first token has no time.
 
     Raises:
         ProtocolError: The body isn't JSON of a known shape.
@@ -214,7 +218,7 @@ def read_whole(at_s: float, body: bytes) -> TimedAnswer:
 
 
 def _text_of(tokens: tuple[Token, ...] | None) -> str:
-    """Return what the tokens of an answer without text say; control tokens say nothing."""
+    """Return the text of the tokens of an answer without text of its own; control tokens have none."""
     return "".join(token.text for token in tokens or () if not token.special)
 
 
@@ -227,30 +231,30 @@ def _failure_of(fragment: Fragment) -> Failure | None:
     return error and Failure(error, f"the engine ended the generation with finish_reason {fragment.reason}")
 
 
-# An answer with fewer of the tokens asked, and more than one fewer, ended early.
+# An answer with a smaller share of the requested tokens, and more than one fewer, ended early.
 WHOLE_SHARE: Final = 0.9
-# Speculative decoding yields up to so many at once; an answer in fewer parts must tell its count.
+# Speculative decoding yields up to this many at once; an answer in fewer parts must report its count.
 MOST_TOKENS_PER_PART: Final = 8
-# Fewer may say nothing, or repeat themselves and each other: three tokens may be a part of one character, whose four
+# Fewer may be blank, or repeat themselves and each other: three tokens may be a part of one character, whose four
 # bytes engines hold back until all are there, or control tokens at the end of a text that was to be ignored.
 FEWEST_TOKENS: Final = 4
 # Characters of a repeated token; the long ones of vocabularies are themselves repetitions of one character.
 LONGEST_REPEATED: Final = 32
-# So many first tokens of its own a prompt may by chance have in common with one of thousands.
+# First tokens of its own that a prompt may by chance have in common with one of thousands.
 CHANCE_TOKENS: Final = 4
 MOST_MODEL_CHARACTERS: Final = 100
 
 
 class AnswerTerms(NamedTuple):
-    """What a request asked for. The default is a body of somebody else's making, of which nothing is known.
+    """The requirements of a request on its answer. The default is of a body from a file, of which nothing is known.
 
     Attributes:
         most_tokens: The limit on generated tokens; None where it isn't known.
         ignores_end: Whether the end of the text was to be ignored.
-        is_plain: Whether one choice was asked, and no tool offered.
+        is_plain: Whether one choice was requested, and no tool offered.
         is_unique: Whether no other request has the same prompt.
-        model: The model that was asked; empty where none was named.
-        own_tokens: The fewest tokens of the prompt that no other request has; None where nobody knows.
+        model: The requested model; empty where none was named.
+        own_tokens: The fewest tokens of the prompt that no other request has; None where unknown.
     """
 
     most_tokens: int | None = None
@@ -265,12 +269,11 @@ ANYTHING: Final = AnswerTerms()
 
 
 class Judged(NamedTuple):
-    """What is to be said of an answer.
+    """The doubts of an answer.
 
     Attributes:
-        doubts: What is doubtful.
-        other_model: The first model that it names, where another was asked or named before; else empty.
-        text_digest: CRC-32 of the text where its like is to be looked for; else None.
+        other_model: The first model that it names, where another was requested or named before; else empty.
+        text_digest: CRC-32 of the text where equal texts are to be counted; else None.
     """
 
     doubts: tuple[DoubtKind, ...] = ()
@@ -279,21 +282,21 @@ class Judged(NamedTuple):
 
 
 def contradiction(answer: TimedAnswer, terms: AnswerTerms) -> Failure | None:
-    """Return why an answer can't be one to what was asked; None where it can."""
+    """Return why an answer can't be one to the request; None where it can."""
     if terms.is_plain and answer.is_plural:
-        return Failure("protocol", "the answer has more than one choice; one was asked")
+        return Failure("protocol", "the answer has more than one choice; one was requested")
     if terms.is_plain and (answer.calls_tool or answer.reason is FinishReason.TOOL_CALLS):
         return Failure("protocol", "the answer calls a tool; none was offered")
     return _without_text(answer, terms) or _of_another_length(answer, terms)
 
 
 def _without_text(answer: TimedAnswer, terms: AnswerTerms) -> Failure | None:
-    """Return that tokens are counted of which nothing came: no user saw a first one, and no engine means it so."""
+    """Return that tokens are counted but none came: no user saw a first one."""
     reported = answer.reported_tokens
     counted = terms.most_tokens if reported is None and answer.reason is FinishReason.LENGTH else reported
     if _has_output(answer) or (counted or 0) < FEWEST_TOKENS:
         return None
-    whose = "the limit that it says it reached" if reported is None else "its count"
+    whose = "the limit that it reached" if reported is None else "its count"
     return Failure("no_text", f"the answer has no text; by {whose} it has {counted} tokens")
 
 
@@ -301,10 +304,10 @@ def _of_another_length(answer: TimedAnswer, terms: AnswerTerms) -> Failure | Non
     most, reported = terms.most_tokens, answer.reported_tokens
     if most is None or reported is None:
         return None
-    if reported > most + max(1, most // 10):  # LMI's async handler tells one too many
-        return Failure("protocol", f"the answer counts {reported} tokens; at most {most} were asked")
+    if reported > most + max(1, most // 10):  # LMI's async handler counts one too many
+        return Failure("protocol", f"the answer counts {reported} tokens; at most {most} were requested")
     if answer.reason is FinishReason.LENGTH and _is_short(answer, most):
-        return Failure("truncated", f"finish_reason {answer.finish_reason} after {reported} of {most} tokens asked")
+        return Failure("truncated", f"finish_reason {answer.finish_reason} after {reported} of {most} tokens requested")
     return None
 
 
@@ -328,7 +331,7 @@ def judged(answer: TimedAnswer, terms: AnswerTerms) -> Judged:
 
 
 def _has_output(answer: TimedAnswer) -> bool:
-    """Tell whether anything of an answer came, be it text, reasoning, a call, or tokens alone."""
+    """Return whether any output came: text, reasoning, a call, or tokens alone."""
     return bool(answer.events or answer.text or answer.calls_tool or answer.has_other_output)
 
 
@@ -359,9 +362,9 @@ def _doubts_of_text(text: str, tokens: int, answer: TimedAnswer) -> Iterator[Dou
 
 
 def _repeats_one(text: str, tokens: int) -> bool:
-    """Tell whether a text is one token again and again: as many repetitions as tokens, one of which may have no text.
+    """Return whether a text is one token again and again: as many repetitions as tokens, one of which may have no text.
 
-    The text tells, and not its pieces: they may hold several tokens, each another number.
+    The text decides, and not its pieces: they may hold several tokens, each another number.
     """
     longest = min(LONGEST_REPEATED, -(-len(text) // (tokens - 1)))
     return any(
@@ -370,7 +373,7 @@ def _repeats_one(text: str, tokens: int) -> bool:
 
 
 def _doubts_of_cache(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtKind]:
-    """Hold what was read anew of a prompt against what no cache can hold; SGLang counted more cached than prompted."""
+    """Compare the tokens computed again with those that no cache can hold; SGLang counted more cached than prompted."""
     if terms.own_tokens is None or answer.cached_tokens is None or answer.input_tokens is None:
         return
     if max(answer.input_tokens - answer.cached_tokens, 0) < WHOLE_SHARE * terms.own_tokens - CHANCE_TOKENS:
@@ -378,6 +381,6 @@ def _doubts_of_cache(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtK
 
 
 def _is_same(requested: str, reported: str) -> bool:
-    """Tell whether two names are of one model: servers add the owner's name, or leave a path out."""
+    """Return whether two names are of one model: servers add the owner's name, or leave a path out."""
     one, other = requested.casefold().rstrip("/"), reported.casefold().rstrip("/")
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

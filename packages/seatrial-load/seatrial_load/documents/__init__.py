@@ -1,1 +1,1 @@
-"""The documents of a trial: request, progress, result; no behaviour, importing nothing above."""
+"""The documents of a trial: request, progress, result; no behaviour, and no import of other parts."""

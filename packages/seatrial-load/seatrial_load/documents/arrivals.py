@@ -1,4 +1,4 @@
-"""Kinds of arrivals: how the requests of a level are timed, one class for each; a new kind is a class and its name.
+"""Kinds of arrivals: the times of a level's requests, one class for each kind.
 
 The client sends at the times of a kind, the planner simulates them, and reports describe them. All times are seconds
 from the start of a level, ascending, below its length, and the same for the same arguments.
@@ -25,7 +25,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """An open loop whose levels are the listed rates; each kind of its own says how it differs.
+    """An open loop whose levels are the listed rates; each kind overrides what differs.
 
     Attributes:
         smoothness: Shape of drawn gaps: 1 is a Poisson process, less comes in bursts, more comes evenly.
@@ -55,17 +55,17 @@ class Arrivals:
         return self.words
 
     def wrong_rates(self, rates_per_s: Sequence[float]) -> str:
-        """Return what is wrong with the rates of a load; empty when nothing is."""
+        """Return the problem with the rates of a load; empty without one."""
         if not rates_per_s or rates_per_s[0] <= 0 or not all(low < high for low, high in pairwise(rates_per_s)):
             return f"{list(rates_per_s)} is not an ascending list of rates above 0"
         return ""
 
     def levels(self, load: Load) -> int:
-        """Return how many levels a load has."""
+        """Return the number of levels of a load."""
         return len(load.rates_per_s)
 
     def rate_per_s(self, load: Load, number: int) -> float | None:
-        """Return the rate that the level of this number is to offer, by which levels are told apart; None without one.
+        """Return the rate that the level of this number is to offer, which identifies it; None without one.
 
         A draw has a few requests more or less: by its count, two rates might be one, and no trial would recognize its
         level in another.
@@ -73,7 +73,7 @@ class Arrivals:
         return load.rates_per_s[number]
 
     def next_level(self, load: Load, number: int) -> str:
-        """Say what the level of this number offers."""
+        """Return the offer of the level of this number, in words."""
         return f"next listed rate, {load.rates_per_s[number]:g} requests/s"
 
     def due_s(self, rate_per_s: float, seconds: float, seed: str) -> tuple[float, ...]:
@@ -109,7 +109,7 @@ class Closed(Arrivals):
         return _no_rates(self.name, rates_per_s)
 
     def rate_per_s(self, load: Load, number: int) -> float | None:
-        """Return None: its concurrency tells levels apart."""
+        """Return None: its concurrency identifies a level."""
         del load, number
         return None
 
@@ -137,7 +137,7 @@ class Gamma(Arrivals):
         return gamma(rate_per_s, seconds, seed, smoothness=self.smoothness)
 
     def schedule(self, load: Load, number: int) -> tuple[float, ...]:
-        """Return the level's draw; where chance draws none, one request leaves at once: it shall not end a trial."""
+        """Return the level's draw; where it is empty, one request at once: chance must not end a trial."""
         return Arrivals.schedule(self, load, number) or (0.0,)
 
 
@@ -210,13 +210,13 @@ class Ramp(_OneLevel):
     words = "rising rate"
 
     def wrong_rates(self, rates_per_s: Sequence[float]) -> str:
-        """Return what is wrong with the two ends."""
+        """Return the problem with the two ends."""
         if len(rates_per_s) != len(("start", "end")) or min(rates_per_s) <= 0:
             return f"{list(rates_per_s)} is not the start and the end of a ramp, both above 0"
         return ""
 
     def next_level(self, load: Load, number: int) -> str:
-        """Say from which rate to which."""
+        """Return both rates, in words."""
         del number
         return f"the rate goes from {load.rates_per_s[0]:g} to {load.rates_per_s[1]:g} requests/s"
 
@@ -241,7 +241,7 @@ class Replay(_OneLevel):
         return _no_rates(self.name, rates_per_s)
 
     def next_level(self, load: Load, number: int) -> str:
-        """Say that the trace is replayed."""
+        """Return that the trace is replayed."""
         del load, number
         return "the recorded requests are replayed"
 
@@ -268,12 +268,7 @@ ARRIVALS: Final[Mapping[str, type[Arrivals]]] = MappingProxyType(
 
 
 def arrivals_of(load: Load, times_s: Sequence[float] = ()) -> Arrivals:
-    """Return how the requests of a load are timed.
-
-    Args:
-        load: The load.
-        times_s: When the requests of its workload came.
-    """
+    """Return the kind of arrivals of a load."""
     return ARRIVALS[load.arrival](smoothness=load.arrival_smoothness, times_s=times_s)
 
 
@@ -286,8 +281,6 @@ def poisson(rate_per_s: float, seconds: float, seed: str) -> tuple[float, ...]:
 
     Args:
         rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
-        seed: Another seed gives another draw.
     """
     return gamma(rate_per_s, seconds, seed, smoothness=1.0)
 
@@ -297,8 +290,6 @@ def gamma(rate_per_s: float, seconds: float, seed: str, *, smoothness: float) ->
 
     Args:
         rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
-        seed: Another seed gives another draw.
         smoothness: The shape: 1 is a Poisson process, less comes in bursts, more comes evenly. The gaps' coefficient of
             variation is 1 / its square root (AIPerf's `--arrival-smoothness`, vLLM's `--burstiness`).
     """
@@ -328,7 +319,6 @@ def ramp(from_rate_per_s: float, to_rate_per_s: float, seconds: float) -> tuple[
     Args:
         from_rate_per_s: Requests per second at the start; may be 0.
         to_rate_per_s: Requests per second at the end; may be 0, but not both.
-        seconds: Length of the level.
     """
     _check(highest_rate_per_s=max(from_rate_per_s, to_rate_per_s), seconds=seconds)
     if min(from_rate_per_s, to_rate_per_s) < 0:
@@ -352,8 +342,6 @@ def recorded(times_s: Sequence[float], rate_per_s: float, seconds: float) -> tup
 
     Args:
         times_s: When requests came, ascending, at least one.
-        rate_per_s: Mean requests per second, above 0.
-        seconds: Length of the level.
     """
     _check(rate_per_s=rate_per_s, seconds=seconds)
     stretch, period_s = 1 / (replay_speed(times_s, rate_per_s) or math.inf), len(times_s) / rate_per_s
@@ -367,7 +355,6 @@ def replay_speed(times_s: Sequence[float], rate_per_s: float) -> float:
 
     Args:
         times_s: When requests came, ascending, at least one.
-        rate_per_s: Mean requests per second.
     """
     gaps, span_s = len(times_s) - 1, times_s[-1] - times_s[0]
     return rate_per_s * span_s / gaps if gaps else 0.0

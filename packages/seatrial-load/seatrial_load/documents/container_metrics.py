@@ -1,4 +1,4 @@
-"""What containers and accelerators told CloudWatch while a trial measured, and what holds the throughput back."""
+"""Metrics of containers and accelerators during a trial, and the causes that limit its throughput."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CauseKind: TypeAlias = Literal["preempted", "kv_cache_full", "gpu_idle", "batch_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLoad:
-    """What the containers of an endpoint told over one stretch of time; None is a value that nobody published.
+    """Metrics of the containers of an endpoint over a period; None is a value that was not published.
 
     Attributes:
         running_max: Requests that the engine works on at once, all copies together: the most.
@@ -18,7 +18,7 @@ class ContainerLoad:
         waiting_early: The same, mean over the first half of the time.
         waiting_late: The same, mean over the second half.
         kv_cache_share_max: KV cache in use, 0 to 1, of the fullest copy: the most.
-        preemptions: Requests whose KV cache was given to others, so that they were computed anew.
+        preemptions: Requests whose KV cache was given to others, so that they were computed again.
         gpu_share_mean: Time that the accelerators computed, 0 to 1: mean over all of them.
         gpu_memory_share_max: Memory of the accelerators in use, 0 to 1, all together: the most.
     """
@@ -34,18 +34,18 @@ class ContainerLoad:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody published anything."""
+        """Whether nothing was published."""
         return self == ContainerLoad()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelMetrics:
-    """What the containers told during one level.
+    """Metrics of the containers during one level.
 
     Attributes:
         concurrency: Requests in flight per copy.
         offered_requests_per_s: What an open loop offered; None in a closed loop.
-        load: What they told.
+        load: The metrics.
     """
 
     concurrency: int
@@ -55,13 +55,13 @@ class LevelMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What holds the throughput back.
+    """A cause that limits the throughput.
 
     Attributes:
         kind: `preempted` (requests lost their KV cache), `kv_cache_full` (no room for more), `gpu_idle` (requests wait
             though accelerators are idle), `batch_full` (requests wait though the KV cache has room), `queue_grows`
             (more requests arrive than are answered), `gpu_busy` (the accelerators compute all the time).
-        because: What tells it, in a sentence without a full stop.
+        because: The evidence, in a sentence without a full stop.
         mend: What to change, as an imperative.
     """
 
@@ -72,12 +72,12 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerMetrics:
-    """What the containers told during a trial.
+    """Metrics of the containers during a trial.
 
     Attributes:
         levels: By level, ascending; empty where nothing was published.
-        causes: What holds the throughput back past the knee.
-        because: Where it comes from, or why it is missing.
+        causes: What limits the throughput past the knee.
+        because: Their source, or why they are missing.
     """
 
     levels: tuple[LevelMetrics, ...] = ()

@@ -1,4 +1,4 @@
-"""What is told of many measurements of one kind, and how sure a number is: the ground of measuring and of results."""
+"""The distribution of measurements of one kind, and the interval of a number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Where the true value lies with 95 % confidence; None is a bound that so few measurements can't give."""
+    """The range of the true value with 95 % confidence; None is a bound that too few measurements can't give."""
 
     low: float | None
     high: float | None

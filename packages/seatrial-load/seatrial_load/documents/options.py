@@ -52,7 +52,6 @@ class CommandOption:
     Attributes:
         part: The part of a trial's request that has the field; empty for the request itself, `files` for none of it.
         name: The field.
-        facts: What is known of it.
         option: How a command line sets it.
         group: Where the help lists it.
         kind: The type of a value as it is written: of a list, and of what is read further, a text.
@@ -86,10 +85,10 @@ class CommandOption:
         """Return the help.
 
         Args:
-            known: A flag that is always written; what needs it does not say so.
+            known: A flag that is always written: the help of what needs it leaves that out.
         """
         text = self.option.help or f"{self.facts.help.partition('. ')[0].rstrip('.')}."
-        needs = " or ".join(each for each in self.option.needs if each != known)
+        needs = " or ".join(flag for flag in self.option.needs if flag != known)
         if needs and not text.startswith("With "):
             text = f"With {needs}: {text[0].lower()}{text[1:]}"
         if self.option.needs and self.usual is not None and "Default" not in text:
@@ -103,17 +102,14 @@ def _rows() -> Iterator[CommandOption]:
         for name, facts in facts_of(document).items():
             if (option := facts.option) is None:
                 continue
-            usual = defaults.get(name) if option.default is None else option.default
-            kind = _kind(hints[name], option)
+            usual, kind = defaults.get(name) if option.default is None else option.default, hints[name]
+            if get_origin(kind) in (Union, UnionType):
+                (kind,) = (member for member in get_args(kind) if member is not NoneType)
+            if get_origin(kind) is Literal:
+                kind = Literal[option.choices or get_args(kind)]
+            elif not isinstance(kind, type) or get_origin(kind) is not None:
+                kind = str
             yield CommandOption(part, name, facts, option, option.group or group, kind, usual)
-
-
-def _kind(hint: object, option: Option) -> object:
-    if get_origin(hint) in (Union, UnionType):
-        (hint,) = (each for each in get_args(hint) if each is not NoneType)
-    if get_origin(hint) is Literal:
-        return Literal[option.choices or get_args(hint)]
-    return hint if isinstance(hint, type) and get_origin(hint) is None else str
 
 
 OPTIONS: Final = {row.flag: row for group in _GROUPS for row in _rows() if row.group == group}

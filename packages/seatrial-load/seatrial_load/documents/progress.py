@@ -1,6 +1,6 @@
-"""A trial that is not over yet: what another run of the same trial needs to go on with, and what a watcher is sent.
+"""The progress of a trial that is not over: the state that another run continues from, and the events for a watcher.
 
-Whoever watches must return at once, since nothing is received meanwhile.
+A watcher must return at once, since nothing is received meanwhile.
 """
 
 from __future__ import annotations
@@ -32,21 +32,11 @@ class TrialProgress:
     """A trial between two levels.
 
     Attributes:
-        schema_version: Of this document.
         started_at: ISO 8601, UTC; also seeds the prompts.
         elapsed_s: Time of the trial so far, over all its runs; pauses between them don't count.
         sent: Requests sent so far: the next one has this number.
-        live: What was proven live before the measurement.
-        levels: The levels measured so far, in the order of their measurement.
-        search: Why each level was measured, in that order.
-        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
-        engine_note: As in `TrialResult`.
-        words_per_token: As in `TrialResult`.
-        clock_offset_s: As in `TrialResult`.
-        client: As in `TrialResult`.
+        unmeasured: The outcome of the first request, the warm-up and the levels that were cut.
         stopped: Why no further level is measured; None while one may be.
-        runs: How many runs have worked on the trial.
-        users: As in `TrialResult`.
     """
 
     schema_version: Literal["1"] = PROGRESS_VERSION
@@ -76,12 +66,7 @@ class TrialProgress:
         return max((level.to_s for level in self.levels if level.to_s is not None), default=None)
 
     def with_level_time(self, from_s: float, to_s: float) -> TrialProgress:
-        """Return the progress with the time of its last level, in seconds since the epoch: CloudWatch is asked by it.
-
-        Args:
-            from_s: When the level started.
-            to_s: When it ended.
-        """
+        """Return the progress with the time of its last level, in seconds since the epoch, for CloudWatch."""
         *before, last = self.levels
         return replace(self, levels=(*before, replace(last, from_s=from_s, to_s=to_s)))
 
@@ -99,7 +84,7 @@ class TrialProgress:
         return read_document(cls, text, where="trial progress", retired=_RETIRED)
 
 
-_RETIRED = frozenset({"measured_from_s", "measured_to_s"})  # levels have told their times since
+_RETIRED = frozenset({"measured_from_s", "measured_to_s"})  # levels have their own times since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +105,7 @@ class LevelStarted:
     Attributes:
         concurrency: Requests in flight per copy; of an open loop, the most in flight.
         rate_per_s: What an open loop offers; None in a closed loop.
-        streams: Connections.
         requests: Requests of the level at most, ramp included.
-        because: Why this level.
-        elapsed_s: Time of the trial so far.
     """
 
     concurrency: int
@@ -136,7 +118,7 @@ class LevelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelAdvanced:
-    """The level goes on: how many of its requests ended, as far as is known; told every five seconds."""
+    """The number of requests of the level that ended, as far as known; sent every five seconds."""
 
     ended: int
     elapsed_s: float
@@ -163,4 +145,4 @@ Watch: TypeAlias = Callable[[TrialEvent], None]
 
 
 def unwatched(_event: TrialEvent) -> None:
-    """Let an event pass."""
+    """Ignore an event."""

@@ -1,4 +1,4 @@
-"""The trial's input document: what to load, how hard, what is good, and what the live endpoint must be."""
+"""The trial's input document: target, workload, load, objectives, and the expected deployment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QualityMetric: TypeAlias = Literal["exact_match", "mean_logprob", "perplexity"]
 # Concurrency per copy of the published protocol `jumpstart-2024`.
 JUMPSTART_LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LIMITS, OPEN_LOOP, CONVERSATIONS, MADE_UP = "Limits", "an open loop", "conversations", "made-up lengths"
-SERVER = ("--url",)  # a spec says it otherwise
+SERVER = ("--url",)  # otherwise a spec has it
 PER_REQUEST_METRICS: tuple[Metric, ...] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 
 
@@ -215,7 +215,7 @@ def closed_loop(load: Load) -> Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLevel:
-    """What the planner predicts of one concurrency: the prior of a search, and of the theory's knee.
+    """The planner's prediction for one concurrency: the prior of a search, and of the theory's knee.
 
     Attributes:
         concurrency: Requests in flight per copy.
@@ -232,7 +232,7 @@ class PredictedLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What the plan says before anything is measured.
+    """The plan's prediction before anything is measured.
 
     Attributes:
         levels: The predicted curve, ascending; may be empty.
@@ -248,14 +248,14 @@ class TrialTarget:
     """The endpoint under trial.
 
     Attributes:
-        endpoint_name: SageMaker's name of the endpoint; of an OpenAI-compatible server, what people call it.
+        endpoint_name: SageMaker's name of the endpoint; of an OpenAI-compatible server, the name for reports.
         inference_component: The component that holds the model; None when the variant holds it.
         region: The region, which also signs.
         endpoint_url: The runtime API's URL; None is boto3's endpoint variables, else the region's public URL. Of an
             OpenAI-compatible server, its base URL (`http://localhost:8000/v1`).
         kind: What speaks there: SageMaker's runtime API, or an OpenAI-compatible server without SageMaker before it.
         model: The `model` of an OpenAI-compatible request; None leaves the field out.
-        api_key_variable: The environment variable that holds an OpenAI-compatible server's key; the key itself stands
+        api_key_variable: The environment variable that holds an OpenAI-compatible server's key; the key itself is
             in no document.
         target_variant: SageMaker's `X-Amzn-SageMaker-Target-Variant`; None lets the endpoint choose.
         session_id: SageMaker's `X-Amzn-SageMaker-Session-Id`, which sends all requests to one instance; None is none.
@@ -296,7 +296,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The requests of a trial; when they come is said by its `Load`."""
+    """The requests of a trial; its `Load` has their times."""
 
     input_tokens: int = field(
         metadata=facts(
@@ -315,7 +315,7 @@ class Workload:
         )
     )
     schema: PayloadSchema = field(metadata=facts("Schema of the body."))
-    stream: bool = data_field(default=True, help="Whether tokens are asked for as they are made.")
+    stream: bool = data_field(default=True, help="Whether tokens are requested as they are made.")
     source: Literal["synthetic", "jsonl", "trace"] = data_field(
         "synthetic", "Where prompts come from: made up, or read from a file of prompts or of a recorded trace."
     )
@@ -359,7 +359,7 @@ class Workload:
     lengths: tuple[tuple[int, ...], ...] = data_field(
         (),
         "Prompt and answer of requests that were counted, in tokens: made-up prompts have these lengths, taken in "
-        "turn; empty where the means say them.",
+        "turn; empty where the means decide.",
         since="0.2",
         of=MADE_UP,
     )
@@ -412,7 +412,7 @@ class Workload:
     conversations: tuple[int, ...] = data_field(
         (),
         "How many turns each counted conversation has: `lengths` are of their turns, in order; empty where `turns` "
-        "says it.",
+        "decides.",
         since="0.2",
         of=CONVERSATIONS,
     )
@@ -449,7 +449,7 @@ def single_requests(workload: Workload) -> Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """When a measurement is proof enough, and what an inconclusive one does."""
+    """The proof that a trial needs, and the result of an inconclusive one."""
 
     confidence: float = data_field(
         0.0,
@@ -464,7 +464,7 @@ class Gate:
     )
     max_error_rate: float | None = data_field(
         None,
-        "Largest share of failed requests per level, as measured. Null asks for nothing but the objectives.",
+        "Largest share of failed requests per level, as measured. Null: no bound but the objectives.",
         at_least=0,
         at_most=1,
         option=Option("--max-error-rate", "Target", metavar="SHARE", needs=SERVER, default=0.01),
@@ -489,7 +489,7 @@ class ChatMessage:
     """One message of a chat.
 
     Attributes:
-        role: Who says it: `system`, `user` or `assistant`.
+        role: Its author: `system`, `user` or `assistant`.
         content: Its text.
     """
 
@@ -503,8 +503,8 @@ class EvaluationPrompt:
 
     Attributes:
         id: Its name in the set.
-        prompt: The text; empty where messages are asked.
-        messages: The chat; empty where a text is asked.
+        prompt: The text; empty of a chat.
+        messages: The chat; empty of a text.
         reference: The right answer; None without one.
     """
 
@@ -536,7 +536,7 @@ class QualityObjective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityFloor:
-    """The evaluation set of a trial and what its answers must be worth.
+    """The evaluation set of a trial and the bounds on its quality.
 
     Attributes:
         evaluation_set: Digest of the set.
@@ -553,12 +553,12 @@ class QualityFloor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledValue:
-    """A value of the spec in whose place the laptop has another, which its small engine carries.
+    """A value of the spec that the laptop replaces by one that its small engine carries.
 
     Attributes:
         field: The field of the spec.
-        asked: What the spec says, as text.
-        used: What the laptop has, as text.
+        asked: The spec's value, as text.
+        used: The laptop's value, as text.
     """
 
     field: str
@@ -568,7 +568,7 @@ class ScaledValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """Everything that a trial needs to know.
+    """The input of a trial.
 
     Attributes:
         endpoint: The endpoint's name in its spec.
@@ -577,20 +577,20 @@ class TrialRequest:
         target: The live endpoint.
         expected: What the live endpoint must consist of; None when no deployment of ours is proven.
         workload: The kind of request.
-        load: How hard to load.
+        load: The load.
         objectives: The SLO; may be empty.
         gate_concurrency: Requests in flight per copy at which the SLO must hold.
         copy_count: Running copies; a level opens its concurrency times this many streams.
         usd_per_hour_per_copy: Price of the hardware that one copy occupies; None when unknown.
         fallback_target_concurrency: The scaling target per copy when the trial finds no knee.
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
-        gate: When a measurement is proof enough.
-        prior: What the plan predicts.
+        gate: The proof that is needed.
+        prior: The plan's prediction.
         manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
             requests, up to the gate; `verify` sends a few single requests, and no load.
         alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
-        quality: The evaluation set that is asked after the levels, and its bounds; None asks nothing.
-        scaled: What the laptop has in place of what the spec asks; empty elsewhere.
+        quality: The evaluation set that is sent after the levels, and its bounds; None sends none.
+        scaled: Values of the spec that the laptop replaces; empty elsewhere.
     """
 
     endpoint: str
@@ -642,7 +642,6 @@ class TrialRequest:
     def to_json(self) -> str:
         """Write the request as one line of JSON; a field that came later is left out where it has its default.
 
-        So what was written before is still written alike, and a function of an older release refuses only what it does
-        not know how to send.
+        So older requests are still written alike, and a function of an older release refuses only what it can't send.
         """
         return write_document(self, later_defaults=False)

@@ -62,7 +62,8 @@ def _beyond_bounds(document: DataclassInstance) -> Iterator[tuple[str, str]]:
     """Yield the numbers of a document, of a list the greatest, that break the bounds of their fields."""
     for name, facts in facts_of(type(document)).items():
         value = getattr(document, name)
-        numbers = [each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, int | float)]
+        values = value if isinstance(value, tuple) else (value,)
+        numbers = [number for number in values if isinstance(number, int | float)]
         if numbers and (wrong := facts.wrong(max(numbers))):
             yield name, wrong
 
@@ -74,15 +75,13 @@ def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
         yield "shared_prefix_tokens", wrong
     wrong_stddevs = dict(wrong_deviations({name: getattr(workload, name) for name in facts}))
     yield from wrong_stddevs.items()
-    for name in ("input_tokens_stddev", "output_tokens_stddev"):
-        if workload.lengths and getattr(workload, name) and name not in wrong_stddevs:
-            yield name, "the counted lengths have a standard deviation of their own"
+    stddevs = {name for name in ("input_tokens_stddev", "output_tokens_stddev") if getattr(workload, name)}
+    for name in sorted(stddevs - wrong_stddevs.keys()) if workload.lengths else ():
+        yield name, "the counted lengths have a standard deviation of their own"
     for place, pair in enumerate(workload.lengths):
         if len(pair) != len(("prompt", "answer")) or not all(0 < tokens <= MOST_TOKENS for tokens in pair):
             yield f"lengths[{place}]", f"{list(pair)} is not prompt and answer, from 1 to {MOST_TOKENS:,} tokens"
-    if workload.source != "synthetic" and (
-        workload.lengths or workload.input_tokens_stddev or workload.output_tokens_stddev
-    ):
+    if workload.source != "synthetic" and (workload.lengths or stddevs):
         yield "source", f"only synthetic prompts have lengths of a distribution, not those of a {workload.source} file"
 
 
@@ -136,7 +135,7 @@ def _wrong_objectives(objectives: tuple[Objective, ...]) -> Iterator[tuple[str, 
 
 
 def wrong_load(load: Load) -> Iterator[tuple[str, str]]:
-    """Yield every impossible value as its field and what is wrong with it."""
+    """Yield the field of every impossible value, and its problem."""
     yield from _beyond_bounds(load)
     levels = load.concurrency_levels
     if not levels or levels[0] < 1 or not all(low < high for low, high in pairwise(levels)):

@@ -1,4 +1,4 @@
-"""The trial's output document: what was measured, what it means, and what it was measured on."""
+"""The trial's output document: measurements, verdict, and the deployment that was measured."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ DoubtKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDoubt:
-    """Something of answers that succeeded, by which they may be worth less than their numbers.
+    """A property of answers that succeeded, by which they may be worth less than their numbers.
 
     Attributes:
-        kind: `ended_early` (below 90 % of the tokens asked, though the end of the text was to be ignored), `short` (the
+        kind: `ended_early` (below 90 % of the requested tokens, though the text's end was to be ignored), `short` (the
             same of a schema that can't ignore it), `uncounted` (no count of tokens, and fewer parts than a token in
             eight), `cached` (more of the prompt came from a cache than the workload shares), `burst` (every part at one
             instant: TPOT is not measured), `blank` (four tokens or more without a visible character), `repeated` (four
             or more, all of them one), `same_text` (the same text for different prompts), `other_model` (another `model`
-            than asked, or several).
+            than requested, or several).
         answers: How many answers.
         of: Answers that succeeded.
         because: The same in words.
@@ -91,8 +91,8 @@ class Unmeasured:
         sent: Requests that left.
         succeeded: Those answered in full.
         errors: How many failed, by error class; `unanswered` are those in flight when the level was cut.
-        first_errors: The first failure of each class in the service's own words.
-        longest_wait_s: How long it took until the last of the failures that took longest; None without a failure.
+        first_errors: The service's message on the first failure of each class.
+        longest_wait_s: Time of the failure that took longest; None without a failure.
         because: Why the level was cut; empty where every request came to its end.
         doubts: What is doubtful of the answers.
     """
@@ -110,19 +110,14 @@ class Unmeasured:
 
     @property
     def place(self) -> str:
-        """What it was, in words."""
-        if self.occasion == "first_request":
-            return "the first request"
-        if self.occasion == "warm_up":
-            return "the warm-up"
-        if self.occasion == "verification":
-            return "the verification"
-        return load_words(self.concurrency, self.offered_requests_per_s)
+        """The occasion in words."""
+        names = {"first_request": "the first request", "warm_up": "the warm-up", "verification": "the verification"}
+        return names.get(self.occasion) or load_words(self.concurrency, self.offered_requests_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEvidence:
-    """How the client itself fared at one level: whether the level measures the endpoint or the client.
+    """Measurements of the client itself at one level: whether the level measures the endpoint or the client.
 
     Attributes:
         workers: Processes that loaded.
@@ -132,7 +127,7 @@ class ClientEvidence:
         delivered_concurrency: Time average of the requests in flight over the window, all processes together.
         cpu_share: CPU time of the loading thread over window, in the busiest process: 1 is a whole core.
         run_delay_share: Share of the window in which that process was ready to run but had no core; None where the
-            kernel doesn't tell (`/proc/thread-self/schedstat`).
+            kernel doesn't report it (`/proc/thread-self/schedstat`).
         send_lag_p99_ms: How late an open loop sent the requests that found a free connection; None in a closed loop.
         idle_ms: Mean time that a stream of a closed loop waited for the client to send its next request.
         full_share: Share of an open loop's requests that found every connection taken when they were due.
@@ -153,7 +148,7 @@ class ClientEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCalibration:
-    """What this client can take in here, measured against a server that costs nothing (plain HTTP on the loopback).
+    """The capacity of this client here, measured against a server that costs nothing (plain HTTP on the loopback).
 
     Attributes:
         streams: Connections of the measurement.
@@ -181,7 +176,7 @@ class ServiceOverhead:
         model_latency_mean_ms: CloudWatch `ModelLatency`, mean; None when CloudWatch had no datapoint.
         overhead_latency_mean_ms: CloudWatch `OverheadLatency`, mean.
         overhead_ms: client_mean_ms - model_latency_mean_ms: service and network.
-        because: Where it comes from, or why it is missing.
+        because: Its source, or why it is missing.
     """
 
     client_mean_ms: float | None
@@ -224,7 +219,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One number of this trial beside the last release's, at one concurrency per copy.
+    """One number of this trial compared with the last release's, at one concurrency per copy.
 
     Attributes:
         metric: What is compared (`output_tok_s`, `ttft_ms p95`, …).
@@ -249,12 +244,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """This trial beside the last release's of the same workload.
+    """This trial compared with the last release's of the same workload.
 
     Attributes:
         status: `same` within tolerance or noise, `better`, `worse`, or `incomparable` (another workload, or none).
         because: Why, in a sentence.
-        baseline_uri: Where the last release's result lies; empty when unknown.
+        baseline_uri: The place of the last release's result; empty when unknown.
         baseline_plan_digest: Its plan.
         baseline_started_at: When it was measured.
         changes: Number by number.
@@ -274,7 +269,7 @@ Detector: TypeAlias = Literal["slo", "saturation", "gate", "half_latency", "knee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """What happened within a level, in bins of equal width from its first sending on, ramp included.
+    """The course of a level, in bins of equal width from its first sending on, ramp included.
 
     Attributes:
         bin_s: Width of a bin: a power of two of a second, so that there are at most 60.
@@ -301,9 +296,9 @@ class LevelResult:
         requests: Requests that ended; all of the level's but the ramp's.
         succeeded: Those answered in full.
         errors: How many failed, by error class.
-        first_errors: A few failures in the service's own words, each class once, those of the ramp too.
+        first_errors: The service's message on one failure of each class, those of the ramp too.
         window_s: Length of the window that throughput is taken over; see `window`.
-        output_tok_s: Output tokens per second, all copies together; None when the endpoint didn't tell counts.
+        output_tok_s: Output tokens per second, all copies together; None when the endpoint reported no counts.
         requests_per_s: Successful requests per second, all copies together.
         goodput_requests_per_s: Those of them that met every per-request objective.
         ttft_ms: Time to first token, of an open loop from the time that the request was due; None when nothing
@@ -317,7 +312,7 @@ class LevelResult:
         meets_slo: Whether some request succeeded and every objective was met, by the measured values as they are.
         misses: One sentence for each objective that wasn't.
         arrival: How requests were timed.
-        offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` says it. Of an
+        offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` is the load. Of an
             open loop, `concurrency` is the mean in flight per copy, rounded up.
         window: `steady`: throughput is over the time from the first measured request's sending to the last one's, while
             all streams were busy; `whole`: over the whole level, where there is no such time. A request counts by the
@@ -325,27 +320,27 @@ class LevelResult:
         ramp_requests: Requests sent before, whose latencies aren't measured.
         ramp_errors: How many of these failed, by error class; `errors` doesn't hold them.
         retried: How many failures were repeated, by error class, those of the ramp too.
-        total_tok_s: Input and output tokens per second; None when the endpoint didn't tell both counts.
+        total_tok_s: Input and output tokens per second; None when the endpoint didn't report both counts.
         output_tok_s_interval: The 95 % interval of `output_tok_s`; see `aggregate.output_tok_s_interval`.
         error_rate_interval: Wilson's 95 % interval of the error rate.
         parts_per_token: Pieces on the wire per output token: 1 is a piece a token.
         queue_share: Share of the median TTFT that the lowest level's doesn't have: waiting for other requests.
-        input_tokens_p50: Median prompt length by the endpoint's own count; None when it told none.
+        input_tokens_p50: Median prompt length by the endpoint's own count; None without one.
         input_tokens_p95: Its 95th percentile.
         output_tokens_p50: Median of the generated tokens of a successful request.
         output_tokens_p95: Its 95th percentile.
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
-        client: How the client fared; None when nobody looked.
-        void: Why the level says something of the client instead of the endpoint; None when it is valid.
-        timeline: What happened within the level; None when it wasn't kept.
+        client: Measurements of the client; None where there are none.
+        void: Why the level measures the client instead of the endpoint; None when it is valid.
+        timeline: The course of the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
         conversations: Measured conversations that began; 0 of single requests.
         broken_conversations: Conversations that a measured turn which failed ended: its further turns were not sent.
         in_flight_per_copy: Of an open loop, the mean number of requests in flight per copy: by Little's law, what was
             answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
-        cached_share: Share of the prompts' tokens that came from a cache, by the endpoint's own count; None where it
-            told none.
+        cached_share: Share of the prompts' tokens that came from a cache, by the endpoint's own count; None
+            without one.
         from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
         to_s: When it ended.
     """
@@ -408,7 +403,7 @@ class LevelResult:
 
     @property
     def offered_load(self) -> float:
-        """What tells levels of a trial apart: concurrency per copy; of an open loop, the rate that it offered."""
+        """What identifies a level of a trial: concurrency per copy; of an open loop, the rate that it offered."""
         return self.concurrency if self.offered_requests_per_s is None else self.offered_requests_per_s
 
     @property
@@ -434,14 +429,14 @@ class LevelResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knee:
-    """Where more load stops paying, by one detector.
+    """The load beyond which more doesn't pay, by one detector.
 
     Attributes:
         detector: Which one.
         concurrency: Requests in flight per copy, interpolated where it lies between two levels; None without a knee.
-        because: Where it comes from, or why there is none.
+        because: Its source, or why there is none.
         interval: Its 95 % interval, from those of the metric that it is read from; `high` is None where no level was
-            past the knee. None where nothing tells it.
+            past the knee. None where it is unknown.
     """
 
     detector: Detector
@@ -452,14 +447,14 @@ class Knee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveProof:
-    """What the control plane said the live endpoint was.
+    """The live endpoint by the control plane.
 
     Attributes:
-        proven: Whether it is this deployment's; False when nothing was asked.
+        proven: Whether it is this deployment's; False when nothing was checked.
         endpoint_config_name: The live endpoint configuration.
         model_name: The live component's model.
         copy_count: Its running copies; the load of the trial is for so many.
-        because: What was seen, in a sentence.
+        because: The evidence, in a sentence.
         planned_copy_count: Copies of the plan, where another count was live.
     """
 
@@ -473,11 +468,11 @@ class LiveProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsersLoad:
-    """What users sent to the component before the trial's first request.
+    """The load of users on the component before the trial's first request.
 
     Attributes:
         concurrency_per_copy: Highest number of their concurrent requests per copy; None when it is unknown.
-        because: Where the number comes from, or why there is none.
+        because: Its source, or why it is unknown.
     """
 
     concurrency_per_copy: float | None
@@ -499,8 +494,8 @@ class QualityScore:
     Attributes:
         metric: `exact_match`: share of the answers that equal their reference; `mean_logprob`: mean log-probability
             of the generated tokens, natural logarithm; `perplexity`: exp(-mean_logprob), from 1.
-        value: The value; None where no answer tells it.
-        interval: With 95 % confidence, or at another one where it was asked for; None bounds where it can't be told.
+        value: The value; None where no answer has it.
+        interval: With 95 % confidence, or at a requested one; None bounds where it is unknown.
         count: Answers that it comes from.
     """
 
@@ -516,8 +511,8 @@ class QualityCheck:
 
     Attributes:
         objective: The objective.
-        measured: The value; None when no answer tells it.
-        met: Whether it is proven met or missed; None when nothing tells it, or the interval reaches over the bound.
+        measured: The value; None when no answer has it.
+        met: Whether it is proven met or missed; None without a value, or where the interval reaches over the bound.
         sentence: The same in words.
     """
 
@@ -529,16 +524,16 @@ class QualityCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityResult:
-    """The quality that a trial found.
+    """The quality that a trial measured.
 
     Attributes:
         evaluation_set: Digest of the evaluation set.
         prompts: Prompts of the set.
         answered: Those that were answered in full.
-        scores: What the answers are worth, with intervals of 95 % confidence; empty where nothing was asked.
-        checks: The objectives; empty where nothing was asked.
-        because: Why nothing was asked, or how it was, in a sentence.
-        duration_s: How long it took.
+        scores: The scores of the answers, with intervals of 95 % confidence; empty where nothing was sent.
+        checks: The objectives; empty where nothing was sent.
+        because: The outcome, or why nothing was sent, in a sentence.
+        duration_s: Time that it took.
     """
 
     evaluation_set: str
@@ -556,33 +551,33 @@ class TrialResult:
 
     Attributes:
         schema_version: Of this document.
-        request: What was asked.
+        request: The input.
         started_at: ISO 8601, UTC.
         duration_s: Seconds of the trial, proofs and warm-up included.
         engine_note: How a simulated or local engine announced itself; empty on AWS.
-        live: What was proven live before and after the measurement.
+        live: The deployment that was proven live before and after the measurement.
         levels: The levels measured in full, ascending.
         knees: One for each detector; `knee` is the one that counts.
         verdict: Whether the SLO holds at the gate's concurrency.
-        target_concurrency_per_copy: What scaling shall track.
+        target_concurrency_per_copy: The scaling target.
         target_detector: The detector whose knee it comes from; None when it comes from no knee.
-        target_because: Where this number comes from.
+        target_because: The source of this number.
         usd_per_million_output_tokens: At the knee the target comes from; None without price, knee or token count, and
             of a local engine.
         stopped: Why no further level was measured.
         blended_usd_per_million_tokens: Input and output blended at 3:1, by the articles' formula; see `scaling_target`.
         search: Why each level was measured.
-        unmeasured: What was seen of the first request, the warm-up and the levels that were cut, in their order.
-        client: What this client can take in; None when it wasn't measured.
-        overhead: What SageMaker adds; None when CloudWatch wasn't asked.
-        comparison: This trial beside the last release's; None when there is none.
+        unmeasured: The outcome of the first request, the warm-up and the levels that were cut, in their order.
+        client: The capacity of this client; None when it wasn't measured.
+        overhead: What SageMaker adds; None when CloudWatch wasn't read.
+        comparison: This trial compared with the last release's; None without one.
         clock_offset_s: What was added to this machine's clock to sign with, learned from the service's refusal; None
             when the clock was right.
-        words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it told one.
+        words_per_token: Words of synthetic prompts per token of the endpoint's own count; None before it reported one.
         seatrial_version: The release that measured.
-        users: What users sent meanwhile; None of a trial that doesn't load beside them.
-        quality: What the answers to the evaluation set are worth; None where none was to be asked.
-        container: What the containers told CloudWatch; None where it wasn't asked.
+        users: The users' load meanwhile; None of a trial that doesn't load alongside them.
+        quality: The quality of the answers to the evaluation set; None without a set.
+        container: The containers' metrics in CloudWatch; None where they weren't read.
     """
 
     schema_version: Literal["3"]
@@ -638,15 +633,14 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationAnswer:
-    """What became of one prompt.
+    """The answer to one prompt.
 
     Attributes:
-        id: The prompt's.
         text: The generated text; empty of a failed request.
-        tokens: The texts of the generated tokens; None where the engine doesn't tell them.
-        log_probabilities: Natural logarithm of each token's probability; None where it is not told for every token.
+        tokens: The texts of the generated tokens; None where the engine doesn't report them.
+        log_probabilities: Natural logarithm of each token's probability; None unless reported for every token.
         failure: Why there is no answer; empty when there is one.
-        retried: How often the request was repeated.
+        retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
     """
 
@@ -665,7 +659,7 @@ class EvaluationAnswer:
 
 
 def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
-    """Yield the path of every value that no trial can have measured, and what is wrong with it."""
+    """Yield the path of every value that no trial can have measured, and its problem."""
     if result.duration_s < 0:
         yield "duration_s", f"{result.duration_s:g} is below 0"
     loads: Counter[tuple[int, float]] = Counter()
@@ -676,7 +670,7 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
     for (concurrency, rate), times in loads.items():
         if times > 1:
             load = f"{rate:g} requests/s" if rate else f"concurrency {concurrency}"
-            yield "levels", f"{load} stands there {times} times"
+            yield "levels", f"{load} is listed {times} times"
     for index, seen in enumerate(result.unmeasured):
         if not 0 <= seen.succeeded <= seen.sent:
             yield f"unmeasured[{index}].succeeded", f"{seen.succeeded} of {seen.sent} sent"
@@ -685,7 +679,7 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
 
 
 def _unfounded(result: TrialResult) -> Iterator[tuple[str, str]]:
-    """Yield what a trial that passed has not: an answer that proves it, and every objective met."""
+    """Yield what a trial that passed lacks: an answer that proves it, or an objective that is met."""
     verified = any(seen.succeeded for seen in result.unmeasured if seen.occasion == "verification")
     if not verified and not any(level.succeeded and level.valid for level in result.levels):
         yield "verdict.status", "pass, though no request of a valid level or of a verification was answered"

@@ -1,4 +1,4 @@
-"""Why a trial measures no further level, and why a level is void: an enum to branch on, and a text for people."""
+"""Reasons for which a trial measures no further level, or a level is void: an enum to branch on, and a text."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from enum import StrEnum, unique
 class StopReason(StrEnum):
     """Why no further level is measured."""
 
-    ALL_MEASURED = "all_measured"  # every level or rate that was asked for
+    ALL_MEASURED = "all_measured"  # every requested level or rate
     GOAL_KNOWN = "goal_known"  # the search knows its goal well enough
-    NO_SUCCESS = "no_success"  # no request succeeded, more load would teach nothing
+    NO_SUCCESS = "no_success"  # no request succeeded, so more load is of no use
     CLIENT_LIMIT = "client_limit"  # the client was the limit, more than once
     FALLING = "falling"  # throughput fell and the SLO was missed, twice in a row
     REQUEST_TIMEOUT = "request_timeout"  # a request hit the time limit that ends this protocol
     BUDGET = "budget"  # the trial's time or money is over, or too short for the next level
     RUN_TOO_SHORT = "run_too_short"  # one run or function ends before the level does
-    LOAD_FAILED = "load_failed"  # processes of the load came to grief
-    CANCELLED = "cancelled"  # nobody asks for the trial any more
+    LOAD_FAILED = "load_failed"  # processes of the load failed
+    CANCELLED = "cancelled"  # the trial is not requested any more
     AT_ZERO = "at_zero"  # no copy serves, and none came
-    UNKNOWN_STATE = "unknown_state"  # the control plane can't say whether a copy serves
+    UNKNOWN_STATE = "unknown_state"  # the control plane doesn't report whether a copy serves
     COMPONENT_FAILED = "component_failed"  # the inference component is in state Failed
-    VERIFIED = "verified"  # single requests were sent, and no load was asked for
-    NO_KNEE_SOUGHT = "no_knee_sought"  # the load beside users' requests reached what they leave of the gate
-    ALARM = "alarm"  # an alarm of the endpoint is in ALARM while load is added beside users' requests
+    VERIFIED = "verified"  # single requests were sent, and no load was requested
+    NO_KNEE_SOUGHT = "no_knee_sought"  # the load alongside users' requests reached what they leave of the gate
+    ALARM = "alarm"  # an alarm of the endpoint is in ALARM while load is added alongside users' requests
     USERS_SLO = "users_slo"  # the users' own requests miss the SLO meanwhile
-    UNWATCHED = "unwatched"  # nobody can tell how the users' requests fare
+    UNWATCHED = "unwatched"  # the users' requests can't be observed
 
     @property
     def is_unverified(self) -> bool:
-        """Whether nothing is known of the deployment: no copy served, or nobody could tell."""
+        """Whether nothing is known of the deployment: no copy served, or its state is unknown."""
         return self in {StopReason.AT_ZERO, StopReason.UNKNOWN_STATE}
 
     @property
@@ -41,7 +41,7 @@ class StopReason(StrEnum):
 
     @property
     def is_harm(self) -> bool:
-        """Whether the users' requests fared badly while the trial added load beside them."""
+        """Whether the users' requests suffered while the trial added load."""
         return self in {StopReason.ALARM, StopReason.USERS_SLO}
 
 
@@ -50,8 +50,8 @@ class Stop:
     """Measure no further level.
 
     Attributes:
-        reason: What control flow and programs branch on.
-        because: The same in words, with its numbers.
+        reason: For programs.
+        because: For users, with its numbers.
     """
 
     reason: StopReason
@@ -60,7 +60,7 @@ class Stop:
 
 @unique
 class VoidReason(StrEnum):
-    """How the client was the limit instead of the endpoint."""
+    """The client's limit that a level met instead of the endpoint's."""
 
     READ_LATE = "read_late"  # bytes waited for the client
     TOO_FEW_IN_FLIGHT = "too_few_in_flight"  # streams waited for the client to send
@@ -71,11 +71,11 @@ class VoidReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Void:
-    """A level says something of the client instead of the endpoint.
+    """A level measures the client instead of the endpoint.
 
     Attributes:
         reasons: What limited it, at least one.
-        because: The same in words, with its numbers and what helps.
+        because: The same in words, with its numbers and a remedy.
     """
 
     reasons: tuple[VoidReason, ...]

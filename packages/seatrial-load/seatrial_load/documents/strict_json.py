@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar, Union, get_args, g
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import defaults_of, facts_of
 from seatrial_base.findings import Finding, Place
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,6 @@ def write_document(document: DataclassInstance, *, later_defaults: bool = True) 
     """Write a document as one line of JSON, fields in their declared order: equal documents give equal bytes.
 
     Args:
-        document: A frozen dataclass.
         later_defaults: Whether fields that came later (`Facts.since`) are written where they have their defaults.
     """
     return json.dumps(_plain(document, later_defaults=later_defaults), separators=(",", ":"), allow_nan=False)
@@ -61,9 +60,6 @@ def read_document(kind: type[DocumentT], text: str, *, where: str, retired: froz
     """Read a document: every key known, every type right; a whole number stands for a number too.
 
     Args:
-        kind: The dataclass to read.
-        text: The JSON text.
-        where: What is being read, for the errors.
         retired: Keys at the top that earlier releases wrote; they are not read.
 
     Raises:
@@ -95,11 +91,11 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object whose keys stand there once; readers differ in which of two values they take."""
+    """Return an object, each of whose keys is unique; readers differ in which of two values they take."""
     values: dict[str, object] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"the key {key!r} stands there twice")
+            raise ValueError(f"the key {key!r} is given twice")
         values[key] = value
     return values
 
@@ -117,9 +113,11 @@ class _Reader:
         """Return the value as the hinted type, or `_WRONG` after noting the problem."""
         origin = get_origin(hint)
         if origin in (Union, types.UnionType):
-            return self._read_optional(hint, value, path)
+            (present,) = (option for option in get_args(hint) if option is not types.NoneType)
+            return None if value is None else self.read(present, value, path)
         if origin is Literal:
-            return value if value in get_args(hint) else self._wrong(path, _choice(hint), value)
+            known = get_args(hint)
+            return value if value in known else self._wrong(path, f"one of {', '.join(map(str, known))}", value)
         if origin is tuple:
             return self._read_tuple(hint, value, path)
         if origin is Mapping:
@@ -127,12 +125,6 @@ class _Reader:
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             return self._read_dataclass(hint, value, path)
         return self._read_scalar(hint, value, path)
-
-    def _read_optional(self, hint: object, value: object, path: str) -> object:
-        if value is None:
-            return None
-        (present,) = (option for option in get_args(hint) if option is not types.NoneType)
-        return self.read(present, value, path)
 
     def _read_tuple(self, hint: object, value: object, path: str) -> object:
         if not isinstance(value, list):
@@ -151,7 +143,7 @@ class _Reader:
         fields = {field.name: field for field in dataclasses.fields(kind)}
         for key in sorted(value.keys() - fields.keys()):
             self._note(_join(path, key), f"unknown key; known are {', '.join(fields)}")
-        missing = [name for name in fields if name not in value and not _has_default(fields[name])]
+        missing = [name for name in fields if name not in value and name not in defaults_of(kind)]
         for name in missing:
             self._note(_join(path, name), "missing")
         known = {name: self.read(hints[name], value[name], _join(path, name)) for name in fields if name in value}
@@ -162,15 +154,12 @@ class _Reader:
             known = {member.value: member for member in hint}
             return known[value] if value in known else self._wrong(path, f"one of {', '.join(known)}", value)
         if hint is int or hint is float:
-            return self._read_number(hint, value, path)
+            if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
+                return hint(value)
+            if hint is float and isinstance(value, float) and math.isfinite(value):
+                return value
+            return self._wrong(path, _WORDS[hint], value)
         return value if isinstance(hint, type) and isinstance(value, hint) else self._wrong(path, _WORDS[hint], value)
-
-    def _read_number(self, hint: type[int | float], value: object, path: str) -> object:
-        if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
-            return hint(value)
-        if hint is float and isinstance(value, float) and math.isfinite(value):
-            return value
-        return self._wrong(path, _WORDS[hint], value)
 
     def _wrong(self, path: str, expected: str, value: object) -> object:
         self._note(path, f"expected {expected}, got {json.dumps(value)[:60]}")
@@ -178,14 +167,6 @@ class _Reader:
 
     def _note(self, path: str, message: str) -> None:
         self.problems.append(Finding(RULE, Place.at(self.where, path), message))
-
-
-def _has_default(field: dataclasses.Field[object]) -> bool:
-    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-
-
-def _choice(hint: object) -> str:
-    return f"one of {', '.join(map(str, get_args(hint)))}"
 
 
 def _join(path: str, key: str) -> str:

@@ -1,1 +1,1 @@
-"""Whether a level measured the endpoint or its own client."""
+"""The health of the client: whether a level measured the endpoint or its own client."""

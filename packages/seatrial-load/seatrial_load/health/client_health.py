@@ -1,4 +1,4 @@
-"""Whether a wave was what was asked for: lag, delivered concurrency and cost of the client, out of what it kept."""
+"""The client's own measurements of a wave: lag, delivered concurrency and cost, and whether they void a level."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from seatrial_base.field_facts import facts_of
 from seatrial_base.units import MS_PER_S, tenths
 from seatrial_load.documents.result import ClientEvidence
 from seatrial_load.documents.stop import Void, VoidReason
 from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seatrial_load.client.event_loop import Wave, WaveResult
     from seatrial_load.decode.exchange import Exchange
@@ -34,9 +35,7 @@ class ThreadSample:
     """The thread at one time of the clock.
 
     Attributes:
-        at_s: The time.
-        cpu_s: CPU seconds used so far.
-        run_delay_s: Seconds spent ready to run without a core so far; None where the kernel doesn't tell.
+        run_delay_s: Seconds spent ready to run without a core so far; None where the kernel doesn't report it.
     """
 
     at_s: float
@@ -62,7 +61,7 @@ class UsageMeter:
     def shares(self, since_s: float, until_s: float) -> tuple[float | None, float | None]:
         """Return the shares of CPU and run delay between the samples nearest outside these times.
 
-        None below a quarter of a second: a few time slices of a scheduler say nothing.
+        None below a quarter of a second: a few time slices of a scheduler are noise.
         """
         if not self.samples or until_s <= since_s:
             return None, None
@@ -99,19 +98,21 @@ LEAST_WINDOW_SHARE = 0.5
 
 
 def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
-    """Work out one process's evidence.
+    """Compute one process's evidence.
 
     Its window ends when the last request is taken up, since after that there is nothing left to keep the streams busy
-    with. A wave whose window is shorter than half of it (one round of requests) tells nothing of concurrency, and its
+    with. A wave whose window is shorter than half of it (one round of requests) has no concurrency, and its
     CPU share is that of the whole wave. Of fewer than 100 reads a p99 is no more than the one unlucky read.
     """
-    start_s, until_s = result.started_s, _last_taken_s(result)
+    start_s = result.started_s
+    until_s = max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=start_s)
     is_long = until_s - start_s >= LEAST_WINDOW_SHARE * (result.ended_s - start_s) > 0
     cpu_share, run_delay_share = result.usage.shares(start_s, until_s if is_long else result.ended_s)
     busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.exchanges) if is_long else None
     window_s, seconds = until_s - start_s, result.ended_s - start_s
     idle_s = None if busy_s is None or wave.due_s is not None else max(0.0, wave.streams * window_s - busy_s)
-    lags_s = sorted(lag_s for lag_s, was_full in _open_loop(result.exchanges, wave.streams) if not was_full)
+    sendings = _open_loop(result.exchanges, wave.streams)
+    lags_s, full = sorted(lag_s for lag_s, was_full in sendings if not was_full), [full for _, full in sendings]
     return ClientEvidence(
         workers=1,
         streams=wave.streams,
@@ -121,7 +122,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
         run_delay_share=run_delay_share,
         send_lag_p99_ms=percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None,
         idle_ms=None if idle_s is None else idle_s / len(result.exchanges) * MS_PER_S,
-        full_share=_full_share(result.exchanges, wave.streams),
+        full_share=sum(full) / len(full) if full else None,
         reads_per_s=result.lag.reads / seconds if seconds >= LEAST_SPAN_S else None,
     )
 
@@ -129,46 +130,31 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
 def together(shares: Sequence[ClientEvidence]) -> ClientEvidence:
     """Join the evidence of processes that loaded at the same time: concurrency adds up, the worst of the rest counts.
 
-    What one of them doesn't know of the sum, nobody knows.
+    A sum with an unknown part is unknown.
     """
     delivered = [share.delivered_concurrency for share in shares]
     known = [number for number in delivered if number is not None]
-    first, *_ = shares
-    return replace(
-        first,
+    sums = {"workers", "streams", "delivered_concurrency"}
+    worst = {
+        name: max((number for share in shares if (number := getattr(share, name)) is not None), default=None)
+        for name in facts_of(ClientEvidence)
+        if name not in sums
+    }
+    return ClientEvidence(
         workers=sum(share.workers for share in shares),
         streams=sum(share.streams for share in shares),
         delivered_concurrency=math.fsum(known) if len(known) == len(delivered) else None,
-        receive_lag_p99_ms=_worst(shares, lambda share: share.receive_lag_p99_ms),
-        cpu_share=_worst(shares, lambda share: share.cpu_share),
-        run_delay_share=_worst(shares, lambda share: share.run_delay_share),
-        send_lag_p99_ms=_worst(shares, lambda share: share.send_lag_p99_ms),
-        idle_ms=_worst(shares, lambda share: share.idle_ms),
-        full_share=_worst(shares, lambda share: share.full_share),
-        reads_per_s=_worst(shares, lambda share: share.reads_per_s),
+        **worst,
     )
 
 
-def _worst(shares: Iterable[ClientEvidence], number_of: Callable[[ClientEvidence], float | None]) -> float | None:
-    return max((number for share in shares if (number := number_of(share)) is not None), default=None)
-
-
-def _last_taken_s(result: WaveResult) -> float:
-    return max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=result.started_s)
-
-
 def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
-    """Return how long the request kept its stream busy within the window; connecting anew and pauses count.
+    """Return how long the request kept its stream busy within the window; reconnecting and pauses count.
 
     A server that closes its connections costs the trial time, but that is the endpoint's doing, not the client's.
     """
     taken_s = exchange.sent_s if exchange.taken_s is None else exchange.taken_s
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
-
-
-def _full_share(exchanges: Sequence[Exchange], streams: int) -> float | None:
-    full = [was_full for _, was_full in _open_loop(exchanges, streams)]
-    return sum(full) / len(full) if full else None
 
 
 def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float, bool]]:
@@ -187,12 +173,12 @@ def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float,
 
 # Receive lag p99 over the median gap between tokens: beyond it, gaps are the client's as much as the endpoint's.
 MAX_LAG_SHARE = 0.10
-# Lag, and time between two requests of a stream, that never voids: what a scheduler adds on a machine that others use,
-# little beside any TTFT. Signing and writing a request takes about 0.2 ms.
+# Lag, and time between two requests of a stream, that never voids: what a scheduler adds on a shared machine, little
+# compared with any TTFT. Signing and writing a request takes about 0.2 ms.
 HARMLESS_MS = 5.0
 # The same where the engine runs on the client's own machine, as on a laptop: the scheduler parts the cores there.
 HARMLESS_BESIDE_ENGINE_MS = 50.0
-# Requests in flight over those asked for.
+# Requests in flight over those requested.
 MIN_DELIVERED = 0.98
 # Of a core: beyond it, work queues up in the client (at 70 % an M/M/1 queue is 2.3 long).
 MAX_CPU_SHARE = 0.70
@@ -221,21 +207,16 @@ def void_of(
     - Lag: the p99 receive lag is above 10 % of the median gap between tokens, and above 5 ms. Where events bundle
       tokens most gaps are nothing, so the median TPOT takes their place if it is longer; an answer that isn't streamed
       has neither, and its end-to-end latency does.
-    - Concurrency (closed loop): less than 98 % of the requests asked for were in flight, and streams waited more than
-      5 ms for the client between two requests. Time in which the endpoint made the client connect anew, and pauses
-      that it asked for, count as in flight: they are no fault of the client.
+    - Concurrency (closed loop): less than 98 % of the requested requests were in flight, and streams waited more than
+      5 ms for the client between two requests. Time in which the endpoint made the client reconnect, and pauses that
+      it requested, count as in flight: they are no fault of the client.
     - CPU: the busiest process used more than 70 % of a core.
     - Self-calibration: the busiest process read more often than 70 % of what it can here.
     - Arrivals (open loop): the p99 send lag of requests that found a free connection is above 10 % of the median
       end-to-end latency, and above 5 ms; or more than 1 % found none, so that they queued in the client.
 
     Args:
-        evidence: How the client fared.
         requested_streams: Requests that a closed loop should keep in flight; None in an open loop.
-        itl_p50_ms: Median gap between token events; None when nothing streamed.
-        calibration: What the client can take in here; None when it wasn't measured.
-        tpot_p50_ms: Median time per output token; None when unknown.
-        e2e_p50_ms: Median end-to-end latency; None when nothing succeeded.
         beside_engine: The engine runs on the client's own machine; both floors are 50 ms there.
     """
     floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
@@ -255,7 +236,7 @@ def void_of(
 def reads_per_s_possible(calibration: ClientCalibration) -> float | None:
     """Return the reads per second that would fill a core, by the calibration's CPU time; None when it has none.
 
-    What it took in is no bound: its server may have offered less than the client could take.
+    Its own reads per second are no bound: its server may have offered less than the client can read.
     """
     cpu_s = calibration.cpu_s_per_1k_parts
     return 1_000 / cpu_s if cpu_s else None
@@ -336,37 +317,36 @@ _ROUNDING = 1e-9
 
 
 class LagMeter:
-    """Keeps three numbers of each turn of the loop; what they mean is worked out when the clock has stopped.
+    """Keeps three numbers of each turn of the loop; the lags are computed when the clock has stopped.
 
     Bytes that a waiting poll returned arrived when it returned: their lag is the time until their own read. Bytes that
-    a poll found without waiting may have arrived at any time since the poll before it returned, which didn't tell of
-    them: their lag is counted from there, so it is an upper bound, and it is what a loop without a free moment shows.
+    a poll returned without waiting may have arrived at any time since the return of the poll before it, which didn't
+    have them: their lag is counted from there, so it is an upper bound, and it is that of a loop without a free moment.
     Not in it: the time in which the process was ready to run but had no core, because a process can't see that of
-    itself; Linux tells the sum (`run_delay_share`).
+    itself; Linux reports the sum (`run_delay_share`).
     """
 
-    __slots__ = ("_counts", "_delays_s", "_spans_s", "_told_s")
+    __slots__ = ("_counts", "_delays_s", "_polled_s", "_spans_s")
 
     def __init__(self) -> None:
         self._delays_s = array("d")
         self._spans_s = array("d")
         self._counts = array("L")
-        self._told_s = math.inf
+        self._polled_s = math.inf
 
-    def note(self, told_s: float, done_s: float, count: int, *, waited: bool) -> None:
+    def note(self, polled_s: float, done_s: float, count: int, *, waited: bool) -> None:
         """Note a turn.
 
         Args:
-            told_s: When the poll returned.
+            polled_s: When the poll returned.
             done_s: When the last of its descriptors was read.
-            count: How many there were.
             waited: Whether the poll had to wait for them.
         """
         if count:
-            self._delays_s.append(0.0 if waited else max(0.0, told_s - self._told_s))
-            self._spans_s.append(done_s - told_s)
+            self._delays_s.append(0.0 if waited else max(0.0, polled_s - self._polled_s))
+            self._spans_s.append(done_s - polled_s)
             self._counts.append(count)
-        self._told_s = told_s
+        self._polled_s = polled_s
 
     @property
     def reads(self) -> int:

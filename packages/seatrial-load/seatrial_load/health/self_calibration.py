@@ -1,4 +1,4 @@
-"""What this client can take in here: measured in about a second, against a server that costs next to nothing."""
+"""The capacity of this client here: measured in about a second, against a server that costs next to nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RECEIVE_BYTES = 65_536
 
 @contextmanager
 def null_server(*, tokens: int, gap_s: float) -> Iterator[int]:
-    """Serve in a forked process until the block ends, however it ends; give the port.
+    """Serve in a forked process until the block ends, however it ends; yield the port.
 
     The process also ends when this one is gone, since it watches a pipe whose other end only this one holds.
 
@@ -85,12 +85,13 @@ class _Server:
         self._due: deque[tuple[float, socket.socket, int]] = deque()
 
     def serve(self) -> None:
-        """Serve until the pipe's other end is closed. With one gap for all, the order of asking is that of dueness."""
+        """Serve until the pipe's other end is closed. With one gap for all, requests are due in their order."""
         self._listener.setblocking(False)  # noqa: FBT003 (the standard library's signature)
         self._watch.set(self._listener.fileno(), selectors.EVENT_READ, self._listener)
         self._watch.set(self._alive, selectors.EVENT_READ, None)
         while True:
-            for descriptor, _ in self._watch.poll(self._patience_s()):
+            patience_s = max(0.0, self._due[0][0] - time.perf_counter()) if self._due else 1.0
+            for descriptor, _ in self._watch.poll(patience_s):
                 owner = self._watch.owners[descriptor]
                 if owner is None:
                     return
@@ -102,9 +103,6 @@ class _Server:
                     connection.send(self._writes[number])
                     if number + 1 < len(self._writes):
                         self._due.append((due_s + self._gap_s, connection, number + 1))
-
-    def _patience_s(self) -> float:
-        return max(0.0, self._due[0][0] - time.perf_counter()) if self._due else 1.0
 
     def _accept(self) -> None:
         with suppress(BlockingIOError):
@@ -139,13 +137,10 @@ TIMEOUT_S = 10.0
 def calibrate_client(
     *, streams: int = STREAMS, tokens: int = TOKENS, gap_s: float = GAP_S, rounds: int = ROUNDS
 ) -> ClientCalibration:
-    """Measure one process of the client. A measurement that fails is a calibration without numbers that says why.
+    """Measure one process of the client. A measurement that fails is a calibration without numbers, with the reason.
 
     Args:
-        streams: Connections.
-        tokens: Token events of an answer.
-        gap_s: Gap between token events.
-        rounds: Answers of each connection; as it is given, all take streams x tokens x gap x rounds = 1 s.
+        rounds: Answers of each connection; by default, all take streams x tokens x gap x rounds = 1 s.
     """
     offered_per_s = streams / gap_s
     try:

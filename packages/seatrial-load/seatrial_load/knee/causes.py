@@ -1,4 +1,4 @@
-"""What holds the throughput of an endpoint back, by what its containers told CloudWatch.
+"""The causes that limit an endpoint's throughput, by the metrics of its containers.
 
 Sources of the limits: vLLM documentation, "Optimization and tuning", preemption (a request loses its KV cache where
 there is no free block); the shares are ours: a cache within a twentieth of full has no room for another prompt, and
@@ -13,8 +13,6 @@ from seatrial_base.units import counted
 from seatrial_load.documents.container_metrics import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 
@@ -26,45 +24,43 @@ GROWTH: Final = 2.0
 
 
 def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:
-    """Return what holds the throughput back, the gravest first; none where nothing tells it.
-
-    Args:
-        load: What the containers told over some time.
-    """
-    return tuple(_causes(load))
-
-
-def _causes(load: ContainerLoad) -> Iterator[Cause]:
-    memory = tuple(_memory_causes(load))
-    yield from memory
-    waits = bool(load.waiting_max)
-    if not memory and waits:
-        yield _waiting_cause(load)
-    if (growth := _growth(load)) is not None:
-        yield growth
-    if not memory and not waits and load.gpu_share_mean is not None and load.gpu_share_mean >= GPU_BUSY_SHARE:
-        yield Cause(
-            kind="gpu_busy",
-            because=f"the accelerators compute {load.gpu_share_mean:.0%} of the time, and no request waits",
-            mend="Choose a faster instance type, a smaller quantization, or more copies.",
-        )
-
-
-def _memory_causes(load: ContainerLoad) -> Iterator[Cause]:
+    """Return the causes that limit the throughput, the gravest first; none where none shows."""
+    causes: list[Cause] = []
+    waiting = f", up to {counted(round(load.waiting_max), 'request')} in the queue" if load.waiting_max else ""
     mend = "Give the KV cache more room: a lower max_model_len, an fp8 KV cache, more accelerator memory, more copies."
     if load.preemptions:
         lost = counted(round(load.preemptions), "preemption")
-        yield Cause(
-            kind="preempted",
-            because=f"{lost}: the KV cache was full, and requests were computed anew",
-            mend=f"{mend} Or set a lower max_num_seqs.",
+        causes.append(
+            Cause(
+                kind="preempted",
+                because=f"{lost}: the KV cache was full, and requests were computed again",
+                mend=f"{mend} Or set a lower max_num_seqs.",
+            )
         )
     elif load.kv_cache_share_max is not None and load.kv_cache_share_max >= KV_FULL_SHARE:
-        yield Cause(
-            kind="kv_cache_full",
-            because=f"the KV cache is {load.kv_cache_share_max:.0%} full{_waiting(load)}",
-            mend=mend,
+        causes.append(
+            Cause(
+                kind="kv_cache_full", because=f"the KV cache is {load.kv_cache_share_max:.0%} full{waiting}", mend=mend
+            )
         )
+    has_room = not causes
+    if has_room and load.waiting_max:
+        causes.append(_waiting_cause(load))
+    early, late = load.waiting_early, load.waiting_late
+    if early is not None and late is not None and late >= early + 1 and late >= GROWTH * early:
+        because = f"the queue grows: {early:.1f} requests in the first half of the time, {late:.1f} in the second"
+        mend = "Add copies, or let scaling add them sooner: more requests arrive than are answered."
+        causes.append(Cause(kind="queue_grows", because=because, mend=mend))
+    computes = load.gpu_share_mean
+    if has_room and not load.waiting_max and computes is not None and computes >= GPU_BUSY_SHARE:
+        causes.append(
+            Cause(
+                kind="gpu_busy",
+                because=f"the accelerators compute {computes:.0%} of the time, and no request waits",
+                mend="Choose a faster instance type, a smaller quantization, or more copies.",
+            )
+        )
+    return tuple(causes)
 
 
 def _waiting_cause(load: ContainerLoad) -> Cause:
@@ -83,18 +79,3 @@ def _waiting_cause(load: ContainerLoad) -> Cause:
         because=f"up to {waiting} in the queue{cache}: the batch is full",
         mend="Raise max_num_seqs, if the latency has room below its SLO; otherwise add copies.",
     )
-
-
-def _growth(load: ContainerLoad) -> Cause | None:
-    early, late = load.waiting_early, load.waiting_late
-    if early is None or late is None or late < early + 1 or late < GROWTH * early:
-        return None
-    return Cause(
-        kind="queue_grows",
-        because=f"the queue grows: {early:.1f} requests in the first half of the time, {late:.1f} in the second",
-        mend="Add copies, or let scaling add them sooner: more requests arrive than are answered.",
-    )
-
-
-def _waiting(load: ContainerLoad) -> str:
-    return f", up to {counted(round(load.waiting_max), 'request')} in the queue" if load.waiting_max else ""

@@ -1,4 +1,4 @@
-"""Where more load stops paying: seven detectors, each named, each with its reason, None when it sees no knee."""
+"""The knee, beyond which more load doesn't pay: seven detectors, each with its reason; None without a knee."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ if TYPE_CHECKING:
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
-    """Return the levels that say something of the endpoint, by what they asked of it: concurrency, or a rate.
+    """Return the levels that measure the endpoint, by the load that they offered: concurrency, or a rate.
 
     Requests that are refused at once are hardly in flight, however many are offered.
     """
-    return sorted(
-        (level for level in levels if level.valid),
-        key=lambda level: level.offered_load,
-    )
+    return sorted((level for level in levels if level.valid), key=attrgetter("offered_load"))
 
 
 def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
@@ -60,7 +57,7 @@ def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
         because = f"{len(known)} levels with a latency; {MIN_LEVELS} are needed"
         return Knee(detector="half_latency", concurrency=None, because=because)
     (lowest, unloaded_ms), (highest, _) = known[0], known[-1]
-    within = [concurrency for concurrency, _ in takewhile(lambda one: one[1] <= LATENCY_RATIO * unloaded_ms, known)]
+    within = [concurrency for concurrency, _ in takewhile(lambda point: point[1] <= LATENCY_RATIO * unloaded_ms, known)]
     twice = f"twice the {tenths(unloaded_ms)} ms at {whole_or_tenths(lowest)} per copy"
     if len(within) == len(known):
         because = f"mean latency is at most {twice} up to {whole_or_tenths(highest)} per copy, the highest level"
@@ -90,14 +87,11 @@ def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
 
 def bend(points: Sequence[Reading]) -> Reading | None:
     """Return the knee of a curve, ascending; None when there is none or there are too few points."""
-    index = _first_knee(_differences(points)) if len(points) >= KNEEDLE_MIN_LEVELS else None
+    if len(points) < KNEEDLE_MIN_LEVELS:
+        return None
+    loads, values = _scaled([float(point.load) for point in points]), _scaled([point.value for point in points])
+    index = _first_knee([value - load for load, value in zip(loads, values, strict=True)])
     return None if index is None else points[index]
-
-
-def _differences(points: Sequence[Reading]) -> list[float]:
-    xs = [float(point.load) for point in points]
-    ys = [point.value for point in points]
-    return [y - x for x, y in zip(_scaled(xs), _scaled(ys), strict=True)]
 
 
 def _scaled(values: Sequence[float]) -> list[float]:
@@ -119,9 +113,9 @@ def _first_knee(differences: Sequence[float]) -> int | None:
 
 
 def saturation_of(levels: Sequence[LevelResult]) -> Saturation | None:
-    """Return what the levels without a failed request say of saturation (`measure.saturation`); None without any.
+    """Return the saturation by the levels without a failed request (`measure.saturation`); None without any.
 
-    What an endpoint gives while it refuses is not what it can keep.
+    An endpoint can't keep the throughput that it has while it refuses.
     """
     return saturation(throughputs([level for level in levels if level.succeeded == level.requests]))
 
@@ -130,7 +124,6 @@ def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = Non
     """Find the load from which more load buys little throughput, at most the batch limit: more only queues.
 
     Args:
-        levels: The measured levels, in any order.
         batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
     """
     full = saturation_of(levels)
@@ -157,7 +150,6 @@ def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0
     """Return the load that copies are planned for; less where throughput falls below it.
 
     Args:
-        levels: The measured levels, in any order.
         gate: Requests in flight per copy at which the SLO must hold.
         utilization: Target utilization: the share of the load from which throughput falls.
     """
@@ -184,7 +176,7 @@ def slo_bracket(levels: Sequence[LevelResult]) -> SloBracket:
     """Return the levels between which the SLO begins to be missed.
 
     Levels that miss below the first one that meets don't count: less load per copy, which is all that scaling can do,
-    doesn't mend them. Where no level meets the SLO, the lowest one is the missed one. Void levels don't count.
+    doesn't improve them. Where no level meets the SLO, the lowest one is the missed one. Void levels don't count.
     """
     held: LevelResult | None = None
     lowest_missed: LevelResult | None = None
@@ -206,7 +198,6 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
     misses, it is that level, too, and its interval has no upper end.
 
     Args:
-        levels: The measured levels, in any order.
         objectives: The SLO; without it the knee is a measured level.
     """
     held, missed = slo_bracket(levels)
@@ -221,7 +212,7 @@ def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()
         because = f"every level meets the SLO, up to {at} per copy"
         return _knee(held.load, Interval(low=held.load, high=None), because)
     misses = "; ".join(missed.misses)
-    first = min(_crossings(levels, objectives, held, missed), key=lambda one: one.load, default=None)
+    first = min(_crossings(levels, objectives, held, missed), key=attrgetter("load"), default=None)
     if first is None:
         return _knee(held.load, None, misses)
     between = f"{at} and {whole_or_tenths(missed.load)} per copy"
@@ -235,7 +226,7 @@ def _crossings(
     if missed.load <= held.load:  # two rates of an open loop with the same number in flight
         return
     for objective in objectives:
-        known = [one for one in (reading_of(level, objective) for level in ascending(levels)) if one is not None]
+        known = [point for level in ascending(levels) if (point := reading_of(level, objective)) is not None]
         within, beyond = reading_of(held, objective), reading_of(missed, objective)
         if within is None or beyond is None or not missed.succeeded:
             continue
@@ -313,7 +304,7 @@ def _no_bend(because: str) -> Knee:
 
 
 def best_bend(points: Sequence[Reading]) -> Bend:
-    """Return the two lines that lie nearest to four points or more, ascending."""
+    """Return the two lines that are nearest to four points or more, ascending."""
     return min((*_between_levels(points), *_on_levels(points)), key=attrgetter("squares"))
 
 
@@ -344,7 +335,9 @@ def _on_levels(points: Sequence[Reading]) -> Iterator[Bend]:
         below = [(point.load - points[knot].load, point.value) for point in points[: knot + 1]]
         above = [(point.load - points[knot].load, point.value) for point in points[knot + 1 :]]
         height = _height(below, above)
-        slopes = [_slope_from(height, side) for side in (below, above)]
+        slopes = [
+            math.fsum(u * (y - height) for u, y in side) / math.fsum(u * u for u, _ in side) for side in (below, above)
+        ]
         squares = math.fsum(
             (y - height - slope * u) ** 2 for slope, side in zip(slopes, (below, above), strict=True) for u, y in side
         )
@@ -361,15 +354,10 @@ def _height(*sides: Sequence[tuple[float, float]]) -> float:
     return total / weight
 
 
-def _slope_from(height: float, side: Sequence[tuple[float, float]]) -> float:
-    return math.fsum(u * (y - height) for u, y in side) / math.fsum(u * u for u, _ in side)
-
-
 def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee, ...]:
-    """Return the knee of every detector: first those that scaling takes, then those shown beside.
+    """Return the knee of every detector: first those that scaling takes, then those that are only shown.
 
     Args:
-        request: What was asked: the SLO, the gate, and what the plan predicts.
         levels: The measured levels, in any order; those that the client limited don't count.
     """
     prior = request.prior

@@ -1,8 +1,9 @@
-"""The knee that scaling takes: the load that pays, which is the lower of two; for a trial and for a plan alike."""
+"""The knee that scaling takes: the lower of two; for a trial and for a plan alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import whole_or_tenths
@@ -19,9 +20,7 @@ class LeadingKnee:
     """The knee that scaling takes.
 
     Attributes:
-        knee: The knee; None where there is none to take.
-        target: What it gives: requests in flight per copy that scaling shall track; 0 without a knee.
-        because: Why it leads, or why there is none.
+        target: Requests in flight per copy that scaling shall track; 0 without a knee.
     """
 
     knee: Knee | None
@@ -33,24 +32,29 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
     """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops paying.
 
     A knee gives its share of target utilization. More load stops paying at the knee of `saturation`; it gives at least
-    the gate, as it is: so many requests are planned for each copy, and the SLO says whether they are too many. What is
-    lower leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope of
-    throughput, which is mostly noise.
+    the gate, as it is: that many requests are planned for each copy, and the SLO decides whether they are too many. The
+    lower one leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope
+    of throughput, which is mostly noise.
 
     Args:
         knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
-        has_slo: Whether there is an SLO.
         target_knee: `slo` takes the SLO's knee alone.
         utilization: Target utilization, above 0 and at most 1.
     """
     slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
-    pays = max((one for one in (saturation, gate) if one.knee is not None), key=_target, default=saturation)
-    reasons = [one.because for one in (saturation,) if one.knee is not None and pays is not one]
+    known = [knee for knee in (saturation, gate) if knee.knee is not None]
+    pays = max(known, key=attrgetter("target"), default=saturation)
+    reasons = [saturation.because] if saturation.knee is not None and pays is not saturation else []
     if not has_slo:
         return _leading(pays, [*reasons, "no SLO is set"])
     if slo.knee is None or target_knee == "slo":
         return _leading(slo, ["trial.target is slo"])
-    if pays.knee is not None and _is_met_at(pays.target, slo.knee):
+    # Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end.
+    if pays.knee is not None and (
+        slo.knee.interval is not None
+        and slo.knee.interval.high is None
+        and (slo.knee.concurrency or 0.0) >= pays.target
+    ):
         return _leading(pays, [*reasons, f"the SLO is met at {whole_or_tenths(pays.target)}"])
     if pays.knee is None or slo.target <= pays.target:
         return _leading(slo, [pays.because])
@@ -58,15 +62,6 @@ def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKne
 
 
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
-
-
-def _is_met_at(load: float, slo: Knee) -> bool:
-    """Tell whether the SLO was met up to a load and missed nowhere: its knee has an interval without an upper end."""
-    return slo.interval is not None and slo.interval.high is None and (slo.concurrency or 0.0) >= load
-
-
-def _target(given: LeadingKnee) -> float:
-    return given.target
 
 
 def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:

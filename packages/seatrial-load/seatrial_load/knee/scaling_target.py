@@ -1,10 +1,11 @@
-"""What follows from the levels: the concurrency that scaling shall track, and what a million tokens cost there."""
+"""The scaling target by the levels, and the cost of a million tokens there."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Protocol
 
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, whole_or_tenths
 from seatrial_load.documents.distribution import Interval
@@ -20,20 +21,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import Detector, Knee, LevelResult
 
 
-Asked: TypeAlias = "tuple[Metric, Statistic]"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPoint:
-    """What an endpoint does at one load; each is None where no level measured it.
+    """The metrics of an endpoint at one load; None where no level measured one.
 
     Attributes:
         concurrency: Requests in flight per copy.
         throughput: Output tokens per second, all copies together.
-        ttft_p50_ms: Median time to first token.
-        ttft_p95_ms: Its 95th percentile.
-        tpot_p95_ms: 95th percentile of the time per output token.
-        e2e_p95_ms: 95th percentile of the end-to-end latency.
         errors: Share of requests that failed, 0 to 1.
     """
 
@@ -52,48 +46,44 @@ class LoadPoint:
 
 
 def at_load(levels: Sequence[LevelResult], concurrency: float) -> LoadPoint | None:
-    """Return what was measured at a load, or what lies between the nearest levels; None without a valid level.
+    """Return the metrics at a load, measured or between the nearest levels; None without a valid level.
 
     Between two levels a metric follows the straight line, logarithm over logarithm (without logarithms where it is 0),
     and so do the ends of its interval. Below the lowest and above the highest level it is that level's.
 
     Args:
-        levels: What was measured, in any order; those that the client limited don't count.
+        levels: In any order; those that the client limited don't count.
         concurrency: Requests in flight per copy.
     """
     valid = [level for level in ascending(levels) if level.succeeded]
     if not valid:
         return None
 
-    def found(metric: Metric, statistic: Statistic) -> Reading | None:
-        known = [one for one in (reading(level, metric, statistic) for level in valid) if one is not None]
+    def metric_at(metric: Metric, statistic: Statistic) -> Reading | None:
+        known = [point for level in valid if (point := reading(level, metric, statistic)) is not None]
         return interpolated(known, concurrency)
 
     return LoadPoint(
         concurrency=concurrency,
-        throughput=found("output_tok_s", "value"),
-        ttft_p50_ms=found("ttft_ms", "p50"),
-        ttft_p95_ms=found("ttft_ms", "p95"),
-        tpot_p95_ms=found("tpot_ms", "p95"),
-        e2e_p95_ms=found("e2e_latency_ms", "p95"),
-        errors=found("error_rate", "value"),
+        throughput=metric_at("output_tok_s", "value"),
+        ttft_p50_ms=metric_at("ttft_ms", "p50"),
+        ttft_p95_ms=metric_at("ttft_ms", "p95"),
+        tpot_p95_ms=metric_at("tpot_ms", "p95"),
+        e2e_p95_ms=metric_at("e2e_latency_ms", "p95"),
+        errors=metric_at("error_rate", "value"),
     )
 
 
 def interpolated(readings: Sequence[Reading], load: float) -> Reading | None:
     """Return a metric at a load, of readings at ascending loads; None of none."""
-    exact = next((one for one in readings if one.load == load), None)
-    below = max((one for one in readings if one.load < load), key=_load, default=None)
-    above = min((one for one in readings if one.load > load), key=_load, default=None)
+    exact = next((point for point in readings if point.load == load), None)
+    below = max((point for point in readings if point.load < load), key=attrgetter("load"), default=None)
+    above = min((point for point in readings if point.load > load), key=attrgetter("load"), default=None)
     if exact is not None or below is None or above is None:
         return exact or below or above
     share = math.log(load / below.load) / math.log(above.load / below.load)
     value = _between(below.value, above.value, share)
     return Reading(load=load, value=value, interval=_between_intervals(below.interval, above.interval, share))
-
-
-def _load(one: Reading) -> float:
-    return one.load
 
 
 def _between(low: float, high: float, share: float) -> float:
@@ -116,22 +106,20 @@ TOKENS_PER_MILLION = 1_000_000
 
 
 class Yield(Protocol):
-    """What yields tokens at some load: a measured level, or a point between two."""
+    """A load with a throughput: a measured level, or a point between two."""
 
     @property
     def output_tok_s(self) -> float | None:
-        """Output tokens per second, all copies together; None when nobody told."""
+        """Output tokens per second, all copies together; None when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingTarget:
-    """What scaling shall track.
+    """The scaling target.
 
     Attributes:
         concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
         knee: The knee that it comes from; None for the fallback.
-        at: What the endpoint does at that knee; None for the fallback.
-        because: The reason.
     """
 
     concurrency_per_copy: float
@@ -146,13 +134,7 @@ class ScalingTarget:
 
 
 def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
-    """Choose what scaling shall track: the knee that leads times the target utilization.
-
-    Args:
-        request: What was asked.
-        levels: What was measured.
-        knees: What each detector found.
-    """
+    """Choose the scaling target: the knee that leads times the target utilization."""
     leads = leading_knee(
         knees,
         has_slo=bool(request.objectives),
@@ -173,12 +155,8 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
 
 
 def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
-    """Return the rate that an open loop offers where so many are in flight, in words; empty in a closed loop."""
-    known = [
-        Reading(load=level.load, value=level.offered_load, interval=None)
-        for level in ascending(levels)
-        if level.is_open
-    ]
+    """Return the rate that an open loop offers at a concurrency, in words; empty in a closed loop."""
+    known = [Reading(load=level.load, value=level.offered_load) for level in ascending(levels) if level.is_open]
     rate = interpolated(known, concurrency)
     return "" if rate is None else f" ({rate.value:.3g} requests/s of all copies)"
 
@@ -190,7 +168,6 @@ def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
 
 
 def _bounded(knee: Knee) -> str:
-    """Name the interval of a knee."""
     bounds = knee.interval
     if bounds is None or bounds.low is None:
         return ""
@@ -212,7 +189,7 @@ def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
 
 
 def without_price(request: TrialRequest) -> TrialRequest:
-    """Return the request without its price: a local engine's speed on a CPU says nothing of a GPU's cost."""
+    """Return the request without its price: a local engine's speed on a CPU doesn't show a GPU's cost."""
     return replace(request, usd_per_hour_per_copy=None)
 
 

@@ -1,4 +1,4 @@
-"""What a measured or predicted level is: percentiles, intervals, windows and knees, once for every part of Seatrial.
+"""Statistics of measured and predicted levels: percentiles, intervals, windows, saturation, lengths.
 
 Standard library and `seatrial_base.units` only: it ships in the trial's Lambda functions.
 """

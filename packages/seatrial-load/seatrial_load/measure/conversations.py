@@ -1,6 +1,6 @@
-"""How requests make conversations: how many turns, how long users think; for the planner and the client alike.
+"""Conversations of requests: their turns, and how long users think; for the planner and the client alike.
 
-The prompt of a turn is everything that was said before it, prompts and answers, and what the turn adds. The lengths of
+The prompt of a turn is everything before it, prompts and answers, and what the turn adds. The lengths of
 a workload are of what one turn adds, as in AIPerf (`--conversation-turn-mean`, `--conversation-turn-delay-mean`), which
 runs SageMaker's benchmark jobs.
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seatrial_load.measure.lengths import RequestLengths
 
 
-# So many are reckoned with: two blocks of lengths, which have the whole distribution.
+# Number of conversations of a prediction: two blocks of lengths, which have the whole distribution.
 PLANNED_CONVERSATIONS: Final = 64
 
 
@@ -34,13 +34,11 @@ class Conversations:
     """The conversations of a workload.
 
     Attributes:
-        lengths: Of what a turn adds, and of its answer.
-        turns: How many turns conversations have.
+        lengths: Of a turn's own prompt, and of its answer.
         delay_s: Mean time that a user thinks before a further turn, in seconds.
-        delay_stddev_s: Its standard deviation.
         listed_turns: The turns of each conversation of a file, whose lengths are taken in order; empty where the
-            distribution says them.
-        listed_delays_s: What the user of a file thought before each turn, in seconds; empty where the mean says it.
+            distribution decides.
+        listed_delays_s: How long the user of a file thought before each turn, in seconds; empty where the mean decides.
     """
 
     lengths: RequestLengths
@@ -75,7 +73,7 @@ class Conversations:
         return self.turns_of(number) if self.listed_turns else number % round(self.turns.mean) + 1
 
     def prompts(self, opening: int, turns: int) -> tuple[int, ...]:
-        """Return the length of each prompt of a conversation, in tokens: what was said before, and what it adds."""
+        """Return the length of each prompt of a conversation, in tokens: everything before, and what it adds."""
         pairs = [self.lengths.of(row) for row in range(opening, opening + turns)]
         before_turn = [0, *accumulate(prompt + answer for prompt, answer in pairs)]
         return tuple(before + prompt for before, (prompt, _) in zip(before_turn, pairs, strict=False))
@@ -97,7 +95,7 @@ def conversations_of(workload: Workload) -> Conversations | None:
 
 
 def holds_conversations(workload: Workload) -> bool:
-    """Tell whether requests of a workload are turns of conversations."""
+    """Return whether requests of a workload are turns of conversations."""
     return workload.turns > 1 or bool(workload.conversations)
 
 
@@ -109,7 +107,7 @@ def turns_listed(counts: Sequence[int]) -> TokenLengths:
 
 
 def request_lengths(conversations: Conversations) -> RequestLengths:
-    """Return prompts and answers of the requests that conversations make, every turn's: what an endpoint gets."""
+    """Return prompts and answers of the requests that conversations make, every turn's, as an endpoint gets them."""
     pairs: list[tuple[int, int]] = []
     added: list[int] = []
     count = len(conversations.listed_turns) or PLANNED_CONVERSATIONS
@@ -126,8 +124,7 @@ def cached_share(conversations: Conversations, shared_tokens: int) -> float:
     """Return the share of the prompt tokens that an endpoint saw before, 0 to 1: earlier turns, and a shared prefix.
 
     Args:
-        conversations: The conversations.
-        shared_tokens: So many first tokens of an opening are those of others.
+        shared_tokens: First tokens of an opening that are those of others.
     """
     cached = total = opening = 0
     for number in range(len(conversations.listed_turns) or PLANNED_CONVERSATIONS):

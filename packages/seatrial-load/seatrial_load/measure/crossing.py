@@ -1,9 +1,9 @@
-"""Where a metric that rises (or falls) with load reaches its bound: between a load that is within it and one beyond.
+"""The load at which a metric reaches its bound: between a load that is within it and one beyond.
 
 Latency and throughput follow a power law over short stretches of load, so the line is drawn logarithm over logarithm:
 least squares through every measured load within a factor of three of the middle of the two. More loads than the two
 that enclose the bound make the crossing steadier (benchmarks/search/stability.py). A load whose interval holds the
-bound may lie on either side of it: the line decides, between the loads that are beyond doubt.
+bound may be on either side of it: the line decides, between the loads that are beyond doubt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NEAR = 3.0  # a load within this factor of the middle of the bracket helps to draw the line
-LOOSE = 1.2  # where no load is beyond doubt on a side, the crossing lies at most this factor outside of the loads there
+LOOSE = 1.2  # where no load is beyond doubt on a side, the crossing is at most this factor outside of the loads there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,6 @@ class Reading:
 
     Attributes:
         load: Requests in flight per copy.
-        value: The metric, in its own unit.
-        interval: Its 95 % interval; None without one.
     """
 
     load: float
@@ -39,11 +37,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """Where a metric reaches its bound.
+    """The load at which a metric reaches its bound.
 
     Attributes:
-        load: Requests in flight per copy.
-        interval: Where the crossing lies if the metric lies anywhere in its 95 % interval; None where that is unknown.
+        interval: The crossings for any value in the metric's 95 % interval; None where that is unknown.
     """
 
     load: float
@@ -55,7 +52,6 @@ class _Line:
     """The least-squares line of some readings, logarithm over logarithm.
 
     Attributes:
-        count: Readings.
         x, y: The middle of the loads and of the metric, as logarithms.
         slope: Of the metric over the load.
         spread: The sum of squared distances of the loads from their middle.
@@ -77,16 +73,14 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
 
     Args:
         readings: The metric at every measured load, ascending, these two too.
-        held: The highest load within the bound.
-        missed: The lowest load above it that is beyond the bound.
         bound: The bound; the metric may be one that should stay below it or above it.
     """
-    if min(bound, *(one.value for one in (held, missed))) <= 0:
+    if min(bound, held.value, missed.value) <= 0:
         share = (bound - held.value) / (missed.value - held.value)
         return Crossing(load=held.load + share * (missed.load - held.load), interval=None)
     middle = math.sqrt(held.load * missed.load)
-    near = [one for one in readings if one.value > 0 and max(one.load / middle, middle / one.load) <= NEAR]
-    near = [*near, *(one for one in (held, missed) if one not in near)]
+    near = [point for point in readings if point.value > 0 and max(point.load / middle, middle / point.load) <= NEAR]
+    near = [*near, *(point for point in (held, missed) if point not in near)]
     line, (low, high) = _line(near), _doubtless(near, held, missed, bound)
     if line.slope * (missed.value - held.value) <= 0:  # noise bends the line the other way: only the two are left
         line = _line([held, missed])
@@ -100,21 +94,21 @@ def _doubtless(near: Sequence[Reading], held: Reading, missed: Reading, bound: f
     Where there is none, `LOOSE` times outside of the loads.
     """
     rises = missed.value > held.value
-    sure = [one for one in near if _is_sure(one, bound)]
-    beyond = [one.load for one in sure if one.load >= missed.load and (one.value > bound) == rises]
-    high = min(beyond, default=LOOSE * max(one.load for one in near))
-    within = [one.load for one in sure if one.load < high and (one.value > bound) != rises]
-    return max(within, default=min(one.load for one in near) / LOOSE), high
+    sure = [point for point in near if _is_sure(point, bound)]
+    beyond = [point.load for point in sure if point.load >= missed.load and (point.value > bound) == rises]
+    high = min(beyond, default=LOOSE * max(point.load for point in near))
+    within = [point.load for point in sure if point.load < high and (point.value > bound) != rises]
+    return max(within, default=min(point.load for point in near) / LOOSE), high
 
 
-def _is_sure(one: Reading, bound: float) -> bool:
-    """Tell whether a reading's interval leaves no doubt on which side of a bound it lies."""
-    bounds = one.interval
+def _is_sure(point: Reading, bound: float) -> bool:
+    """Return whether a reading's interval leaves no doubt on which side of a bound it is."""
+    bounds = point.interval
     return bounds is None or bounds.low is None or bounds.high is None or not bounds.low <= bound <= bounds.high
 
 
 def _line(readings: Sequence[Reading]) -> _Line:
-    points = [(math.log(one.load), math.log(one.value)) for one in readings]
+    points = [(math.log(point.load), math.log(point.value)) for point in readings]
     mean_x = math.fsum(x for x, _ in points) / len(points)
     mean_y = math.fsum(y for _, y in points) / len(points)
     spread = math.fsum((x - mean_x) ** 2 for x, _ in points)
@@ -125,10 +119,13 @@ def _line(readings: Sequence[Reading]) -> _Line:
 def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
     """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary as their own intervals say.
 
-    It lies within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
+    It is within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
     Applied Regression Analysis, 3rd edition, 3.2.)
     """
-    noise = _noise(near)
+    # Half the 95 % interval of a reading's logarithm, the median of those that have one; None without any.
+    bounds = [one.interval for one in near if one.interval is not None]
+    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
+    noise = median(halves) if halves else None
     if noise is None:
         return None
     least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE
@@ -141,10 +138,3 @@ def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -
     return Interval(
         low=min(math.exp(max(low, math.log(least))), load), high=max(math.exp(min(high, math.log(most))), load)
     )
-
-
-def _noise(readings: Sequence[Reading]) -> float | None:
-    """Return half the 95 % interval of a reading's logarithm, the median of those that have one; None without any."""
-    bounds = [one.interval for one in readings if one.interval is not None]
-    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
-    return median(halves) if halves else None

@@ -1,8 +1,8 @@
-"""How far a measurement may be from the truth: intervals of percentiles, means, shares and rates.
+"""Intervals of percentiles, means, shares and rates.
 
 All of them take the measurements for independent draws from one distribution. Requests of one level aren't quite: they
-share batches, and a stall of the server hits all that are in flight. So the intervals are the least that must be
-allowed for; where requests hang together strongly, the truth may lie further away.
+share batches, and a stall of the server hits all that are in flight. So the intervals are the narrowest that are
+possible; where requests depend on each other strongly, the true value may be further away.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ normal = NormalDist().inv_cdf
 
 
 class Ranked(Protocol):
-    """Values in ascending order, found by rank from 0."""
+    """Values in ascending order, by rank from 0."""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -67,19 +67,18 @@ def percentile_interval(ordered: Ranked, percent: float, *, tail: float) -> Inte
     Statistics, 3rd edition, 7.1). The bounds are the innermost measurements at which these are at most `tail`.
 
     Args:
-        ordered: The measurements, ascending.
         percent: Which percentile, 0 to 100.
         tail: How often each bound may be wrong: 0.025 is a two-sided 95 % interval, 0.05 a one-sided one.
 
     Returns:
-        The interval; None for a bound that no measurement of so few is.
+        The interval; None for a bound that too few measurements can't give.
     """
     low, high = _ranks(len(ordered), percent / 100, tail)
     return Interval(low=None if low is None else ordered[low], high=None if high is None else ordered[high])
 
 
 def fewest_bounded_from_above(percent: float, *, tail: float) -> int:
-    """Return from how many measurements on a percentile has an upper bound: share^n <= tail."""
+    """Return the fewest measurements with which a percentile has an upper bound: share^n <= tail."""
     return math.ceil(math.log(tail) / math.log(percent / 100) - ROUNDING)
 
 
@@ -87,10 +86,7 @@ def mean_interval(*, mean: float, deviation: float, count: int, tail: float) -> 
     """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom.
 
     Args:
-        mean: Of the measurements.
         deviation: Their standard deviation s, with n - 1.
-        count: How many there are.
-        tail: How often each bound may be wrong.
     """
     if count < 2:  # noqa: PLR2004 (one measurement has no deviation)
         return NOTHING
@@ -114,9 +110,9 @@ def share_interval(hits: int, count: int, *, tail: float) -> Interval:
 
 
 def is_share_above(hits: int, count: int, share: float, *, tail: float) -> bool:
-    """Tell whether hits prove that more than a share are such: the exact binomial's P(B >= hits) is at most `tail`.
+    """Return whether hits prove that more than a share are such: the exact binomial's P(B >= hits) is at most `tail`.
 
-    That is Clopper and Pearson's lower bound (Biometrika 26, 1934). Wilson's says it of one hit in 16 and a share of
+    That is Clopper and Pearson's lower bound (Biometrika 26, 1934). Wilson's proves it by one hit in 16 and a share of
     1 %, which chance gives in 15 of 100 trials.
     """
     return hits > 0 and count - hits < _most_below(count, 1 - share, tail)
@@ -144,10 +140,8 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
     long answer that takes long in proportion changes nothing.
 
     Args:
-        rate: The measured rate.
         relative_deviation: The standard deviation of that difference over requests.
         count: Requests that the window holds.
-        tail: How often each bound may be wrong.
     """
     if count < 2:  # noqa: PLR2004 (one request doesn't differ)
         return NOTHING
@@ -156,14 +150,7 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
 
 
 def one_sided(middle: float, interval: Interval, *, count: int, tail: float) -> Interval:
-    """Return the bounds of a mean at another confidence than the two-sided 95 % of its interval.
-
-    Args:
-        middle: The mean.
-        interval: Its two-sided 95 % interval.
-        count: How many measurements it is the mean of.
-        tail: How often each bound may be wrong.
-    """
+    """Return the bounds of a mean at another confidence than the two-sided 95 % of its interval."""
     if count < 2:  # noqa: PLR2004 (as in `mean_interval`)
         return NOTHING
     return _scaled(middle, interval, student_t(1 - tail, count - 1) / student_t(1 - BOTH_TAILS, count - 1))
@@ -172,7 +159,7 @@ def one_sided(middle: float, interval: Interval, *, count: int, tail: float) -> 
 def one_sided_rate(rate: float, interval: Interval, *, tail: float) -> Interval:
     """Return the bounds of a rate at another confidence than the two-sided 95 % of its interval.
 
-    The interval doesn't tell from how many measurements it is. Up to 97.5 % confidence very many would give the widest
+    The number of measurements of the interval is unknown. Up to 97.5 % confidence very many would give the widest
     bounds, above that few (ten slices are taken); the wider ones count.
     """
     scale = max(
@@ -276,8 +263,6 @@ class MeasuredTime:
 
     Attributes:
         kind: `steady` while all streams were busy; `whole` from the first sending to the last answer.
-        opened_s: Its start.
-        closed_s: Its end.
     """
 
     kind: Window
@@ -303,7 +288,6 @@ def steady_window(sent_s: Sequence[float], seconds: Sequence[float]) -> Measured
     2 x C requests, ramp included.
 
     Args:
-        sent_s: When the measured requests were sent.
         seconds: How long those of them took that succeeded, ascending.
     """
     if not seconds:

@@ -1,12 +1,12 @@
-"""How long prompts and answers are: one definition for the planner that reckons with it and the client that sends it.
+"""Lengths of prompts and answers: one definition for the planner's predictions and the client's requests.
 
 A length is fixed, normal with a mean and a standard deviation (SageMaker's benchmark jobs: `prompt_input_tokens_mean`,
 `prompt_input_tokens_stddev`, `output_tokens_mean`, `output_tokens_stddev`), or one of those of a file. A normal one is
 within three standard deviations of its mean and at least 1. The distribution is widened by what these bounds cut off:
-mean and standard deviation are those asked for.
+mean and standard deviation are the requested ones.
 
 Requests take their lengths in blocks of 32: each block has the whole distribution of prompts and that of answers, in an
-order that looks like chance. So the mean of a level is near the one asked for, though it has few requests, and every
+order that looks like chance. So the mean of a level is near the requested one, though it has few requests, and every
 level of every trial begins with the same lengths.
 """
 
@@ -43,7 +43,6 @@ class TokenLengths:
     """The lengths of prompts, or of answers, in tokens.
 
     Attributes:
-        mean: Their mean.
         stddev: Their standard deviation; 0 is one length.
         listed: Those of a file, ascending; empty where they are normal or fixed.
     """
@@ -114,9 +113,7 @@ class RequestLengths:
     """The lengths of requests.
 
     Attributes:
-        input: Of prompts.
-        output: Of answers.
-        pairs: Prompt and answer of each request of a file, whose lengths hang together; empty where they don't.
+        pairs: Prompt and answer of each request of a file, whose lengths depend on each other; empty where they don't.
         in_order: Whether requests take them in the order of the file.
         added: What each of these prompts adds to the one before it in its conversation; empty of single requests.
     """
@@ -129,7 +126,7 @@ class RequestLengths:
 
     @property
     def are_fixed(self) -> bool:
-        """Whether all requests are alike."""
+        """Whether all requests have the same lengths."""
         return not (self.input.stddev or self.output.stddev)
 
     @property
@@ -143,17 +140,13 @@ class RequestLengths:
     def words(self) -> str:
         """Mean prompt and answer, with their standard deviations where they differ: `550 ± 150 + 150 ± 50 tokens`."""
         prompt, answer = (
-            f"{round(each.mean):,}" + ("" if self.are_fixed else f" ± {whole_or_tenths(each.stddev)}")
-            for each in (self.input, self.output)
+            f"{round(side.mean):,}" + ("" if self.are_fixed else f" ± {whole_or_tenths(side.stddev)}")
+            for side in (self.input, self.output)
         )
         return f"{prompt} + {answer} tokens"
 
     def of(self, row: int) -> tuple[int, int]:
-        """Return prompt and answer of a request, in tokens.
-
-        Args:
-            row: Its number among those of its level.
-        """
+        """Return prompt and answer of a request, in tokens."""
         if self.are_fixed:
             return round(self.input.mean), round(self.output.mean)
         if self.pairs:
@@ -164,7 +157,6 @@ class RequestLengths:
         """Return how many tokens more than on average an engine computes of a request's prompt.
 
         Args:
-            row: Its number among those of its level.
             cached: Whether what was sent with earlier turns is not computed again.
         """
         if cached and self.added:
@@ -185,7 +177,7 @@ def share_of_row(name: str, row: int) -> float:
 
 @lru_cache(maxsize=256)
 def _order(seed: str, among: int) -> tuple[int, ...]:
-    """Return the numbers below a number in an order that the seed gives."""
+    """Return the numbers below a number in the order of a seed."""
     drawn = hashlib.shake_256(seed.encode()).digest(4 * among)
     return tuple(sorted(range(among), key=lambda number: drawn[4 * number : 4 * number + 4]))
 
@@ -193,7 +185,7 @@ def _order(seed: str, among: int) -> tuple[int, ...]:
 def normal_lengths(
     *, input_tokens: float, output_tokens: float, input_tokens_stddev: float, output_tokens_stddev: float
 ) -> RequestLengths:
-    """Return lengths by their means and standard deviations; prompts and answers don't hang together."""
+    """Return lengths by their means and standard deviations; prompts and answers are independent."""
     return RequestLengths(
         input=TokenLengths(mean=input_tokens, stddev=input_tokens_stddev),
         output=TokenLengths(mean=output_tokens, stddev=output_tokens_stddev),
@@ -204,7 +196,6 @@ def paired_lengths(pairs: Sequence[tuple[int, int]], *, in_order: bool = False) 
     """Return the lengths of requests that were counted, at least one.
 
     Args:
-        pairs: Prompt and answer of each, in tokens.
         in_order: Whether requests take them in this order; else in one that looks like chance.
     """
     return RequestLengths(
@@ -225,8 +216,7 @@ def shared_share(lengths: RequestLengths, shared_tokens: int) -> float:
     """Return the share of the prompt tokens that other prompts begin with too, 0 to 1.
 
     Args:
-        lengths: Of the prompts.
-        shared_tokens: So many first tokens are shared; a prompt that is no longer keeps one of its own.
+        shared_tokens: First tokens that are shared; a prompt that is no longer keeps one of its own.
     """
     prompts = lengths.input.listed or [lengths.input.at((place + 0.5) / BLOCK) for place in range(BLOCK)]
     return sum(min(shared_tokens, tokens - 1) for tokens in prompts) / sum(prompts)

@@ -3,7 +3,7 @@
 Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's
 law N* = X_max x R_0 requests in flight, highest throughput times unloaded latency, would fill an endpoint if none
 waited. Requests do slow each other, so the knee is `FILLED` times N*. Where latency is that of a batch, R = a + bN, it
-gives at least F / (1 + F) of the highest throughput at 1 + F times the unloaded latency at most: 75 % at 4 times.
+has at least F / (1 + F) of the highest throughput at 1 + F times the unloaded latency at most: 75 % at 4 times.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FILLED = 3.0
-KEPT = 0.9  # of the highest throughput: an endpoint that gives less at more load has fallen
-GROWN = 1.1  # twice the load gave less than this much more: on R = a + bN any more load gives at most half of that
+KEPT = 0.9  # of the highest throughput: an endpoint with less at more load has fallen
+GROWN = 1.1  # twice the load had less than this factor: on R = a + bN any more load adds at most half of that
 WIDE = 0.06  # half the interval of a throughput, over it: the noise of a level is more than 3 %
 STEP = 1.02  # of the loads at which throughput may stop growing
 DOUBLING = math.log(2)
@@ -115,14 +116,17 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
     Args:
         throughputs: Throughput by load, ascending, each load once.
     """
-    positive = [one for one in throughputs if one.value > 0]
+    positive = [point for point in throughputs if point.value > 0]
     if not positive:
         return None
-    lowest, highest = positive[0], max(positive, key=lambda one: one.value)
-    kept = positive[: 1 + max(at for at, one in enumerate(positive) if not _is_below(one, highest))]
+    lowest, highest = positive[0], max(positive, key=attrgetter("value"))
+    kept = positive[: 1 + max(at for at, point in enumerate(positive) if not _is_below(point, highest))]
     below = positive[len(kept)] if len(kept) < len(positive) else None
     fit = _fitted(kept)
-    falls_from = None if below is None else _fall(positive[len(kept) - 1 :], KEPT * fit.highest)
+    falls_from = None
+    if below is not None:
+        bound = min(max(KEPT * fit.highest, below.value), kept[-1].value)
+        falls_from = crossing(positive[len(kept) - 1 :], kept[-1], below, bound).load
     filling = fit.unloaded * fit.highest
     most = kept[-1].load if falls_from is None else falls_from
     load = min(FILLED * filling, most)
@@ -144,7 +148,7 @@ def saturation(throughputs: Sequence[Reading]) -> Saturation | None:
 
 def half_interval(throughputs: Sequence[Reading]) -> float:
     """Return half the 95 % interval of a throughput as a share of it, the median of those that have one; 0 without."""
-    known = [(one.value, one.interval) for one in throughputs if one.interval is not None]
+    known = [(point.value, point.interval) for point in throughputs if point.interval is not None]
     halves = [
         (bounds.high - bounds.low) / 2 / value
         for value, bounds in known
@@ -154,26 +158,25 @@ def half_interval(throughputs: Sequence[Reading]) -> float:
 
 
 def _has_settled(throughputs: Sequence[Reading], fit: _Fit) -> bool:
-    """Tell whether more load would bring no more throughput.
+    """Return whether more load would bring no more throughput.
 
     It has fallen; or twice the load brought less than 10 % more, by the fit through every level, too; or four times the
     load no more than the intervals of both levels leave open. Where intervals are wide, twice the load proves nothing.
     """
     last = throughputs[-1]
-    half, quarter = (_best([one for one in throughputs if one.load <= last.load / part]) for part in (2, 4))
-    fallen = any(_is_below(last, one) for one in throughputs)
+    half, quarter = (
+        max((point for point in throughputs if point.load <= last.load / part), key=attrgetter("value"), default=None)
+        for part in (2, 4)
+    )
+    fallen = any(_is_below(last, point) for point in throughputs)
     flat = half is not None and last.value < GROWN * half.value and half_interval(throughputs) <= WIDE
     flat = flat and fit.throughput(last.load) < GROWN * fit.throughput(last.load / 2)
     return fallen or flat or (quarter is not None and _overlap(quarter, last))
 
 
-def _best(throughputs: Sequence[Reading]) -> Reading | None:
-    return max(throughputs, key=lambda one: one.value, default=None)
-
-
-def _is_below(one: Reading, highest: Reading) -> bool:
-    """Tell whether a throughput is below 90 % of the highest, and not for the noise of the two."""
-    return one.load > highest.load and one.value < KEPT * highest.value and not _overlap(highest, one)
+def _is_below(point: Reading, highest: Reading) -> bool:
+    """Return whether a throughput is below 90 % of the highest, and not for the noise of the two."""
+    return point.load > highest.load and point.value < KEPT * highest.value and not _overlap(highest, point)
 
 
 def _overlap(one: Reading, other: Reading) -> bool:
@@ -185,19 +188,13 @@ def _overlap(one: Reading, other: Reading) -> bool:
     return low <= other_high and other_low <= high
 
 
-def _fall(falling: Sequence[Reading], bound: float) -> float:
-    """Return where throughput falls below a bound, from the last level that keeps it."""
-    kept, below = falling[:2]
-    return crossing(falling, kept, below, min(max(bound, below.value), kept.value)).load
-
-
 def _fitted(throughputs: Sequence[Reading]) -> _Fit:
-    """Return the fit that lies nearest; of equally near ones that with the highest `full`, which is the least bold.
+    """Return the nearest fit; of equally near ones that with the highest `full`, which is the least bold.
 
     For each `full`, (a + b min(N, full)) max(1, N / full) X / N = 1 is linear in a and b. Its sums are those of the
     levels up to `full` and of those beyond.
     """
-    loads = [one.load for one in throughputs]
+    loads = [point.load for point in throughputs]
     sums = _sums(throughputs)
     full, best = loads[0], _fit_at(loads[0], bisect_right(loads, loads[0]), sums)
     while full < loads[-1]:
@@ -208,7 +205,7 @@ def _fitted(throughputs: Sequence[Reading]) -> _Fit:
 
 
 class _Sums(NamedTuple):
-    """Weighted sums over the first so many levels: of throughput X, of its pace X / N, and of their products."""
+    """Weighted sums over the first levels, by their number: of throughput X, of its pace X / N, of their products."""
 
     weights: Sequence[float]
     paces: Sequence[float]
@@ -219,15 +216,16 @@ class _Sums(NamedTuple):
 
 
 def _sums(throughputs: Sequence[Reading]) -> _Sums:
-    ones, values = [1.0] * len(throughputs), [one.value for one in throughputs]
-    paces, weights = [one.value / one.load for one in throughputs], _weights([one.load for one in throughputs])
+    ones, values = [1.0] * len(throughputs), [point.value for point in throughputs]
+    paces = [point.value / point.load for point in throughputs]
+    weights = _weights([point.load for point in throughputs])
     columns = ((ones, ones), (paces, ones), (values, ones), (paces, paces), (paces, values), (values, values))
     products = ([w * x * y for w, x, y in zip(weights, one, other, strict=True)] for one, other in columns)
     return _Sums(*(list(accumulate(column, initial=0.0)) for column in products))
 
 
 def _weights(loads: Sequence[float]) -> list[float]:
-    """Return half of the distance between a load's neighbours, as logarithms: loads that lie together count as one.
+    """Return half of the distance between a load's neighbours, as logarithms: loads that are close count as one.
 
     None counts for more than a doubling of the load.
     """
@@ -240,7 +238,7 @@ def _weights(loads: Sequence[float]) -> list[float]:
 
 
 def _fit_at(full: float, rising: int, sums: _Sums) -> _Fit:
-    """Return the least squares of the fit that is full at a load, which so many levels don't exceed."""
+    """Return the least squares of the fit that is full at a load, which `rising` levels don't exceed."""
     a = sums.paces[rising] + (sums.values[-1] - sums.values[rising]) / full
     beyond = sums.values_squared[-1] - sums.values_squared[rising]
     aa, ab = sums.paces_squared[rising] + beyond / full**2, sums.paces_by_values[rising] + beyond / full

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from seatrial_base.field_facts import facts_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.distribution import Distribution, Interval
@@ -53,10 +54,6 @@ class Sample:
 
     Attributes:
         count: How many there are, at least one.
-        total_ms: Their sum.
-        total_squares_ms2: The sum of their squares.
-        min_ms: The least.
-        max_ms: The greatest.
         histogram: All of them, as in `Distribution.histogram`.
     """
 
@@ -69,7 +66,7 @@ class Sample:
 
 
 def sample_of(values_ms: Sequence[float]) -> Sample | None:
-    """Take measurements together; None when there are none."""
+    """Return a sample of measurements; None without any."""
     if not values_ms:
         return None
     histogram = Histogram()
@@ -86,7 +83,7 @@ def sample_of(values_ms: Sequence[float]) -> Sample | None:
 
 
 def merged(samples: Sequence[Sample | None]) -> Sample | None:
-    """Take the measurements of several together; None when none has any."""
+    """Merge samples; None when none has a measurement."""
     known = [sample for sample in samples if sample is not None]
     if len(known) <= 1:
         return known[0] if known else None
@@ -110,7 +107,6 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
     histogram's values: they are within 0.1 % of the exact ones, or within half a microsecond.
 
     Args:
-        sample: The measurements.
         independent: Whether they come from different requests. The gaps of one answer don't, so they get no intervals.
     """
     if sample is None:
@@ -157,41 +153,30 @@ class Latencies:
 
 def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
     """Measure answered requests."""
+
+    def sample(metric: Callable[[RequestRecord], float | None]) -> Sample | None:
+        return sample_of([value for value in map(metric, succeeded) if value is not None])
+
     return Latencies(
-        ttft_ms=_sample(metrics.ttft_ms, succeeded),
-        tpot_ms=_sample(metrics.tpot_ms, succeeded),
+        ttft_ms=sample(metrics.ttft_ms),
+        tpot_ms=sample(metrics.tpot_ms),
         itl_ms=sample_of(list(chain.from_iterable(map(metrics.itl_ms, succeeded)))),
-        ms_per_token=_sample(metrics.ms_per_token, succeeded),
-        e2e_latency_ms=_sample(metrics.e2e_latency_ms, succeeded),
+        ms_per_token=sample(metrics.ms_per_token),
+        e2e_latency_ms=sample(metrics.e2e_latency_ms),
     )
 
 
 def merged_latencies(shares: Sequence[Latencies]) -> Latencies:
-    """Take the latencies of shares together."""
-    return Latencies(
-        ttft_ms=merged([share.ttft_ms for share in shares]),
-        tpot_ms=merged([share.tpot_ms for share in shares]),
-        itl_ms=merged([share.itl_ms for share in shares]),
-        ms_per_token=merged([share.ms_per_token for share in shares]),
-        e2e_latency_ms=merged([share.e2e_latency_ms for share in shares]),
-    )
-
-
-def _sample(metric: Callable[[RequestRecord], float | None], records: Sequence[RequestRecord]) -> Sample | None:
-    return sample_of([value for value in map(metric, records) if value is not None])
+    """Merge the latencies of shares."""
+    return Latencies(**{name: merged([getattr(share, name) for share in shares]) for name in facts_of(Latencies)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Sums over requests, ramp included, that tell how much their pace differs; a failed one takes time for nothing.
+    """Sums over requests, ramp included, that show how much their pace differs; a failed one takes time for nothing.
 
     Attributes:
-        requests: How many there are.
-        tokens: Their output tokens.
         seconds: Their time from sending to end.
-        tokens_squared: Sum of the squares of these tokens.
-        seconds_squared: Sum of the squares of these times.
-        tokens_by_seconds: Sum of the products of both.
         in_window: How many of them the window holds, each counted by the share of its time inside.
     """
 
@@ -208,21 +193,17 @@ class Pace:
 class Throughput:
     """Rates over one window.
 
-    Shares that were loaded side by side add up, though each has its own window: no clock is shared, and a closed loop
-    that is steady yields the same over any stretch of it. That holds as far as shares are alike and end together: one
-    that goes on while others are over has the endpoint more to itself.
+    Shares that were loaded at the same time add up, though each has its own window: no clock is shared, and a steady
+    closed loop yields the same over any part of it. That holds as far as shares are alike and end together: one that
+    goes on while others are over has the endpoint more to itself.
 
     Attributes:
-        window: Over which time it was taken; `whole` if that is so of any share.
-        window_s: How long that was; the longest of the shares'.
+        window: The time over which it was taken; `whole` if that is so of any share.
+        window_s: Its length; the longest of the shares'.
         answered: Requests answered in full, those of the ramp too.
-        output_tok_s: None when nothing was answered, or an answer didn't tell its tokens.
+        output_tok_s: None when nothing was answered, or an answer didn't report its tokens.
         output_tok_s_slices: The same of each slice of the window.
-        total_tok_s: Input and output tokens.
-        requests_per_s: None when the window has no length.
         goodput_requests_per_s: Those of them within every per-request objective.
-        in_flight: Requests in flight, averaged over the window.
-        pace: How much requests differ.
     """
 
     window: Window
@@ -238,7 +219,7 @@ class Throughput:
 
 
 def throughput_of(records: Sequence[RequestRecord], time: MeasuredTime, objectives: Sequence[Objective]) -> Throughput:
-    """Take the throughput of requests, ramp included, over a window."""
+    """Return the throughput of requests, ramp included, over a window."""
     return Throughput(
         window=time.kind,
         window_s=time.length_s,
@@ -254,14 +235,16 @@ def throughput_of(records: Sequence[RequestRecord], time: MeasuredTime, objectiv
 
 
 def added(shares: Sequence[Throughput]) -> Throughput:
-    """Add up the throughput of shares that were loaded side by side, at least one."""
+    """Add up the throughput of shares that were loaded at the same time, at least one."""
     answering = [share for share in shares if share.answered]
+    slices = [share.output_tok_s_slices for share in answering]
     return Throughput(
         window="steady" if all(share.window == "steady" for share in shares) else "whole",
         window_s=max(share.window_s for share in shares),
         answered=sum(share.answered for share in shares),
         output_tok_s=_sum([share.output_tok_s for share in answering]),
-        output_tok_s_slices=_sum_of_slices([share.output_tok_s_slices for share in answering]),
+        # Slice by slice; none when one share has none (all have equally many, or none).
+        output_tok_s_slices=tuple(map(math.fsum, zip(*slices, strict=True))) if all(slices) else (),
         total_tok_s=_sum([share.total_tok_s for share in answering]),
         requests_per_s=_sum([share.requests_per_s for share in shares]),
         goodput_requests_per_s=_sum([share.goodput_requests_per_s for share in shares]),
@@ -276,12 +259,7 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     In a closed loop by how much requests differ (`pace_interval`). Besides, by batch means (`rate_interval`), where the
     window has five slices or more that are each as long as a request: shorter ones see the same requests as their
     neighbours and agree for that reason alone. Of two intervals the wider one counts. In an open loop the arrivals
-    decide how much there is to do, so only batch means tell.
-
-    Args:
-        share: The throughput of the whole level.
-        request_ms: The median time of a request; None when none succeeded.
-        arrival: How requests were timed.
+    decide how much there is to do, so only batch means are valid.
 
     Returns:
         The interval; None when the level is too short for either.
@@ -291,7 +269,8 @@ def output_tok_s_interval(share: Throughput, *, request_ms: float | None, arriva
     intervals = [rate_interval(_long_slices(share, request_ms), tail=BOTH_TAILS)]
     if not ARRIVALS[arrival].is_open:
         intervals.append(_pace_interval(share.pace, share.output_tok_s))
-    return max((bounds for bounds in intervals if bounds.high is not None), key=_width, default=None)
+    known = [bounds for bounds in intervals if bounds.high is not None]
+    return max(known, key=lambda bounds: (bounds.high or 0.0) - (bounds.low or 0.0), default=None)
 
 
 def _long_slices(share: Throughput, request_ms: float) -> tuple[float, ...]:
@@ -316,10 +295,6 @@ def _pace_interval(pace: Pace, tok_s: float) -> Interval:
     return ratio_interval(tok_s, relative_deviation=deviation, count=pace.in_window, tail=BOTH_TAILS)
 
 
-def _width(bounds: Interval) -> float:
-    return (bounds.high or 0.0) - (bounds.low or 0.0)
-
-
 def _pace(records: Sequence[RequestRecord], time: MeasuredTime) -> Pace:
     pairs = [
         (float(record.output_tokens or 0) if record.succeeded else 0.0, record.ended_s - record.sent_s)
@@ -337,26 +312,14 @@ def _pace(records: Sequence[RequestRecord], time: MeasuredTime) -> Pace:
 
 
 def _added_pace(shares: Sequence[Pace]) -> Pace:
-    return Pace(
-        requests=sum(share.requests for share in shares),
-        tokens=math.fsum(share.tokens for share in shares),
-        seconds=math.fsum(share.seconds for share in shares),
-        tokens_squared=math.fsum(share.tokens_squared for share in shares),
-        seconds_squared=math.fsum(share.seconds_squared for share in shares),
-        tokens_by_seconds=math.fsum(share.tokens_by_seconds for share in shares),
-        in_window=math.fsum(share.in_window for share in shares),
-    )
+    sums = {name: math.fsum(getattr(share, name) for share in shares) for name in facts_of(Pace) if name != "requests"}
+    return Pace(requests=sum(share.requests for share in shares), **sums)
 
 
 def _sum(rates: Sequence[float | None]) -> float | None:
-    """Add rates; None when there are none or one is unknown: a sum with a hole is no sum."""
+    """Add rates; None when there are none or one is unknown: a sum with an unknown part is unknown."""
     known = [rate for rate in rates if rate is not None]
     return math.fsum(known) if known and len(known) == len(rates) else None
-
-
-def _sum_of_slices(shares: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """Add the rates slice by slice; none when one share has none (all have equally many, or none)."""
-    return tuple(map(math.fsum, zip(*shares, strict=True))) if all(shares) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,16 +328,7 @@ class LevelTally:
 
     Attributes:
         concurrency: Requests in flight per copy, of the whole level.
-        arrival: How requests were timed.
         offered_requests_per_s: What an open loop offered through this worker; None in a closed loop.
-        counts: How many requests there were, and how they ended.
-        throughput: What they yielded per second.
-        latencies: How long they took.
-        tokens: How long they were.
-        client: How the client fared; None when nobody looked.
-        enough_because: Why no more was sent.
-        timeline: What happened when; None when it wasn't kept.
-        oddities: What is odd about the answers.
     """
 
     concurrency: int
@@ -420,13 +374,7 @@ def tally_of(
     Args:
         records: Every request of the share, ramp included, at least one.
         concurrency: Requests in flight per copy, of the whole level.
-        objectives: The SLO; goodput counts what is within it.
         ramp: How many of the share's first requests, in the order of their numbers, aren't measured.
-        arrival: How requests were timed.
-        protocol: Whose way of measuring this is.
-        offered_requests_per_s: What an open loop offered through this worker.
-        client: How the client fared.
-        enough_because: Why no more was sent.
     """
     first, measured = split(records, ramp)
     succeeded = [record for record in measured if record.succeeded]
@@ -447,8 +395,12 @@ def tally_of(
 
 
 def merge(tallies: Sequence[LevelTally]) -> LevelTally:
-    """Put the shares of one level together, at least one; all are of workers that loaded side by side."""
+    """Merge the shares of one level, at least one; all are of workers that loaded at the same time."""
     offered = [tally.offered_requests_per_s for tally in tallies if tally.offered_requests_per_s is not None]
+    known = [tally.client for tally in tallies if tally.client is not None]
+    client = together(known) if known else None
+    if client is not None and len(known) < len(tallies):
+        client = replace(client, delivered_concurrency=None)  # a sum with an unknown part is unknown
     return LevelTally(
         concurrency=tallies[0].concurrency,
         arrival=tallies[0].arrival,
@@ -457,17 +409,8 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
         throughput=added([tally.throughput for tally in tallies]),
         latencies=merged_latencies([tally.latencies for tally in tallies]),
         tokens=added_tokens([tally.tokens for tally in tallies]),
-        client=_together([tally.client for tally in tallies]),
+        client=client,
         enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
         timeline=added_timelines([tally.timeline for tally in tallies]),
         oddities=added_oddities([tally.oddities for tally in tallies]),
     )
-
-
-def _together(seen: Sequence[ClientEvidence | None]) -> ClientEvidence | None:
-    """Sum up how the clients fared; of a sum with a share that nobody looked at, nobody knows."""
-    known = [evidence for evidence in seen if evidence is not None]
-    if not known:
-        return None
-    joined = together(known)
-    return joined if len(known) == len(seen) else replace(joined, delivered_concurrency=None)

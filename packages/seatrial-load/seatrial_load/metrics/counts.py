@@ -1,4 +1,4 @@
-"""How many requests and tokens one worker's share of a level had, and what is odd about its answers; shares add up."""
+"""Counts of requests and tokens of one worker's share of a level, and oddities of its answers; shares add up."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves t
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.field_facts import facts_of
 from seatrial_load.documents.result import AnswerDoubt, Occasion, Unmeasured
 from seatrial_load.measure.interval import percentile
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.metrics.request_metrics import is_burst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.result import DoubtKind, LevelResult
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many requests there were, and how they ended.
+    """The number of requests, and how they ended.
 
     Attributes:
         requests: Measured requests that ended.
         succeeded: Those answered in full.
         errors: How many of them failed, by error class.
-        first_errors: The first failure of each class in the service's own words, those of the ramp too.
+        first_errors: The service's message on the first failure of each class, those of the ramp too.
         retried: How many failures were repeated, by error class, those of the ramp too.
-        ramp_requests: Requests sent before, not measured.
         ramp_errors: How many of these failed, by error class.
         conversations: Measured conversations that began; 0 of single requests.
         broken: Measured conversations that a turn which failed ended.
@@ -53,15 +53,15 @@ class Tokens:
     """The lengths of the measured requests that succeeded.
 
     Attributes:
-        read: Sum of the prompts' tokens, of those that told them.
-        prompts: How many did.
-        written: Sum of the answers' tokens, of those that told them.
-        answers: How many did.
+        read: Sum of the prompts' tokens, where reported.
+        prompts: How many reported them.
+        written: Sum of the answers' tokens, where reported.
+        answers: How many reported them.
         parts: Pieces that carried the streamed ones among these answers.
         written_in_parts: Their tokens.
         prompt_lengths: The prompts' tokens as an HDR histogram, as in `Distribution.histogram`; empty for none.
         answer_lengths: The answers' tokens, likewise.
-        cached: Sum of the prompts' tokens that came from a cache, of those that told them.
+        cached: Sum of the prompts' tokens that came from a cache, where reported.
         cacheable: Sum of all tokens of these prompts.
     """
 
@@ -158,25 +158,19 @@ def percentile_of_lengths(histogram: str, percent: float) -> float | None:
 
 def added_tokens(shares: Sequence[Tokens]) -> Tokens:
     """Add up the tokens of shares."""
+    counts = (name for name in facts_of(Tokens) if not name.endswith("_lengths"))
     return Tokens(
-        read=sum(share.read for share in shares),
-        prompts=sum(share.prompts for share in shares),
-        written=sum(share.written for share in shares),
-        answers=sum(share.answers for share in shares),
-        parts=sum(share.parts for share in shares),
-        written_in_parts=sum(share.written_in_parts for share in shares),
+        **{name: sum(getattr(share, name) for share in shares) for name in counts},
         prompt_lengths=_merged([share.prompt_lengths for share in shares]),
         answer_lengths=_merged([share.answer_lengths for share in shares]),
-        cached=sum(share.cached for share in shares),
-        cacheable=sum(share.cacheable for share in shares),
     )
 
 
-def _by_frequency(*names: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
+def _by_frequency(*names: Iterable[str] | Mapping[str, int], most: int | None = None) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for some in names:
-        total.update(some)
-    return dict(total.most_common())
+    for part in names:
+        total.update(part)
+    return dict(total.most_common(most))
 
 
 def first_of_each(items: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -213,65 +207,54 @@ def unmeasured_of(
 
 
 def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
-    """Say that requests were sent in this trial and none was answered; None where one was, or none was sent."""
+    """Return that requests were sent in this trial and none was answered; None where one was, or none was sent."""
     answered = sum(level.succeeded for level in levels) + sum(seen.succeeded for seen in unmeasured)
     sent = sum(level.requests for level in levels) + sum(seen.sent for seen in unmeasured)
     if answered or not sent:
         return None
-    return _sentence(sent, 0, [*levels, *unmeasured])
+    return _outcome(sent, 0, [*levels, *unmeasured])
 
 
 def outcome_sentence(unmeasured: Unmeasured) -> str:
-    """Say how many were sent and answered, why the others were not, and after how long."""
-    return _sentence(unmeasured.sent, unmeasured.succeeded, [unmeasured])
+    """Return how many were sent and answered, why the others were not, and after how long."""
+    return _outcome(unmeasured.sent, unmeasured.succeeded, [unmeasured])
 
 
-def _sentence(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
-    classes = ", ".join(f"{name} {count}" for name, count in _errors(seen).most_common())
-    if not classes:
+def _outcome(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
+    errors: Counter[str] = Counter()
+    for part in seen:
+        errors.update(part.errors)
+    if not errors:
         return f"{succeeded} of {sent} requests succeeded"
-    longest_s = _longest_wait_s([one for one in seen if isinstance(one, Unmeasured)])
+    classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
+    waits_s = [part.longest_wait_s for part in seen if isinstance(part, Unmeasured)]
+    longest_s = max((wait_s for wait_s in waits_s if wait_s is not None), default=None)
     waited = "" if longest_s is None else f", {sent - succeeded} failed within {longest_s:.1f} s"
-    first = next(iter(_first_errors(seen)), "")
+    # The first failure of the most frequent class that has one.
+    first_errors = first_of_each((text.partition(":")[0], text) for part in seen for text in part.first_errors)
+    first = next((first_errors[name] for name, _ in errors.most_common() if name in first_errors), "")
     aside = f" ({first})" if first else ""
     return f"{succeeded} of {sent} requests succeeded{waited}: {classes}{aside}"
-
-
-def _errors(seen: Sequence[Unmeasured | LevelResult]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for one in seen:
-        total.update(one.errors)
-    return total
-
-
-def _first_errors(seen: Sequence[Unmeasured | LevelResult]) -> tuple[str, ...]:
-    """Return the first failure of each class, those of the most frequent class first."""
-    first = first_of_each((text.partition(":")[0], text) for one in seen for text in one.first_errors)
-    return tuple(first[name] for name, _ in _errors(seen).most_common() if name in first)
-
-
-def _longest_wait_s(seen: Sequence[Unmeasured]) -> float | None:
-    return max((one.longest_wait_s for one in seen if one.longest_wait_s is not None), default=None)
 
 
 # Names of models, and texts, that a share keeps: the most frequent ones.
 MOST_KEPT: Final = 8
 # Fewer answers of the same text are chance.
 FEWEST_SAME: Final = 4
-# Share of the answers from which a doubt is told: at once what a good engine never does, the rest from a half on.
+# Share of the answers from which a doubt is reported: at once what a good engine never does, the rest from a half on.
 _TOLD_FROM: Final[Mapping[DoubtKind, float]] = {
     "ended_early": 0.0, "uncounted": 0.1, "cached": 0.0, "blank": 0.0, "repeated": 0.0
 }  # fmt: skip
-# An engine that can't ignore the end, a tiny one that shares its cores, and a model that says one thing to all prompts
-# of words in no order are good; so they are told where they are the rule.
+# An engine that can't ignore the end, a tiny one that shares its cores, and a model that answers prompts of words in no
+# order alike are good; so these doubts are reported where they are the rule.
 USUAL_SHARE: Final = 0.5
 _WORDS: Final[Mapping[DoubtKind, str]] = {
     "ended_early": (
-        "have fewer than 90 % of the tokens asked, though the end of the text was to be ignored: truncated, or of an "
-        "engine that can't ignore it"
+        "have fewer than 90 % of the requested tokens, though the end of the text was to be ignored: truncated, or of "
+        "an engine that can't ignore it"
     ),
-    "short": "have fewer than 90 % of the tokens asked; this schema can't ignore the end of the text",
-    "uncounted": "tell no count of tokens and have fewer parts than one for 8 tokens asked",
+    "short": "have fewer than 90 % of the requested tokens; this schema can't ignore the end of the text",
+    "uncounted": "report no count of tokens and have fewer parts than one for 8 requested tokens",
     "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",
     "blank": "have no visible character",
@@ -282,12 +265,12 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oddities:
-    """What is odd about the answers of one worker's share of a level.
+    """Oddities of the answers of one worker's share of a level.
 
     Attributes:
         answered: Measured requests that succeeded.
         kinds: How many answers are doubtful, by kind.
-        models: How many name another model than asked, by its name; the most frequent names.
+        models: How many name another model than requested, by its name; the most frequent names.
         texts: How many have the same text, by its digest; the most frequent texts.
     """
 
@@ -309,51 +292,42 @@ NOTHING_ODD: Final = Oddities(kinds={}, models={}, texts={})
 
 
 def oddities_of(succeeded: Sequence[RequestRecord]) -> Oddities:
-    """Count what is odd about answered requests."""
+    """Count the oddities of answered requests."""
     kinds: Counter[str] = Counter(kind for record in succeeded for kind in record.doubts)
     kinds.update("burst" for record in succeeded if is_burst(record))
     return Oddities(
         answered=len(succeeded),
         kinds=dict(kinds),
-        models=_most(Counter(record.other_model for record in succeeded if record.other_model)),
-        texts=_most(Counter(f"{record.text_digest}" for record in succeeded if record.text_digest is not None)),
+        models=_by_frequency((record.other_model for record in succeeded if record.other_model), most=MOST_KEPT),
+        texts=_by_frequency(
+            (f"{record.text_digest}" for record in succeeded if record.text_digest is not None), most=MOST_KEPT
+        ),
     )
 
 
 def added_oddities(shares: Sequence[Oddities]) -> Oddities:
-    """Add up what is odd about shares."""
+    """Add up the oddities of shares."""
     return Oddities(
         answered=sum(share.answered for share in shares),
-        kinds=dict(_sum(share.kinds for share in shares)),
-        models=_most(_sum(share.models for share in shares)),
-        texts=_most(_sum(share.texts for share in shares)),
+        kinds=_by_frequency(*(share.kinds for share in shares)),
+        models=_by_frequency(*(share.models for share in shares), most=MOST_KEPT),
+        texts=_by_frequency(*(share.texts for share in shares), most=MOST_KEPT),
     )
 
 
 def doubts_of(oddities: Oddities) -> tuple[AnswerDoubt, ...]:
-    """Return what is to be doubted, in the order of weight."""
-    return tuple(_doubts(oddities))
-
-
-def _doubts(oddities: Oddities) -> Iterator[AnswerDoubt]:
+    """Return the doubts of answers, in the order of weight."""
+    doubts: list[AnswerDoubt] = []
     answered = oddities.answered
     for kind, words in _WORDS.items():
         count = max(oddities.texts.values(), default=0) if kind == "same_text" else oddities.kinds.get(kind, 0)
         fewest = max(_TOLD_FROM.get(kind, USUAL_SHARE) * answered, FEWEST_SAME if kind == "same_text" else 1)
         if count >= fewest:
-            yield AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
+            doubts.append(
+                AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")
+            )
     if oddities.models:
         count, names = sum(oddities.models.values()), ", ".join(oddities.models)
-        because = f"{count} of {answered} answers name another model than asked, or several: {names}"
-        yield AnswerDoubt(kind="other_model", answers=count, of=answered, because=because)
-
-
-def _most(counted: Counter[str]) -> dict[str, int]:
-    return dict(counted.most_common(MOST_KEPT))
-
-
-def _sum(shares: Iterable[Mapping[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for share in shares:
-        total.update(share)
-    return total
+        because = f"{count} of {answered} answers name another model than requested, or several: {names}"
+        doubts.append(AnswerDoubt(kind="other_model", answers=count, of=answered, because=because))
+    return tuple(doubts)

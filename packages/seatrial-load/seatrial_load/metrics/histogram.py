@@ -67,7 +67,7 @@ class Histogram:
     """Counts of whole microseconds by slot.
 
     Attributes:
-        counts: How many values lie in a slot, of the slots that have any.
+        counts: Number of values of each slot that has any.
     """
 
     counts: dict[int, int] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Histogram:
         return sum(self.counts.values())
 
     def add(self, value_us: float, count: int = 1) -> None:
-        """Add a value so many times, rounded to a whole microsecond.
+        """Add a value `count` times, rounded to a whole microsecond.
 
         Raises:
             ValueError: The value is below 0 or above 24 hours.
@@ -95,7 +95,7 @@ class Histogram:
             self.counts[slot] = self.counts.get(slot, 0) + count
 
     def ranked(self, *, lowest_us: float = 0.0, highest_us: float = HIGHEST_US) -> RankedSlots:
-        """Return the values in ascending order, as far as the slots tell them.
+        """Return the values in ascending order, within the width of their slots.
 
         Args:
             lowest_us: The least of them, when it is known exactly.
@@ -142,7 +142,7 @@ class RankedSlots:
 
     Attributes:
         values_us: The value of each slot.
-        ends: How many values lie in this slot and the ones below.
+        ends: Number of values of this slot and the ones below.
     """
 
     values_us: tuple[float, ...]

@@ -43,20 +43,10 @@ def level_of_records(
     enough_because: str = "",
     void: Void | None = None,
 ) -> LevelResult:
-    """Compute every metric of a level and judge it: `level_of` its `tally_of`, where all requests are in one hand.
+    """Compute every metric of a level and judge it: `level_of` its `tally_of`, where one process has all requests.
 
     Args:
         concurrency: Requests in flight per copy; of an open loop, what is measured takes its place.
-        records: Every request of the level, ramp included, at least one.
-        objectives: The SLO.
-        ramp: How many first requests, in the order of their numbers, aren't measured.
-        arrival: How requests were timed.
-        protocol: Whose way of measuring this is.
-        offered_requests_per_s: What an open loop offered.
-        copy_count: Copies that shared the load.
-        client: How the client fared.
-        enough_because: Why no more was sent.
-        void: Why the level says something of the client instead of the endpoint; None when it is valid.
     """
     tally = tally_of(
         records,
@@ -78,13 +68,12 @@ def level_of(
     """Make the result of a level of its tally, that of one worker or the merged one of all.
 
     Args:
-        tally: What was measured.
-        objectives: The SLO; the level is judged by its measured values, the verdict asks for proof besides.
-        copy_count: Copies that shared the load.
-        void: Why the level says something of the client instead of the endpoint; None when it is valid.
+        objectives: The SLO; the level is judged by its measured values, the verdict needs proof besides.
     """
     counts, tokens, took = tally.counts, tally.tokens, tally.latencies
-    in_flight, e2e_latency_ms = _in_flight(tally, copy_count), distribution_of(took.e2e_latency_ms)
+    in_flight, e2e_latency_ms = None, distribution_of(took.e2e_latency_ms)
+    if ARRIVALS[tally.arrival].is_open and tally.throughput.in_flight is not None:
+        in_flight = tally.throughput.in_flight / copy_count
     request_ms = None if e2e_latency_ms is None else e2e_latency_ms.p50
     level = made_of(
         LevelResult,
@@ -108,7 +97,7 @@ def level_of(
         output_tokens_p95=percentile_of_lengths(tokens.answer_lengths, 95),
         parts_per_token=metrics.parts_per_token(tokens.parts, tokens.written_in_parts),
         cached_share=_mean(tokens.cached, tokens.cacheable),
-        meets_slo=False,  # `judged` tells it
+        meets_slo=False,  # `judged` decides it
         misses=(),
         void=void,
         doubts=doubts_of(tally.oddities),
@@ -119,7 +108,7 @@ def level_of(
 
 
 def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
-    """Return the levels with the share of their TTFT that is waiting, as against the lowest valid level that has one.
+    """Return the levels with the share of their TTFT that is waiting, by the lowest valid level that has one.
 
     A level that the client limited gets none: its TTFT holds the client's own waiting.
     """
@@ -139,22 +128,10 @@ def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
     )
 
 
-def _predicted_s(request: TrialRequest, concurrency: int) -> float | None:
-    """Return how long a request takes at a concurrency per copy, by the plan: at the next level that it predicts."""
-    levels = request.prior.levels
-    above = next((level for level in levels if level.concurrency >= concurrency), levels[-1] if levels else None)
-    return None if above is None else above.e2e_mean_ms / MS_PER_S
-
-
 def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> tuple[range, ...]:
     """Return the numbers of a level's requests by conversation, one for each turn.
 
     As many conversations as requests, should every first turn fail; so the next level's numbers begin after the last.
-
-    Args:
-        conversations: Those of the workload.
-        size: The level.
-        first: Its first number.
     """
     numbers, opening = [], first
     for number in range(size.requests):
@@ -162,11 +139,6 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
         numbers.append(range(opening, opening + turns))
         opening += turns
     return tuple(numbers)
-
-
-def _in_flight(tally: LevelTally, copy_count: int) -> float | None:
-    in_flight = tally.throughput.in_flight
-    return in_flight / copy_count if ARRIVALS[tally.arrival].is_open and in_flight is not None else None
 
 
 def _mean(total: int, count: int) -> float | None:
@@ -178,7 +150,6 @@ class LevelSize:
     """The requests of one level, all copies together.
 
     Attributes:
-        streams: Requests in flight.
         ramp: The first requests, which aren't measured.
         least: Measured requests at least.
         most: Measured requests at most.
@@ -212,10 +183,12 @@ def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
         least = max(least, requests_at_gate(request.objectives, request.gate.confidence))
     if (talks := conversations_of(request.workload)) is not None:
         # While users think others take their streams: as many conversations are open as (think time + time of a
-        # request) / time of a request for each stream. That time is the plan's; where nobody predicts it, the
-        # think time is taken.
-        streams, delay_s = concurrency * request.copy_count, talks.mean_delay_s
-        request_s = _predicted_s(request, concurrency) or delay_s
+        # request) / time of a request for each stream. That time is the plan's, at the next level that it predicts;
+        # without a prediction, the think time is taken.
+        delay_s, predicted = talks.mean_delay_s, request.prior.levels
+        above = (level for level in predicted if level.concurrency >= concurrency)
+        nearest = next(above, predicted[-1] if predicted else None)
+        request_s = (nearest.e2e_mean_ms / MS_PER_S if nearest else 0.0) or delay_s
         open_share = 1 + (delay_s / request_s if delay_s else 0.0)
         rounds = max(1, math.ceil((talks.turns.mean - 1) * open_share))
         return LevelSize(

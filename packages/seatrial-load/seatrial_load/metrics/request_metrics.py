@@ -1,4 +1,4 @@
-"""What each metric means: one function each, formula and unit in its docstring. Missing is None, never 0."""
+"""The metrics of requests: a function each, with formula and unit in its docstring. Missing is None, never 0."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def tpot_ms(record: RequestRecord) -> float | None:
 
 
 def is_burst(record: RequestRecord) -> bool:
-    """Tell whether an answer of several tokens was streamed and arrived at one instant: nobody saw it being made.
+    """Return whether an answer of several tokens was streamed and arrived at one instant.
 
     An engine that announces itself as local is left out: it shares its cores with the client and with the embedded AWS
     between them, so a scheduler that is late makes one instant of an answer that is fast anyway.
@@ -82,8 +82,8 @@ def ms_per_token(record: RequestRecord) -> float | None:
 def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
     """Output throughput, tokens/s: output tokens of successful requests in the window / window, all copies together.
 
-    Requests count by the share of their time inside (`window.share_by`), the ramp's too. None when no success told its
-    tokens, or one didn't: a sum with a hole is no sum.
+    Requests count by the share of their time inside (`window.share_by`), the ramp's too. None when no success reported
+    its tokens, or one didn't: a sum with an unknown part is unknown.
     """
     answered = [record for record in records if record.succeeded]
     if not answered or any(record.output_tokens is None for record in answered):
@@ -94,7 +94,7 @@ def output_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float 
 def total_tok_s(records: Sequence[RequestRecord], time: MeasuredTime) -> float | None:
     """Total throughput, tokens/s: input and output tokens of successful requests in the window / window.
 
-    None when a success didn't tell one of its counts.
+    None when a success didn't report one of its counts.
     """
     answered = [record for record in records if record.succeeded]
     written = output_tok_s(answered, time)
@@ -133,14 +133,14 @@ def in_flight(records: Sequence[RequestRecord], time: MeasuredTime) -> float | N
 
 
 def parts_per_token(parts: int, tokens: int) -> float | None:
-    """Pieces on the wire per output token, of the streamed answers that told their tokens: 1 is a piece a token."""
+    """Pieces on the wire per output token, of the streamed answers with a count: 1 is a piece a token."""
     return parts / tokens if tokens else None
 
 
 def queue_share(unloaded_ttft_p50_ms: float, ttft_p50_ms: float) -> float | None:
     """Share of the median TTFT spent waiting for other requests, 0 to 1: 1 - median TTFT unloaded / median TTFT.
 
-    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one waits for nobody: 0.
+    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one doesn't wait: 0.
     """
     return max(1 - unloaded_ttft_p50_ms / ttft_p50_ms, 0.0) if ttft_p50_ms > 0 else None
 
@@ -158,7 +158,7 @@ PER_REQUEST: Mapping[Metric, Callable[[RequestRecord], float | None]] = {
 
 
 def meets_every(record: RequestRecord, objectives: Sequence[Objective]) -> bool:
-    """Tell whether a request succeeded within the bound of every objective on latency, whatever its statistic.
+    """Return whether a request succeeded within the bound of every objective on latency, whatever its statistic.
 
     A request of one token has no tpot, so none to miss; any other missing number isn't within a bound.
     """
@@ -184,7 +184,7 @@ def _per_s(
 
 
 def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
-    """Tell whether throughput is to be taken while all streams are busy.
+    """Return whether throughput is to be taken while all streams are busy.
 
     An open loop has no such time: it is as busy as what was offered makes it. The published protocol (jumpstart-2024)
     takes the whole level, so its numbers compare with the published ones only if we do, too.
@@ -207,8 +207,6 @@ def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) 
     The whole level has the ramp in it, with its slow start and end.
 
     Args:
-        records: Every request of the level, at least one.
-        ramp: So many first requests aren't measured.
         steady: Whether the load is one that has a steady window (`has_steady_window`).
     """
     _, measured = split(records, ramp)

@@ -1,4 +1,4 @@
-"""What a trial sent, in words: the lengths and arrivals that were asked for, and those that came of it."""
+"""The load of a trial, in words: the requested lengths and arrivals, and the measured ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUEUEING = "latencies count from when a request was due: they hold the queue"
 
 
 def prefix_asked(workload: Workload) -> str:
-    """Return what prompts were to share; empty where nothing."""
+    """Return the requested shared prefix; empty without one."""
     if not workload.shared_prefix_tokens:
         return ""
     groups = "" if workload.prefix_groups == 1 else f" in {workload.prefix_groups:,} groups"
@@ -33,7 +33,7 @@ def prefix_asked(workload: Workload) -> str:
 
 
 def conversations_asked(workload: Workload) -> str:
-    """Return how requests were to make conversations; empty of single ones."""
+    """Return the requested conversations; empty of single requests."""
     conversations = conversations_of(workload)
     if conversations is None:
         return ""
@@ -48,7 +48,7 @@ def arrivals_asked(load: Load) -> str:
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:
-    """Return what was asked for and what the largest level got; nothing of a closed loop of requests of one length."""
+    """Yield the request and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
     is_open = arrivals_of(load).is_open
     talks = conversations_asked(work)
@@ -59,15 +59,17 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
     yield f"sent: {'; '.join(part for part in requested if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):
+        is_timed = level.offered_requests_per_s is not None and level.duration_s
+        rate = f"{level.requests:,} requests at {short(level.offered_requests_per_s)}/s" if is_timed else ""
         parts = (_realised("input", level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95),
                  _realised("output", level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95),
-                 _realised_rate(level), broken_told(level))  # fmt: skip
+                 rate, broken_told(level))  # fmt: skip
         if realised := "; ".join(part for part in parts if part):
             yield f"of {level.succeeded:,} answered requests: {realised}"
 
 
 def cache_lines(result: TrialResult) -> Iterator[str]:
-    """Return how much of the prompts came from a cache where that was most; nothing where no endpoint told it."""
+    """Yield how much of the prompts came from a cache where that was most; nothing where no endpoint reported it."""
     shares = [(level.cached_share, level.place) for level in result.levels if level.cached_share is not None]
     planned = planned_cached_share(result.request.workload)
     for share, place in sorted(shares, reverse=True)[:1]:
@@ -85,9 +87,3 @@ def broken_told(level: LevelResult) -> str:
     """Return how many conversations a failed turn ended; empty for none."""
     broken = level.broken_conversations
     return f"{broken:,} of {max(level.conversations, broken):,} conversations ended by a failed turn" if broken else ""
-
-
-def _realised_rate(level: LevelResult) -> str:
-    if level.offered_requests_per_s is None or not level.duration_s:
-        return ""
-    return f"{level.requests:,} requests at {short(level.offered_requests_per_s)}/s"

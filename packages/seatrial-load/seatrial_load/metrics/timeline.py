@@ -1,4 +1,4 @@
-"""What happened within a level, in bins of equal width from its first sending on: tokens, requests in flight, TTFT."""
+"""The course of a level, in bins of equal width from its first sending on: tokens, requests in flight, TTFT."""
 
 from __future__ import annotations
 
@@ -24,20 +24,25 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
     """Return the timeline of a level's requests, ramp and failed ones included, at least one.
 
     The width is the smallest power of two of a second, 1/16 s or more, that needs at most 60 bins: timelines of shares
-    that were loaded side by side can be put together exactly. It takes one step for each bin that a request spans.
+    that were loaded at the same time can be merged exactly. It takes one step for each bin that a request spans.
     """
     start_s = min(record.sent_s for record in records)
     length_s = max(record.ended_s for record in records) - start_s
     bin_s = 2.0 ** math.ceil(math.log2(length_s / MOST_BINS)) if length_s > FINEST_S * MOST_BINS else FINEST_S
     bins = max(math.ceil(length_s / bin_s), 1)
     tokens, busy_s = [0.0] * bins, [0.0] * bins
+    first_ms: list[list[float]] = [[] for _ in range(bins)]
     for record in records:
         for at, share in _shares(record.sent_s - start_s, record.ended_s - start_s, bin_s, bins):
             busy_s[at] += share * (record.ended_s - record.sent_s)
         if record.succeeded and record.output_tokens:
-            for at, share in _shares(*_generation(record, start_s), bin_s, bins):
+            # From the first token to the last; all at its end when nothing streamed.
+            end_s = record.ended_s if record.last_token_s is None else record.last_token_s
+            begin_s = end_s if record.first_token_s is None else record.first_token_s
+            for at, share in _shares(begin_s - start_s, end_s - start_s, bin_s, bins):
                 tokens[at] += share * record.output_tokens
-    first_ms = _first_token_ms(records, start_s, bin_s, bins)
+        if record.succeeded and (ttft_ms := metrics.ttft_ms(record)) is not None:
+            first_ms[_bin(record.sent_s - start_s, bin_s, bins)].append(ttft_ms)
     return Timeline(
         bin_s=bin_s,
         output_tokens=_rounded(tokens),
@@ -47,18 +52,8 @@ def timeline_of(records: Sequence[RequestRecord]) -> Timeline:
     )
 
 
-def _first_token_ms(records: Sequence[RequestRecord], start_s: float, bin_s: float, bins: int) -> list[list[float]]:
-    """Return the times to first token of each bin's answered requests."""
-    first_ms: list[list[float]] = [[] for _ in range(bins)]
-    for record in records:
-        ttft_ms = metrics.ttft_ms(record) if record.succeeded else None
-        if ttft_ms is not None:
-            first_ms[_bin(record.sent_s - start_s, bin_s, bins)].append(ttft_ms)
-    return first_ms
-
-
 def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:
-    """Put together the timelines of shares that began together; None when one is missing: a sum with a hole is none."""
+    """Merge the timelines of shares that began together; None when one is missing: their sum is unknown."""
     known = [share for share in shares if share is not None]
     if not known or len(known) < len(shares):
         return None
@@ -73,12 +68,6 @@ def added_timelines(shares: Sequence[Timeline | None]) -> Timeline | None:
         first_tokens=tuple(sum(column) for column in zip_longest(*counts, fillvalue=0)),
         ttft_ms=tuple(_mean(some, weights) for some, weights in columns),
     )
-
-
-def _generation(record: RequestRecord, start_s: float) -> tuple[float, float]:
-    """Return from when to when a request's tokens came; all at its end when nothing streamed."""
-    end_s = record.ended_s if record.last_token_s is None else record.last_token_s
-    return (end_s if record.first_token_s is None else record.first_token_s) - start_s, end_s - start_s
 
 
 def _bin(at_s: float, bin_s: float, bins: int) -> int:

@@ -1,8 +1,8 @@
-"""What is said to an engine and what it says back, in every schema that SageMaker's LLM containers speak.
+"""Requests to engines and their answers, in every schema of SageMaker's LLM containers.
 
-Standard library and `seatrial_base.errors` only. One question in each module:
+Standard library and `seatrial_base.errors` only:
 
-    schema     what each schema tells and leaves out, as a table of facts
+    schema     facts of each schema, as a table
     request    options and a prompt ─▶ the body's bytes
     answer     a whole body or a stream in pieces of any size ─▶ documents ─▶ Completion
     json_text  JSON with types, and the errors of both directions

@@ -38,11 +38,11 @@ class FinishReason(StrEnum):
     LENGTH = "length"
     """The limit on generated tokens, or the end of the context, was reached."""
     END_OF_TEXT = "end_of_text"
-    """The model said that the text is over."""
+    """The model ended the text."""
     STOP_SEQUENCE = "stop_sequence"
     """A stop sequence or stop token was met."""
     STOP = "stop"
-    """One of the two above: the schema doesn't say which."""
+    """One of the two above: the schema doesn't distinguish them."""
     TOOL_CALLS = "tool_calls"
     CONTENT_FILTER = "content_filter"
     ABORT = "abort"
@@ -76,8 +76,8 @@ class Token:
     Attributes:
         text: Its text; may be empty for a part of a character.
         id: Its number in the vocabulary; OpenAI's schemas leave it out.
-        log_probability: Natural logarithm of its probability; vLLM says -9999 for one that it doesn't know.
-        special: Whether it is a control token, which isn't part of the text; only TGI and errors of LMI tell.
+        log_probability: Natural logarithm of its probability; vLLM writes -9999 for an unknown one.
+        special: Whether it is a control token, which isn't part of the text; only of TGI and of errors of LMI.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Piece:
     Attributes:
         text: The text; empty for a piece that only reasons, calls a tool, or carries part of a character.
         reasoning: What a reasoning model thinks aloud, where the engine keeps it apart.
-        tokens: Its tokens; None where they aren't told. One document may bundle several.
+        tokens: Its tokens; None where they aren't listed. One document may bundle several.
     """
 
     text: str
@@ -115,8 +115,6 @@ class EngineFailure:
 
     Attributes:
         kind: The engine's word (`overloaded`, `validation`, `BadRequestError`); empty where it has none.
-        message: The engine's words.
-        code: The status code that the body names.
     """
 
     kind: str
@@ -126,17 +124,13 @@ class EngineFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """Everything that one answer said.
+    """The content of one answer.
 
     Attributes:
-        text: The generated text.
-        reasoning: What a reasoning model thought aloud, where the engine keeps it apart.
-        tokens: The generated tokens; None where they aren't told.
-        finish_reason: Why the generation ended; None where that isn't told, which doesn't mean that it is unfinished.
+        tokens: The generated tokens; None where they aren't listed.
+        finish_reason: Why the generation ended; None where that isn't reported, though it may be finished.
         finish_word: The engine's own word for it, or the stop sequence that it names instead.
-        usage: The counts.
         finished: Whether the answer is whole; a stream that broke off isn't.
-        failure: The error that the answer carried.
     """
 
     text: str
@@ -150,15 +144,11 @@ class Completion:
 
 
 def was_cut(completion: Completion, max_tokens: int) -> bool | None:
-    """Tell whether the limit ended the generation; None when the answer tells neither a reason nor its tokens.
+    """Return whether the limit ended the generation; None when the answer has neither a reason nor a count.
 
     LMI's async handler leaves the reason of a whole answer null both for the limit and for the end of the text. Then
     the answer was cut if it has as many tokens as were allowed. One whose text happens to end with the last allowed
     token can't be told from a cut one.
-
-    Args:
-        completion: The answer.
-        max_tokens: The limit that held for it.
     """
     if completion.finish_reason is not None:
         return completion.finish_reason is FinishReason.LENGTH
@@ -179,25 +169,22 @@ _TEXT_KEYS = ("content", "refusal")
 
 
 class Fragment(NamedTuple):
-    """What one document says (a tuple, because one is made for every token).
+    """The content of one document (a tuple, because one is made for every token).
 
     Attributes:
         spelling: `generate` for LMI's and TGI's own schema, `choices` for OpenAI's; None when it has neither.
         streamed: Whether it is a line of a stream.
         pieces: The generated text that it carries, in a stream.
-        text: The whole text, where it tells that.
-        reasoning: The whole reasoning, where it tells that.
-        tokens: All tokens, where it tells them together.
-        ended: Whether it says that the generation is over.
-        reason: The finish reason as it stands there: a word, or a stop sequence or token.
-        stop_sequence: The stop sequence that was met, where vLLM names it beside the reason.
-        stop_is_told: Whether vLLM says beside the reason which stop was met, so that none means the end of the text.
-        input_tokens: The prompt's tokens.
-        output_tokens: The generated tokens, as they stand there.
-        failure: The error object.
-        model: The model that it says it comes from; only OpenAI's schemas tell.
+        text: The whole text, where it has that.
+        reasoning: The whole reasoning, where it has that.
+        tokens: All tokens, where it lists them together.
+        ended: Whether the generation is over.
+        reason: The finish reason as it is written: a word, or a stop sequence or token.
+        stop_sequence: The stop sequence that was met, where vLLM names it next to the reason.
+        stop_is_told: Whether vLLM names the stop that was met, so that none means the end of the text.
+        output_tokens: The reported number of generated tokens.
+        model: The model that it names; only of OpenAI's schemas.
         is_plural: Whether it has another choice than the first.
-        calls_tool: Whether it calls a tool.
         has_other_output: Whether it has output in a field that is neither text nor a call: audio, token ids, parts.
         cached_tokens: Those of the prompt's tokens that came from a cache.
     """
@@ -241,9 +228,9 @@ def read_fragment(document: object) -> Fragment:
 
 
 def generated_text(document: object) -> str | None:
-    """Return what one line of a stream adds to the answer, without reasoning; None of an error.
+    """Return the text that one line of a stream adds to the answer, without reasoning; None of an error.
 
-    It reads nothing else: for who needs the answer while the clock runs.
+    It reads nothing else: for use while the clock runs.
     """
     body = object_of(document)
     if body.get("error") or "code" in body:
@@ -266,7 +253,10 @@ def _quoted(document: object) -> str:
 def _generation(fields: JsonObject) -> Fragment:
     token, text = fields.get("token"), json_string(fields.get("generated_text"))
     streamed = isinstance(token, dict)
-    pieces = (_token_piece(object_of(token)),) if streamed else ()
+    pieces: tuple[Piece, ...] = ()
+    if isinstance(token, dict):
+        read = _token(token)
+        pieces = (Piece("" if read.special else read.text, None, (read,)),)
     if text is None:
         return Fragment(spelling="generate", streamed=streamed, pieces=pieces, failure=_failure(fields))
     details = object_of(fields.get("details"))
@@ -275,7 +265,7 @@ def _generation(fields: JsonObject) -> Fragment:
         streamed=streamed,
         pieces=pieces,
         text=text,
-        tokens=_tokens(details.get("tokens")),
+        tokens=tuple(_token(object_of(entry)) for entry in list_of(details.get("tokens"))) or None,
         ended=True,
         reason=_reason(details.get("finish_reason")),
         input_tokens=json_count(details.get("input_length")),
@@ -288,10 +278,15 @@ def _choices(fields: JsonObject) -> Fragment:
     usage = object_of(fields.get("usage"))
     choice, others = _first_of(list_of(fields.get("choices")))
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
-    calls_tool = _calls_tool(choice)
+    output = object_of(choice.get("delta") or message)
+    calls_tool = bool(output.get("tool_calls") or output.get("function_call"))
     piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
     text = None if message is None else _joined(object_of(message), _TEXT_KEYS) or ""
     reasoning = None if message is None else _joined(object_of(message), _REASONING_KEYS)
+    # Without text, whatever else a model gave out counts, whatever its name is.
+    has_other_output = not (piece or text or reasoning) and (
+        bool(choice.get("token_ids")) or any(value for key, value in output.items() if key != "role")
+    )
     return Fragment(
         spelling="choices",
         streamed=message is None,
@@ -309,20 +304,9 @@ def _choices(fields: JsonObject) -> Fragment:
         model=json_string(fields.get("model")),
         is_plural=others,
         calls_tool=calls_tool,
-        has_other_output=not (piece or text or reasoning) and _has_other_output(choice),
+        has_other_output=has_other_output,
         cached_tokens=json_count(object_of(usage.get("prompt_tokens_details")).get("cached_tokens")) if usage else None,
     )
-
-
-def _has_other_output(choice: JsonObject) -> bool:
-    """Tell whether a choice without text has anything else that a model gave out, whatever its name is."""
-    fields = object_of(choice.get("delta") or choice.get("message"))
-    return bool(choice.get("token_ids")) or any(value for key, value in fields.items() if key != "role")
-
-
-def _calls_tool(choice: JsonObject) -> bool:
-    fields = object_of(choice.get("delta") or choice.get("message"))
-    return bool(fields.get("tool_calls") or fields.get("function_call"))
 
 
 def _first_of(choices: list[object]) -> tuple[JsonObject, bool]:
@@ -344,15 +328,6 @@ def _choice_piece(choice: JsonObject, *, calls_tool: bool) -> Piece | None:
 
 def _joined(fields: JsonObject, keys: tuple[str, ...]) -> str | None:
     return "".join([text for key in keys if isinstance(text := fields.get(key), str)]) or None
-
-
-def _token_piece(fields: JsonObject) -> Piece:
-    token = _token(fields)
-    return Piece("" if token.special else token.text, None, (token,))
-
-
-def _tokens(value: object) -> tuple[Token, ...] | None:
-    return tuple(_token(object_of(entry)) for entry in list_of(value)) or None
 
 
 def _token(fields: JsonObject) -> Token:
@@ -458,7 +433,7 @@ class AnswerReader:
         return self._read_lines(self._lines.feed(data))
 
     def finish(self) -> list[Piece]:
-        """Tell that the body is over and return the generated text of the line that it ended in.
+        """End the body and return the generated text of the line that it ended in.
 
         Raises:
             AnswerError: SEA371, likewise.
@@ -480,17 +455,20 @@ class AnswerReader:
         return fragment.pieces
 
     def completion(self) -> Completion:
-        """Return what was said so far."""
+        """Return the answer so far."""
         end = self._end or Fragment()
         reason = _finish_reason(self._schema, end)
         ended_by_error = _ENDED_BY_ERROR if reason is FinishReason.ERROR else None
+        count, counts_too_many = self._output_tokens, FACTS[self._schema].stream_count == "one_too_many"
+        if end.streamed and end.spelling == "generate" and counts_too_many and count is not None:
+            count = settled_count(len(self._pieces), count)
         return Completion(
             text="".join(piece.text for piece in self._pieces) if end.text is None else end.text,
             reasoning="".join(piece.reasoning or "" for piece in self._pieces) or end.reasoning,
-            tokens=end.tokens or self._streamed_tokens(),
+            tokens=end.tokens or tuple(token for piece in self._pieces for token in piece.tokens or ()) or None,
             finish_reason=reason,
             finish_word=None if end.reason is None else str(end.reason),
-            usage=Usage(self._input_tokens, self._counted(end)),
+            usage=Usage(self._input_tokens, count),
             finished=self._end is not None or self._done,
             failure=self._failure or ended_by_error,
         )
@@ -504,20 +482,11 @@ class AnswerReader:
                 pieces.extend(self.read(parse_json(line)))
         return pieces
 
-    def _streamed_tokens(self) -> tuple[Token, ...] | None:
-        return tuple(token for piece in self._pieces for token in piece.tokens or ()) or None
-
-    def _counted(self, end: Fragment) -> int | None:
-        counts_too_many = end.spelling == "generate" and FACTS[self._schema].stream_count == "one_too_many"
-        if end.streamed and counts_too_many and self._output_tokens is not None:
-            return settled_count(len(self._pieces), self._output_tokens)
-        return self._output_tokens
-
 
 def settled_count(events: int, reported: int | None) -> int | None:
     """Choose the number of generated tokens from the token events of a stream and the endpoint's own count.
 
-    The events are counted when the own count agrees with them within one (LMI's async handler says completion tokens
+    The events are counted when the own count agrees with them within one (LMI's async handler counts completion tokens
     + 1, a last token may come without text); else the own count holds, since an event may bundle tokens. None when
     there is neither.
     """
@@ -544,7 +513,7 @@ class LineReader:
     Server-sent events are read as WHATWG HTML has it (9.2.5 and 9.2.6): lines end with LF, CR or both, a byte order
     mark may come first, an event is the data of its lines joined with a line feed, and is there with the empty line
     after it; comments, other fields and an event that the stream ends in are nothing. White space around data means
-    nothing to JSON. Three things beside the standard are taken: lines of JSON, two events without an empty line
+    nothing to JSON. Three things outside the standard are taken: lines of JSON, two events without an empty line
     between, and `[DONE]` at the end without one.
     """
 
@@ -587,7 +556,7 @@ class LineReader:
         return events
 
     def finish(self) -> list[bytes]:
-        """Tell that the body is over: what remains is a line without its end, or an event without its empty line.
+        """End the body: what remains is a line without its end, or an event without its empty line.
 
         Raises:
             AnswerError: SEA371, likewise.
@@ -640,7 +609,7 @@ def _refuse_long(lengths: list[int]) -> None:
 
 
 def _is_one_event(data: bytes) -> bool:
-    """Tell whether bytes are one whole line of data and the empty line after it: so nearly every token comes."""
+    """Return whether bytes are one whole line of data and the empty line after it: the form of nearly every token."""
     return (
         data.startswith(_DATA)
         and data.endswith(b"\n\n")

@@ -1,4 +1,4 @@
-"""JSON, typed: what may stand in a body, reading it without surprises, and the two ways in which it can be wrong.
+"""JSON of bodies: its types, a strict reader, and the errors of both directions.
 
 RequestError    SEA370: the schema can't express what was requested, or the values are impossible
 AnswerError     SEA371: the bytes are not an answer of a known shape
@@ -39,11 +39,7 @@ MAX_COUNT = 1_000_000_000
 
 
 def _constant(name: str) -> float:
-    """Take the infinities that Python writes for a token that can't come; a model that computes NaN is broken.
-
-    Raises:
-        ValueError: It is NaN.
-    """
+    """Read the infinities that Python writes for an impossible token; NaN is of a broken model."""
     if name == "NaN":
         raise ValueError("NaN is not a JSON number")
     return float(name)

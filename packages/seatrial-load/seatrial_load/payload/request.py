@@ -25,15 +25,12 @@ class Options:
     """How to generate.
 
     Attributes:
-        max_tokens: The limit on generated tokens.
         temperature: 0 is greedy.
         top_p: Share of the probability mass to draw from, above 0 and at most 1 (TGI: below 1).
-        top_k: Number of tokens to draw from.
         repetition_penalty: 1 is none.
         seed: Of the random draws.
-        stop: Texts that end the generation.
         ignore_eos: Generate past the end of the text, up to `max_tokens`.
-        log_probabilities: Ask for the log-probability of each token. The generate schemas (LMI, TGI) tell it anyway.
+        log_probabilities: Ask for the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
         extra: More keys, spelled as the engine does: parameters of a generate schema, top-level keys of OpenAI's.
     """
 
@@ -58,24 +55,19 @@ class Options:
 
 
 def check_options(schema: Schema, options: Options) -> None:
-    """Check what the schema can say and which values can be.
+    """Check that the schema has every option and that every value is possible.
 
     Raises:
         RequestError: SEA370, with every problem.
     """
-    found = (*_impossible(options), *_contradictory(options), *_unsayable(schema, options))
-    problems = [Finding(REQUEST_RULE, Place.at(WHERE, name), message) for name, message in found]
+    problems = [Finding(REQUEST_RULE, Place.at(WHERE, name), text) for name, text in _impossible(schema, options)]
     if problems:
         raise RequestError(problems)
 
 
-def _impossible(options: Options) -> Iterator[tuple[str, str]]:
-    numbers: Mapping[str, float | None] = {
-        "max_tokens": options.max_tokens,
-        "top_k": options.top_k,
-        "top_p": options.top_p,
-        "repetition_penalty": options.repetition_penalty,
-    }
+def _impossible(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
+    names = ("max_tokens", "top_k", "top_p", "repetition_penalty")
+    numbers: Mapping[str, float | None] = {name: getattr(options, name) for name in names}
     for name, number in numbers.items():
         if number is not None and not (number > 0 and math.isfinite(number)):
             yield name, f"{number:g} is not above 0"
@@ -85,17 +77,9 @@ def _impossible(options: Options) -> Iterator[tuple[str, str]]:
         yield "temperature", f"{options.temperature:g} is not a number of at least 0"
     if "" in options.stop:
         yield "stop", "an empty string would stop every generation"
-
-
-def _contradictory(options: Options) -> Iterator[tuple[str, str]]:
-    if options.temperature != 0:
-        return
-    for name, value in (("top_p", options.top_p), ("top_k", options.top_k)):
-        if value is not None:
+    for name in ("top_p", "top_k") if options.temperature == 0 else ():
+        if numbers[name] is not None:
             yield name, "has no effect with temperature 0 (greedy)"
-
-
-def _unsayable(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
     if options.ignore_eos and FACTS[schema].ignore_eos_key is None:
         yield "ignore_eos", f"{schema} does not support it"
     if schema is Schema.TGI and options.top_p == 1:
@@ -110,7 +94,7 @@ DEFAULTS = Options()
 
 
 def message(role: str, content: str) -> Message:
-    """Return one message of a chat: `system`, `user` or `assistant` says something."""
+    """Return one message of a chat, whose role is `system`, `user` or `assistant`."""
     return {"role": role, "content": content}
 
 
@@ -118,13 +102,10 @@ def request_body(schema: Schema, prompt: Prompt, options: Options = DEFAULTS, *,
     """Write the body of a request; equal arguments give equal bytes.
 
     Args:
-        schema: How to spell it.
         prompt: The text; for chat also a list of messages (a text is one message of the user).
-        options: How to generate.
-        stream: Whether the answer shall come token by token.
 
     Raises:
-        RequestError: SEA370, with everything that the schema can't say and every impossible value.
+        RequestError: SEA370, with every option that the schema lacks and every impossible value.
     """
     check_options(schema, options)
     if FACTS[schema].body_key == "inputs":
@@ -137,19 +118,23 @@ def _generate(schema: Schema, text: str, options: Options, *, stream: bool) -> M
     sampling: dict[str, Json] = {"do_sample": options.samples}
     if options.samples:
         sampling["temperature"] = options.temperature
-    parameters = {**_limit(facts, options), **_told(sampling), "details": True, **_common(facts, options)}
+    limit = {facts.max_tokens_key: options.max_tokens, **sampling}
+    parameters = {**_given(limit), "details": True, **_common(facts, options)}
     return {"inputs": text, "parameters": {**parameters, **options.extra}, "stream": stream}
 
 
 def _openai(schema: Schema, prompt: Prompt, options: Options, *, stream: bool) -> Mapping[str, Json]:
     facts, chat = FACTS[schema], schema is Schema.OPENAI_CHAT
-    content: dict[str, Json] = {"messages": _messages(prompt)} if chat else {"prompt": _text(schema, prompt)}
+    if chat:
+        turns = [message("user", prompt)] if isinstance(prompt, str) else prompt
+        content: dict[str, Json] = {"messages": [dict(turn) for turn in turns]}
+    else:
+        content = {"prompt": _text(schema, prompt)}
     wanted: dict[str, Json] = {"logprobs": True if chat else 1} if options.log_probabilities else {}
     usage: dict[str, Json] = {"stream_options": {"include_usage": True}} if stream else {}
     return {
         **content,
-        **_limit(facts, options),
-        **_told({"temperature": options.temperature}),
+        **_given({facts.max_tokens_key: options.max_tokens, "temperature": options.temperature}),
         **_common(facts, options),
         **wanted,
         **options.extra,
@@ -158,24 +143,14 @@ def _openai(schema: Schema, prompt: Prompt, options: Options, *, stream: bool) -
     }
 
 
-def _limit(facts: SchemaFacts, options: Options) -> dict[str, Json]:
-    return _told({facts.max_tokens_key: options.max_tokens})
-
-
 def _common(facts: SchemaFacts, options: Options) -> dict[str, Json]:
     on_end: dict[str, Json] = {facts.ignore_eos_key: True} if options.ignore_eos and facts.ignore_eos_key else {}
     stop: list[Json] = [*options.stop]
-    drawn: dict[str, Json] = {
-        "top_p": options.top_p,
-        "top_k": options.top_k,
-        "repetition_penalty": options.repetition_penalty,
-        "seed": options.seed,
-        facts.stop_key: stop or None,
-    }
-    return {**on_end, **_told(drawn)}
+    drawn: dict[str, Json] = {name: getattr(options, name) for name in ("top_p", "top_k", "repetition_penalty", "seed")}
+    return {**on_end, **_given({**drawn, facts.stop_key: stop or None})}
 
 
-def _told(values: Mapping[str, Json]) -> dict[str, Json]:
+def _given(values: Mapping[str, Json]) -> dict[str, Json]:
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -183,9 +158,3 @@ def _text(schema: Schema, prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
     raise RequestError.of(REQUEST_RULE, f"{schema} needs a string, not messages", where=WHERE, field="prompt")
-
-
-def _messages(prompt: Prompt) -> list[Json]:
-    if isinstance(prompt, str):
-        return [dict(message("user", prompt))]
-    return [dict(turn) for turn in prompt]

@@ -1,4 +1,4 @@
-"""What each schema tells and leaves out: facts, one row each.
+"""Facts of each schema: its keys, and what its answers leave out.
 
 Sources: deepjavalibrary/djl-serving `serving/docs/lmi/user_guides/lmi_input_output_schema.md` (LMI rolling batch) and
 `engines/python/setup/djl_python/lmi_vllm/request_response_utils.py` (LMI async); huggingface/text-generation-inference
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Schema(StrEnum):
-    """How a request is spelled, which decides how its answer is."""
+    """The spelling of a request, which decides that of its answer."""
 
     LMI_ROLLING = "lmi_rolling"
     LMI_ASYNC = "lmi_async"
@@ -28,20 +28,17 @@ class Schema(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaFacts:
-    """What is known about a schema.
+    """The facts of a schema.
 
     Attributes:
         body_key: The key of the prompt, by which a container knows the schema.
-        max_tokens_key: The key of the limit on generated tokens.
-        stop_key: The key of the stop sequences.
         ignore_eos_key: The key that makes an engine generate past the end of the text; None where there is none.
         default_output_tokens: The limit of a request that names none; None where it depends on engine and version.
-        whole_reason: What `finish_reason` is in an answer that isn't streamed. `told`: always the reason.
+        whole_reason: `finish_reason` of an answer that isn't streamed. `told`: always the reason.
             `stop_sequence_only`: the stop sequence or token that was met, else null, be it for length or for the end
             of the text.
-        stream_count: What the closing line says of generated tokens. `exact`, or `one_too_many`.
-        needs_details: Whether reason, counts and log-probabilities come only when `parameters.details` asks for them.
-        log_probabilities: How they are asked for.
+        stream_count: The closing line's count of generated tokens: `exact`, or `one_too_many`.
+        needs_details: Whether reason, counts and log-probabilities come only with `parameters.details`.
     """
 
     body_key: Literal["inputs", "prompt", "messages"]

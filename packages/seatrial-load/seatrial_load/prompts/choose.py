@@ -36,10 +36,7 @@ def prompts_of(
     """Return the workload's source of prompts.
 
     Args:
-        workload: Names the source.
-        seed: Of made-up prompts.
-        words_per_token: Of made-up prompts.
-        file: Where the workload's file lies here; None for made-up prompts.
+        file: The workload's file on this machine; None for made-up prompts.
         first: The number of the request that takes the first of the lengths, or a trace's first row.
 
     Raises:
@@ -93,7 +90,7 @@ def _impossible(workload: Workload, file: Path | None) -> Iterator[tuple[str, st
 
 
 class _Seen(NamedTuple):
-    """By what a file is known to be the one that was read already: a trial asks for its prompts at every level."""
+    """Identifies a file that was read already: a trial opens its prompts at every level."""
 
     size_bytes: int
     changed_ns: int
@@ -123,5 +120,5 @@ def _trace(file: Path, _seen: _Seen) -> Trace:
 
 
 if TYPE_CHECKING:
-    # a source that lacks a method is found by the type checker
+    # the type checker refuses a source that lacks a method
     _SOURCES: tuple[type[Prompts], ...] = (SyntheticPrompts, JsonlPrompts, JsonlConversations, TracePrompts)

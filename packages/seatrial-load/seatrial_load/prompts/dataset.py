@@ -6,8 +6,8 @@
     {"turns": [{"input_tokens": 812, "output_tokens": 120}, {"input_tokens": 30, "output_tokens": 90, "delay": 2000}]}
 
 CSV has Mooncake's, BurstGPT's or Azure's columns. A line with `turns` is a conversation: the tokens that each turn
-adds, and how many milliseconds its user thinks before. What users wrote stays where it is: the lengths are read, and
-the times where they are needed. Of a large file a sample is taken, whose lengths are as those of the file: requests in
+adds, and how many milliseconds its user thinks before. The texts of users are not read, but their lengths, and the
+times where they are needed. Of a large file a sample is taken, whose lengths are as those of the file: requests in
 order of their tokens, evenly spaced. With times it is the busiest part of the file.
 """
 
@@ -17,7 +17,7 @@ import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from seatrial_base.bounds import LONGEST_DELAY_S
 from seatrial_base.errors import BenchError
@@ -33,45 +33,43 @@ MAX_LISTED = 100
 
 
 class LineProblems:
-    """Collects what is wrong with the lines of a file."""
+    """Collects the problems of the lines of a file."""
 
-    __slots__ = ("_found", "_path", "_rule", "_unlisted")
+    __slots__ = ("_path", "_problems", "_rule", "_unlisted")
 
     def __init__(self, path: str, rule: str) -> None:
         self._path = path
         self._rule = rule
-        self._found: list[Finding] = []
+        self._problems: list[Finding] = []
         self._unlisted = 0
 
     def __bool__(self) -> bool:
-        """Tell whether anything is wrong."""
-        return bool(self._found)
+        """Return whether there is a problem."""
+        return bool(self._problems)
 
     def note(self, line: int, message: str, *, field: str = "", hint: str = "") -> None:
         """Note one problem of a line; 0 is the file as a whole."""
-        if len(self._found) == MAX_LISTED:
+        if len(self._problems) == MAX_LISTED:
             self._unlisted += 1
             return
         where = f"{self._path}:{line}" if line else self._path
-        self._found.append(Finding(self._rule, Place.at(where, field), message, hint))
+        self._problems.append(Finding(self._rule, Place.at(where, field), message, hint))
 
     def raise_if_any(self) -> None:
-        """Raise what was noted.
+        """Raise the problems.
 
         Raises:
-            BenchError: With every problem, or the first hundred and how many more there are.
+            BenchError: With every problem, or the first hundred and the number of the others.
         """
-        if self._found:
-            raise BenchError(self._all())
-
-    def _all(self) -> Iterator[Finding]:
-        yield from self._found
         if self._unlisted:
-            yield Finding(self._rule, Place.at(self._path), f"and {self._unlisted:,} more problems")
+            more = Finding(self._rule, Place.at(self._path), f"and {self._unlisted:,} more problems")
+            raise BenchError([*self._problems, more])
+        if self._problems:
+            raise BenchError(self._problems)
 
 
 def why_not_json(malformed: ValueError | RecursionError) -> str:
-    """Say why a line is no JSON, by its columns: its number is told beside it."""
+    """Return why a line is no JSON, with the column; the line's number is part of the problem's place."""
     match malformed:
         case json.JSONDecodeError():
             return f"not JSON: {malformed.msg} (column {malformed.colno})"
@@ -80,8 +78,8 @@ def why_not_json(malformed: ValueError | RecursionError) -> str:
     return "not readable JSON: nested too deeply, or a number has too many digits"
 
 
-def is_chat(messages: object) -> bool:
-    """Tell whether a value is a list of messages, each with a role and a content."""
+def is_chat(messages: object) -> TypeGuard[list[dict[str, object]]]:
+    """Return whether a value is a list of messages, each with a role and a content."""
     if not isinstance(messages, list) or not messages:
         return False
     return all(isinstance(turn, dict) and isinstance(turn.get("role"), str) and "content" in turn for turn in messages)
@@ -112,7 +110,7 @@ TRACE_COLUMNS: Final = (
 
 
 class TraceRow(NamedTuple):
-    """One recorded request: its time in seconds (of any zero), its lengths, and the blocks of its prompt if told."""
+    """One recorded request: its time in seconds (of any zero), its lengths, and its prompt's blocks if recorded."""
 
     at_s: float
     tokens_in: int
@@ -121,7 +119,7 @@ class TraceRow(NamedTuple):
 
 
 def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
-    """Read JSON lines; note what is wrong with a line instead of returning it."""
+    """Read JSON lines; note the problem of a wrong line instead of returning it."""
     for number, line in enumerate(file, start=1):
         if not line.strip():
             continue
@@ -137,27 +135,23 @@ def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
 
 
 def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
-    """Read CSV with a line of column names; note what is wrong with a line instead of returning it."""
+    """Read CSV with a line of column names; note the problem of a wrong line instead of returning it."""
     import csv  # noqa: PLC0415 (costs 10 ms; only needed where a trace is CSV)
 
     reader = csv.DictReader(file)
-    spelling = _spelling_of(reader.fieldnames or (), problems)
+    columns = reader.fieldnames or ()
+    names = [(spelling.time, spelling.input, spelling.output) for spelling in TRACE_COLUMNS]
+    rows = zip(TRACE_COLUMNS, names, strict=True)
+    spelling = next((row for row, known in rows if {*known} <= {*columns}), None)
     if spelling is None:
+        required = "; or ".join(map(", ".join, names))
+        problems.note(1, f"the columns are {', '.join(columns) or 'none'}", hint=f"required: {required}")
         return
     try:
         for cells in reader:
             yield from _trace_row_of(cells, spelling, reader.line_num, problems)
     except csv.Error as malformed:
         problems.note(reader.line_num, f"not CSV: {malformed}")
-
-
-def _spelling_of(columns: Sequence[str], problems: LineProblems) -> TraceColumns | None:
-    for spelling in TRACE_COLUMNS:
-        if {spelling.time, spelling.input, spelling.output} <= set(columns):
-            return spelling
-    known = "; or ".join(f"{spelling.time}, {spelling.input}, {spelling.output}" for spelling in TRACE_COLUMNS)
-    problems.note(1, f"the columns are {', '.join(columns) or 'none'}", hint=f"required: {known}")
-    return None
 
 
 def _trace_row_of(
@@ -244,13 +238,13 @@ SPELLINGS: Final = (("input_tokens", "output_tokens"), ("input_length", "output_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """What is taken of a file of requests; empty of none.
+    """The sample of a file of requests; empty without a file.
 
     Attributes:
         pairs: Prompt and answer of each request, in tokens.
-        times_s: When each came, in seconds from the first, ascending; empty where times were not asked for.
+        times_s: When each came, in seconds from the first, ascending; empty where times were not requested.
         turns: How many turns each conversation has, whose turns are `pairs` in order; empty of single requests.
-        delays_s: What the user thought before each of them, in seconds; empty where no line tells.
+        delays_s: How long the user thought before each of them, in seconds; empty where no line has it.
     """
 
     pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
@@ -274,7 +268,7 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
 
     Args:
         path: A name that ends in `.csv` is CSV, any other JSON lines.
-        timed: Whether the times are asked for, too: every line must have one.
+        timed: Whether the times are needed, too: every line must have one.
 
     Raises:
         BenchError: SEA510, with every bad line.
@@ -284,7 +278,9 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             is_csv = path.suffix.lower() == ".csv"
-            rows = _csv_rows(file, problems) if is_csv else _json_rows(file, problems, timed=timed)
+            rows = _json_rows(file, problems, timed=timed)
+            if is_csv:
+                rows = (_Row(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
             kept += (row for row in rows if min(row.input_tokens, row.output_tokens) > 0 or not row.opening)
     except OSError as unread:
         problems.note(0, f"can't be read: {unread.strerror}")
@@ -319,7 +315,7 @@ def _conversing(rows: Sequence[_Row]) -> Dataset:
 
 
 def _busiest(rows: Sequence[_Row]) -> Dataset:
-    """Return the requests in order of time; of more than 512, so many that came in the shortest time."""
+    """Return the requests in order of time; of more than 512, those 512 that came in the shortest time."""
     ordered = sorted(((row.at_s or 0.0, row[:2]) for row in rows), key=lambda row: row[0])
     last = min(MOST_PAIRS, len(ordered)) - 1
     first = min(range(len(ordered) - last), key=lambda place: ordered[place + last][0] - ordered[place][0])
@@ -330,15 +326,11 @@ def _busiest(rows: Sequence[_Row]) -> Dataset:
 
 
 def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[tuple[int, int], ...]:
-    """Return at most so many requests, which are as long as all of them: evenly spaced in order of their tokens."""
+    """Return at most `most` requests, as long as all of them: evenly spaced in order of their tokens."""
     if len(pairs) <= most:
         return tuple(pairs)
     ordered = sorted(pairs, key=lambda pair: (sum(pair), pair))
     return tuple(ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most))
-
-
-def _csv_rows(file: TextIO, problems: LineProblems) -> Iterator[_Row]:
-    return (_Row(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
 
 
 def _json_rows(file: TextIO, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:

@@ -6,8 +6,8 @@
     {"prompt": "Why is the sea salt?", "input_tokens": 6, "output_tokens": 128, "timestamp": 1500}
     {"turns": [{"text": "Why is the sea salt?"}, {"text": "And lakes?", "delay": 2000, "output_tokens": 64}]}
 
-`input_tokens` and `timestamp` are read by others of the same file: `workload.dataset` and `--trace`. `turns` is a
-conversation as AIPerf's `multi_turn` files have it: what the user says, and how many milliseconds before it.
+`input_tokens` and `timestamp` are for `workload.dataset` and `--trace`, which read the same file. `turns` is a
+conversation as in AIPerf's `multi_turn` files: the user's text, and how many milliseconds before it.
 
 Every line is checked before anything is sent. Request i takes line i, and after the last line the first one again; of a
 file with conversations every turn counts as a line.
@@ -48,7 +48,7 @@ class JsonlPrompts:
     """The prompts of a file; 24 bytes of memory a line. The file must stay as it is while it is used.
 
     Attributes:
-        delays_s: What the user thinks before each turn, in seconds; empty where no line says it.
+        delays_s: How long the user thinks before each turn, in seconds; empty where no line has it.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "_ends", "_openings", "_path", "_starts", "_tokens_out", "delays_s")
@@ -57,9 +57,7 @@ class JsonlPrompts:
         """Check every line and remember where it is.
 
         Args:
-            path: The file.
-            tokens_out: Length of an answer where a line doesn't say.
-            chat: Whether the schema takes messages.
+            tokens_out: Length of an answer where a line has none.
 
         Raises:
             BenchError: SEA509, with every bad line.
@@ -101,7 +99,7 @@ class JsonlPrompts:
         return turns if max(turns) > 1 else ()
 
     def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number says which turn it is)
-        """Return what stands on the line of this request, or what its turn says."""
+        """Return the content of the line of this request, or the text of its turn."""
         line = self._entry(index)
         body, messages = line.get("body"), line.get("messages")
         if isinstance(body, dict):
@@ -120,26 +118,22 @@ class JsonlPrompts:
         return None
 
     def own_tokens(self, _index: int) -> int | None:
-        """Return None: nobody knows what these prompts have in common."""
+        """Return None: what these prompts have in common is unknown."""
         return None
 
     def _entry(self, index: int) -> Mapping[str, Json]:
         """Return the line of a request; of a conversation's line, its turn."""
         row = index % self._openings[-1]
         place = bisect_right(self._openings, row) - 1
-        line = self._line(place)
+        start, end = self._starts[place], self._ends[place]
+        # pread shares no position with the other processes of a load
+        line: Mapping[str, Json] = json.loads(os.pread(self._descriptor, end - start, start))
         turns = line.get("turns")
         turn = turns[row - self._openings[place]] if isinstance(turns, list) else line
         return turn if isinstance(turn, dict) else line
 
-    def _line(self, place: int) -> Mapping[str, Json]:
-        start, end = self._starts[place], self._ends[place]
-        # pread shares no position with the other processes of a load
-        document: Mapping[str, Json] = json.loads(os.pread(self._descriptor, end - start, start))
-        return document
-
     def _note_turns(self, line: bytes) -> None:
-        """Note how many requests a line makes, and what users think before each."""
+        """Note how many requests a line makes, and how long users think before each."""
         delays_ms: list[object] = [0]
         if b'"turns"' in line:
             with suppress(ValueError, RecursionError, AttributeError, TypeError):
@@ -154,7 +148,6 @@ class JsonlConversations:
     """The conversations of a file, from a level's first request on.
 
     Attributes:
-        lines: The file.
         first: The number of the request that takes the first line's first turn.
     """
 
@@ -162,7 +155,7 @@ class JsonlConversations:
     first: int
 
     def content(self, index: int, turn: int = 0) -> Content:
-        """Return what the user says in the turn of this number."""
+        """Return the user's text in the turn of this number."""
         return self.lines.content(index - self.first, turn)
 
     def output_tokens(self, index: int) -> int:
@@ -174,7 +167,7 @@ class JsonlConversations:
         return self.lines.input_tokens(index)
 
     def own_tokens(self, index: int) -> int | None:
-        """Return None: nobody knows what these prompts have in common."""
+        """Return None: what these prompts have in common is unknown."""
         return self.lines.own_tokens(index)
 
 
@@ -188,7 +181,11 @@ def _wrong_line(line: bytes, *, chat: bool) -> Iterator[tuple[str, str]]:
         yield "", "not a JSON object"
         return
     yield from ((key, f"unknown key; known are {', '.join(KEYS)}") for key in document if key not in KEYS)
-    yield from _wrong_content(document, chat=chat)
+    present = [key for key in _CONTENT_KEYS if key in document]
+    if len(present) != 1:
+        yield "", f"needs one of prompt, messages, body and turns, has {' and '.join(present) or 'none'}"
+    elif wrong := _wrong_value(present[0], document[present[0]], chat=chat):
+        yield present[0], wrong
     yield from _wrong_count(document)
     turns = document.get("turns")
     for place, turn in enumerate(turns if isinstance(turns, list) else ()):
@@ -216,18 +213,8 @@ def _wrong_turn(turn: object) -> Iterator[tuple[str, str]]:
     yield from _wrong_count(turn)
 
 
-def _wrong_content(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str, str]]:
-    present = [key for key in _CONTENT_KEYS if key in document]
-    if len(present) != 1:
-        yield "", f"needs one of prompt, messages, body and turns, has {' and '.join(present) or 'none'}"
-        return
-    (key,) = present
-    if wrong := _wrong_value(key, document[key], chat=chat):
-        yield key, wrong
-
-
 def _wrong_value(key: str, value: object, *, chat: bool) -> str:
-    """Return what is wrong with a prompt, a body or messages; empty when nothing is."""
+    """Return the problem of a prompt, a body or messages; empty without one."""
     match key:
         case "prompt":
             return "" if isinstance(value, str) and value else "not a non-empty string"

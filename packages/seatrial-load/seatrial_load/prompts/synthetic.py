@@ -1,11 +1,11 @@
-"""Made-up prompts of about so many tokens, which share no beginning but the one they are told to share.
+"""Made-up prompts of about a number of tokens, which share no beginning but the requested one.
 
 A word of the list is one token in the common vocabularies (a frequent English word with its space before it), one to
 five in a small one; prompts of one length are the same words in different orders, so that none is longer than another.
 The first prompt has half as many words as tokens, so that no endpoint refuses it for its length;
-`calibrated` mends that by what the endpoint itself counts, chat template and special tokens included. The first words
+`calibrated` corrects that by the endpoint's own count, chat template and special tokens included. The first words
 differ from request to request and from trial to trial: a prefix cache has nothing to reuse, unless a shared prefix is
-asked for.
+requested.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ WORDS: Final = tuple(_BY_LENGTH[place * 159 % len(_BY_LENGTH)] for place in rang
 _FEWEST_SAME: Final = 16
 
 
-# Of the first prompt, before the endpoint told how it counts: on the short side.
+# Of the first prompt, before the endpoint reported a count: on the short side.
 FIRST_WORDS_PER_TOKEN: Final = 0.5
 # Of the wanted length, where prompts of that length were refused: single prompts vary by some percent.
 BELOW_THE_LIMIT: Final = 0.95
@@ -84,13 +84,11 @@ class SyntheticPrompts:
 
     Attributes:
         seed: Another seed gives prompts that share nothing with these, of the same lengths.
-        lengths: Of prompts and answers.
         words_per_token: Words that make one token of the endpoint's own count.
-        shared_prefix_tokens: So many first tokens are those of the others of the same group; of a prompt that is no
-            longer, all but its last word.
-        prefix_groups: So many different shared beginnings, taken in turn.
+        shared_prefix_tokens: Number of first tokens that are those of the others of the same group; of a prompt that
+            is no longer, all but its last word.
+        prefix_groups: Number of different shared beginnings, taken in turn.
         first: The number of the request that takes the first of the lengths.
-        turns: Requests of a conversation, on average.
     """
 
     seed: str
@@ -102,7 +100,7 @@ class SyntheticPrompts:
     turns: int = 1
 
     def content(self, index: int, turn: int = 0) -> str:
-        """Write what the request with this number adds to its conversation; the first turn has the shared prefix."""
+        """Write the words that the request adds to its conversation; the first turn has the shared prefix."""
         total = word_count(self.input_tokens(index), self.words_per_token)
         shared = 0 if turn else self._shared_words(total)
         own = words(f"{self.seed}:{index}", total - shared)
@@ -132,7 +130,7 @@ def words(seed: str, count: int) -> list[str]:
     """Draw words by the digest of the seed: the same words for the same seed, in another order for another one.
 
     As many words are the same words for every seed, but for very few: the whole list again and again, and of it the
-    first that are missing. So as many words are as many tokens, however a tokenizer cuts them.
+    first that are missing. So prompts of as many words have as many tokens, whatever the tokenizer.
     """
     if count < len(WORDS):
         among = count if count >= _FEWEST_SAME else len(WORDS)
@@ -147,50 +145,44 @@ def words(seed: str, count: int) -> list[str]:
 
 
 def _order(seed: str, among: int) -> bytes:
-    """Return the places of the first words in an order that the seed gives, at most 256."""
+    """Return the places of the first words, at most 256, in the order of a seed."""
     return bytes(sorted(range(among), key=hashlib.shake_256(seed.encode()).digest(among).__getitem__))
 
 
 def word_count(tokens: int, words_per_token: float) -> int:
-    """Return how many words make so many tokens; a prompt has at least one."""
+    """Return how many words make a number of tokens; a prompt has at least one."""
     return max(1, round(tokens * words_per_token))
 
 
 def calibrated(
     words_per_token: float, records: Iterable[RequestRecord], wanted_tokens: Callable[[int], int | None]
 ) -> float | None:
-    """Return the words per token that the endpoint's own counts call for.
+    """Return the words per token by the endpoint's own counts.
 
     Formula: words_per_token x (tokens that were wanted) / (tokens that the endpoint counted), over the requests whose
-    count it told; a refusal for the length tells it too. The endpoint counts its template and special tokens too, so
-    these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter than was
-    wanted; half as long where the refusal tells no count.
+    count it reported; a refusal for the length may have it too. The endpoint counts its template and special tokens,
+    too, so these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter
+    than was wanted; half as long where the refusal has no count.
 
     Args:
-        words_per_token: With which the requests were written.
-        records: Requests that are over, such as the warm-up's.
         wanted_tokens: `Prompts.input_tokens` of the source that wrote them.
 
     Returns:
-        None when the endpoint told no count.
+        None when the endpoint reported no count.
     """
     written = [(wanted, record) for record in records if (wanted := wanted_tokens(record.index))]
     answered = [
         (wanted, tokens) for wanted, record in written if record.error is None and (tokens := record.input_tokens)
     ]
-    ratios = [_refused_ratio(wanted, record) for wanted, record in written if is_too_long(record)]
+    refused = [(wanted, told_prompt_tokens(record.detail)) for wanted, record in written if is_too_long(record)]
+    ratios = [BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD for wanted, counted in refused]
     if answered:
         ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
     return min(words_per_token * min(ratios), _MOST_WORDS_PER_TOKEN) if ratios else None
 
 
-def _refused_ratio(wanted: int, record: RequestRecord) -> float:
-    counted = told_prompt_tokens(record.detail)
-    return BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD
-
-
 def is_too_long(record: RequestRecord) -> bool:
-    """Tell whether a request was refused for its length."""
+    """Return whether a request was refused for its length."""
     return record.error in ("validation", "model_error") and speaks_of_length(record.detail)
 
 
@@ -208,29 +200,28 @@ class Prompts(Protocol):
     """A source of prompts; holds nothing that a fork would have to share."""
 
     def content(self, index: int, turn: int = 0) -> Content:
-        """Return the text, the messages or the whole body of this request, or what the turn of a conversation says.
+        """Return the text, the messages or the whole body of this request, or the text of a conversation's turn.
 
         Args:
-            index: Its number.
             turn: Which turn of its conversation it is, from 0.
         """
 
     def output_tokens(self, index: int) -> int:
-        """Return how many tokens are asked for."""
+        """Return the number of requested tokens."""
 
     def input_tokens(self, index: int) -> int | None:
-        """Return how long the prompt is meant to be; None when nobody says."""
+        """Return how long the prompt is meant to be; None when unknown."""
 
     def own_tokens(self, index: int) -> int | None:
-        """Return the fewest tokens of the prompt that no other one begins with; None when nobody knows."""
+        """Return the fewest tokens of the prompt that no other one begins with; None when unknown."""
 
 
 def told_prompt_tokens(refusal: str) -> int | None:
-    """Return the tokens that a refusal says the prompt has; None where it names none."""
+    """Return the prompt's tokens by a refusal; None where it names none."""
     matches = (pattern.search(refusal) for pattern in _COUNTS)
     return next((int(match[1]) for match in matches if match is not None), None)
 
 
 def speaks_of_length(refusal: str) -> bool:
-    """Tell whether a request was refused because its prompt, or the prompt with its answer, is too long."""
+    """Return whether a request was refused because its prompt, or the prompt with its answer, is too long."""
     return told_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None

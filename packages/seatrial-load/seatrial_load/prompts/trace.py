@@ -1,7 +1,7 @@
-"""Recorded traffic, to be replayed: when requests came, and how long they and their answers were.
+"""Recorded traffic, to be replayed: the times of requests, and the lengths of them and of their answers.
 
-The prompts are made up, of the recorded lengths; blocks that were equal in the recording are equal here. Formats and
-their sources: see `trace_rows`.
+The prompts are made up, of the recorded lengths; blocks that were equal in the recording are equal here. Formats:
+`dataset.TRACE_COLUMNS`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from seatrial_load.prompts.dataset import BLOCK_TOKENS, RULE, LineProblems, csv_
 from seatrial_load.prompts.synthetic import word_count, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
-
-    from seatrial_load.prompts.dataset import TraceRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +23,7 @@ class Trace:
 
     Attributes:
         due_s: When each request came, from the first one on.
-        tokens_in: Length of each prompt.
-        tokens_out: Length of each answer.
-        blocks: The blocks of each prompt; empty when the recording doesn't tell.
+        blocks: The blocks of each prompt; empty when the recording has none.
         skipped: Recorded requests without a prompt or an answer: failures of the service that was recorded.
     """
 
@@ -57,11 +52,8 @@ class TracePrompts:
     """Made-up prompts of the recorded lengths.
 
     Attributes:
-        trace: The recording.
-        seed: Another seed gives prompts that share nothing with these.
-        words_per_token: As in `SyntheticPrompts`.
-        first: The number of the request that takes the trace's first row: so many were sent before the replay. After
-            the last row comes the first again.
+        first: The number of the request that takes the trace's first row, that is, of those sent before the replay.
+            After the last row comes the first again.
     """
 
     trace: Trace
@@ -107,46 +99,33 @@ def read_trace(path: Path) -> Trace:
         BenchError: SEA510, with every bad line.
     """
     problems = LineProblems(str(path), RULE)
-    reading = _Reading()
+    at_s, tokens_in, tokens_out = array("d"), array("Q"), array("Q")
+    blocks: list[tuple[int, ...]] = []
+    skipped = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reading.take((csv_rows if path.suffix.lower() == ".csv" else jsonl_rows)(file, problems))
+            for row in (csv_rows if path.suffix.lower() == ".csv" else jsonl_rows)(file, problems):
+                if not (row.tokens_in and row.tokens_out):
+                    skipped += 1
+                    continue
+                at_s.append(row.at_s)
+                tokens_in.append(row.tokens_in)
+                tokens_out.append(row.tokens_out)
+                blocks.append(row.blocks)
     except OSError as unread:
         problems.note(0, f"can't be read: {unread.strerror}")
     except UnicodeDecodeError as binary:
         problems.note(0, f"not UTF-8: {binary.reason}")
     else:
-        if not reading.at_s and not problems:
+        if not at_s and not problems:
             problems.note(0, "no request has a prompt and an answer")
     problems.raise_if_any()
-    return reading.trace()
-
-
-class _Reading:
-    def __init__(self) -> None:
-        self.at_s = array("d")
-        self.skipped = 0
-        self._tokens_in, self._tokens_out = array("Q"), array("Q")
-        self._blocks: list[tuple[int, ...]] = []
-
-    def take(self, rows: Iterable[TraceRow]) -> None:
-        for row in rows:
-            if row.tokens_in and row.tokens_out:
-                self.at_s.append(row.at_s)
-                self._tokens_in.append(row.tokens_in)
-                self._tokens_out.append(row.tokens_out)
-                self._blocks.append(row.blocks)
-            else:
-                self.skipped += 1
-
-    def trace(self) -> Trace:
-        """Return what was read in order of time: a log is often written when answers end."""
-        order = sorted(range(len(self.at_s)), key=self.at_s.__getitem__)
-        start_s = self.at_s[order[0]]
-        return Trace(
-            due_s=array("d", [self.at_s[row] - start_s for row in order]),
-            tokens_in=array("Q", [self._tokens_in[row] for row in order]),
-            tokens_out=array("Q", [self._tokens_out[row] for row in order]),
-            blocks=tuple(self._blocks[row] for row in order) if any(self._blocks) else (),
-            skipped=self.skipped,
-        )
+    # A log is often written when answers end, not in the order in which requests came.
+    order = sorted(range(len(at_s)), key=at_s.__getitem__)
+    return Trace(
+        due_s=array("d", [at_s[place] - at_s[order[0]] for place in order]),
+        tokens_in=array("Q", [tokens_in[place] for place in order]),
+        tokens_out=array("Q", [tokens_out[place] for place in order]),
+        blocks=tuple(blocks[place] for place in order) if any(blocks) else (),
+        skipped=skipped,
+    )

@@ -1,1 +1,1 @@
-"""Answers to the prompts of an evaluation set, and what they are worth; it ships in the trial's function."""
+"""Answers to the prompts of an evaluation set, and their scores; it ships in the trial's function."""

@@ -1,6 +1,6 @@
-"""Asks an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
+"""Sends an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
 
-The answers are asked for whole: SageMaker gives a model 60 s for each.
+The answers aren't streamed: SageMaker gives a model 60 s for each.
 """
 
 from __future__ import annotations
@@ -49,19 +49,16 @@ MOST_AT_ONCE: Final = 4
 TIMEOUT_S: Final = 60.0
 RETRIES: Final = 5
 SEED: Final = 1  # TGI takes no 0
-NO_LOG_PROBABILITY: Final = -9999.0  # what vLLM says of a token whose log-probability it doesn't know
+NO_LOG_PROBABILITY: Final = -9999.0  # vLLM's for a token whose log-probability is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityTools:
-    """What answers are collected with; each has the default of everyday use.
+    """The dependencies of a collection of answers; each has a default.
 
     Attributes:
-        clock: Monotonic seconds.
-        wall_clock: Time of day in UTC, which dates the signatures.
-        credentials: What signs; None is the process's own.
+        credentials: Sign the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
-        should_stop: Says why to stop at once.
     """
 
     clock: Callable[[], float] = time.perf_counter
@@ -82,7 +79,7 @@ class _Questions:
     schema: PayloadSchema
     most_tokens: int
 
-    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are asked one by one)
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are sent one by one)
         prompt = self.prompts[index % len(self.prompts)]
         return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
 
@@ -106,16 +103,10 @@ def collect_answers(
     within_s: float,
     tools: QualityTools = EVERYDAY,
 ) -> tuple[EvaluationAnswer, ...]:
-    """Ask every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
+    """Send every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
 
     Args:
-        target: The endpoint.
-        schema: The body's schema.
-        prompts: What is asked; not empty.
-        most_tokens: Tokens that an answer may have.
-        streams: Requests in flight.
-        within_s: After so many seconds the rest is given up.
-        tools: What to ask with.
+        within_s: Seconds after which the rest is given up.
 
     Returns:
         One answer for each prompt, in their order.
@@ -125,8 +116,7 @@ def collect_answers(
     """
     questions = _Questions(prompts=prompts, schema=schema, most_tokens=most_tokens)
     workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=False)
-    run = _Run(target, workload, questions, tools, tools.clock() + within_s)
-    return run.answers(streams)
+    return _Run(target, workload, questions, tools, tools.clock() + within_s).answers(streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +128,7 @@ class _Run:
     deadline_s: float
 
     def answers(self, streams: int) -> tuple[EvaluationAnswer, ...]:
-        """Ask the first prompt alone, which tells whether the clock is right, then the others."""
+        """Send the first prompt alone, which shows whether the clock is right, then the others."""
         secret = self._writer(0.0).secret
         first = probe_clock(self._one, self.tools.wall_clock)
         rest = self._wave(first.offset_s or 0.0, streams, 1, len(self.questions.prompts) - 1)
@@ -189,37 +179,21 @@ class _Run:
 
 
 def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
-    """Write the body that asks a prompt: greedy, with log-probabilities.
-
-    Args:
-        schema: How to spell it.
-        prompt: What is asked.
-        most_tokens: Tokens that the answer may have.
-    """
+    """Write the body of a prompt: greedy, with log-probabilities."""
     options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
     return request_body(SCHEMAS[schema], prompt_content(prompt), options)
 
 
 def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:
-    """Return what is kept of an answer that came in full.
-
-    Args:
-        name: The prompt's id.
-        completion: The answer.
-    """
+    """Return what is kept of an answer that came in full: log-probabilities only where every token has one."""
+    values = [token.log_probability for token in completion.tokens or ()]
+    known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
     return EvaluationAnswer(
         id=name,
         text=completion.text,
         tokens=None if completion.tokens is None else tuple(token.text for token in completion.tokens),
-        log_probabilities=_log_probabilities(completion),
+        log_probabilities=tuple(known) if known and len(known) == len(values) else None,
     )
-
-
-def _log_probabilities(completion: Completion) -> tuple[float, ...] | None:
-    """Return the tokens' log-probabilities; None unless every token has one."""
-    values = [token.log_probability for token in completion.tokens or ()]
-    known = [value for value in values if value is not None and value > NO_LOG_PROBABILITY]
-    return tuple(known) if known and len(known) == len(values) else None
 
 
 def measure_quality(
@@ -232,17 +206,11 @@ def measure_quality(
     streams: int = MOST_AT_ONCE,
     tools: QualityTools,
 ) -> QualityResult:
-    """Ask the evaluation set and hold the answers against the bounds; what can't be asked is said, not raised.
+    """Send the evaluation set and compare the answers with the bounds; what can't be sent is reported, not raised.
 
     Args:
-        floor: The set and the bounds.
-        target: The endpoint.
-        schema: The body's schema.
         confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
             measured value as it is.
-        within_s: After so many seconds the rest is given up.
-        streams: Requests in flight.
-        tools: What to ask with.
     """
     if within_s <= 0:
         return unmeasured_quality(floor, "the budget was over")

@@ -4,7 +4,7 @@
     {"messages": [{"role": "user", "content": "Name a sea."}], "id": "sea-1"}
 
 `reference` is the right answer; without one, only the answers of two recipes can be compared. A line without an `id` is
-called by its number. Every line is checked before anything is sent.
+named by its number. Every line is checked before anything is sent.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class EvaluationSet:
     """The prompts of one file.
 
     Attributes:
-        prompts: In the order of the file.
-        digest: SHA-256 of what the prompts say, whatever the file's spaces and order of keys.
+        digest: SHA-256 of the prompts, whatever the file's spaces and order of keys.
     """
 
     prompts: tuple[EvaluationPrompt, ...]
@@ -52,11 +51,6 @@ class EvaluationSet:
 
 def evaluation_set(content: bytes, where: str, *, chat: bool) -> EvaluationSet:
     """Read an evaluation set.
-
-    Args:
-        content: The file's bytes.
-        where: The file's name, for errors.
-        chat: Whether the schema of the endpoint takes messages.
 
     Raises:
         BenchError: SEA527, with every bad line, or an empty or too large set.
@@ -75,14 +69,14 @@ def evaluation_set(content: bytes, where: str, *, chat: bool) -> EvaluationSet:
 
 
 def prompt_content(prompt: EvaluationPrompt) -> Prompt:
-    """Return what is sent of a prompt: its messages, else its text."""
+    """Return the sent part of a prompt: its messages, else its text."""
     if prompt.messages:
         return [{"role": message.role, "content": message.content} for message in prompt.messages]
     return prompt.prompt
 
 
 def digest_of_prompts(prompts: Sequence[EvaluationPrompt]) -> str:
-    """Return the SHA-256 of what prompts say, in hexadecimal digits."""
+    """Return the SHA-256 of prompts, in hexadecimal digits."""
     text = json.dumps([asdict(prompt) for prompt in prompts], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -112,16 +106,14 @@ def _read(line: bytes, number: int, problems: LineProblems, *, chat: bool) -> Ev
     wrong = [*_wrong(document, chat=chat)]
     for field, message in wrong:
         problems.note(number, message, field=field)
-    return None if wrong else _prompt(document, number)
-
-
-def _prompt(document: Mapping[str, object], number: int) -> EvaluationPrompt:
+    if wrong:
+        return None
     messages, reference = document.get("messages"), document.get("reference")
-    listed = messages if isinstance(messages, list) else []
+    turns = messages if isinstance(messages, list) else []
     return EvaluationPrompt(
         id=str(document.get("id", f"line-{number}")),
-        prompt=str(document.get("prompt", "")),
-        messages=tuple(ChatMessage(role=each["role"], content=each["content"]) for each in listed),
+        prompt=document.get("prompt", ""),
+        messages=tuple(ChatMessage(role=turn["role"], content=turn["content"]) for turn in turns),
         reference=None if reference is None else str(reference),
     )
 
@@ -134,23 +126,17 @@ def _wrong(document: Mapping[str, object], *, chat: bool) -> Iterator[tuple[str,
     elif present == ["prompt"]:
         if not _is_text(document["prompt"]):
             yield "prompt", "not a non-empty string"
-    else:
-        messages = document["messages"]
-        texts = isinstance(messages, list) and all(
-            isinstance(entry, dict) and isinstance(entry.get("content"), str) for entry in messages
-        )
-        if not (is_chat(messages) and texts):
-            yield "messages", 'not a list of objects with "role" and "content", both strings'
-        elif not chat:
-            yield "messages", "the endpoint's schema needs a string, not messages"
+    elif not is_chat(messages := document["messages"]) or not all(
+        isinstance(turn["content"], str) for turn in messages
+    ):
+        yield "messages", 'not a list of objects with "role" and "content", both strings'
+    elif not chat:
+        yield "messages", "the endpoint's schema needs a string, not messages"
     if document.get("reference") is not None and not _is_text(document["reference"]):
         yield "reference", "not a non-empty string"
-    if not _is_id(document.get("id", "-")):
+    name = document.get("id", "-")
+    if not isinstance(name, str | int) or isinstance(name, bool) or not 0 < len(str(name)) <= LONGEST_ID:
         yield "id", f"not a whole number or a string of 1 to {LONGEST_ID} characters"
-
-
-def _is_id(named: object) -> bool:
-    return isinstance(named, str | int) and not isinstance(named, bool) and 0 < len(str(named)) <= LONGEST_ID
 
 
 def _is_text(value: object) -> bool:

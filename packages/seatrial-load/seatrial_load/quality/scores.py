@@ -1,4 +1,4 @@
-"""What answers are worth by themselves: agreement with the right answer, and how sure the model was of its tokens."""
+"""Scores of answers by themselves: agreement with the reference, and the model's certainty of its tokens."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from seatrial_load.documents.result import QualityCheck, QualityResult, QualityS
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval, student_t
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from seatrial_load.documents.request import EvaluationPrompt, QualityFloor, QualityObjective
     from seatrial_load.documents.result import EvaluationAnswer, Verdict
 
 
-# Share of the prompts; where more failed, the answers that are left decide nothing.
+# Share of the prompts; where more failed, the remaining answers decide nothing.
 LEAST_ANSWERED: Final = 0.9
 
-# Fewer prompts decide nothing: an interval of so few answers says little of the next ones.
+# Fewer prompts decide nothing: an interval of few answers predicts little.
 FEWEST_PROMPTS: Final = 20
-LOWEST_LOG: Final = -700.0  # of a float: exp(700) is the largest round power that it can say
+LOWEST_LOG: Final = -700.0  # of a float: exp(700) is the largest round power that it can hold
 
 
 def normalized(text: str) -> str:
@@ -36,7 +36,7 @@ def normalized(text: str) -> str:
 
 
 def is_exact_match(answer: str, reference: str) -> bool:
-    """Tell whether an answer says the same as the reference, both normalized."""
+    """Return whether an answer equals the reference, both normalized."""
     return normalized(answer) == normalized(reference)
 
 
@@ -46,7 +46,6 @@ def scores_of(
     """Score the answers of one endpoint; a prompt that failed counts for nothing.
 
     Args:
-        prompts: What was asked.
         answers: One for each, in their order.
         tail: How often each bound of an interval may be wrong.
     """
@@ -55,18 +54,21 @@ def scores_of(
         for prompt, answer in zip(prompts, answers, strict=True)
         if answer.answered and prompt.reference is not None
     ]
-    log = _mean_log_probability(answers, tail=tail)
-    return (_exact_match(right, tail), log, _perplexity(log))
-
-
-def _exact_match(right: Sequence[bool], tail: float) -> QualityScore:
     hits, count = sum(right), len(right)
-    value = hits / count if count else None
-    return QualityScore(metric="exact_match", value=value, interval=share_interval(hits, count, tail=tail), count=count)
+    match_interval = share_interval(hits, count, tail=tail)
+    log = _mean_log_probability(answers, tail=tail)
+    # A high log-probability is a low perplexity, so the ends change places.
+    low, high = (None if end is None else perplexity(end) for end in (log.interval.high, log.interval.low))
+    value, interval = None if log.value is None else perplexity(log.value), Interval(low=low, high=high)
+    return (
+        QualityScore(metric="exact_match", value=hits / count if count else None, interval=match_interval, count=count),
+        log,
+        QualityScore(metric="perplexity", value=value, interval=interval, count=log.count),
+    )
 
 
 def token_sums(answers: Iterable[EvaluationAnswer]) -> list[tuple[float, int]]:
-    """Return the sum of log-probabilities and the number of tokens of each answer that tells them."""
+    """Return the sum of log-probabilities and the number of tokens of each answer that has them."""
     known = (answer.log_probabilities for answer in answers if answer.answered)
     return [(math.fsum(logs), len(logs)) for logs in known if logs]
 
@@ -90,19 +92,13 @@ def _mean_log_probability(answers: Iterable[EvaluationAnswer], *, tail: float) -
     return QualityScore(metric="mean_logprob", value=ratio, interval=interval, count=count)
 
 
-def _perplexity(log: QualityScore) -> QualityScore:
-    low, high = (None if end is None else perplexity(end) for end in (log.interval.high, log.interval.low))
-    value = None if log.value is None else perplexity(log.value)
-    return QualityScore(metric="perplexity", value=value, interval=Interval(low=low, high=high), count=log.count)
-
-
 def perplexity(mean_log_probability: float) -> float:
     """Return exp(-mean log-probability): the inverse probability of a token, the geometric mean (from 1)."""
     return math.exp(-max(mean_log_probability, LOWEST_LOG))
 
 
 def unmeasured_quality(floor: QualityFloor, because: str) -> QualityResult:
-    """Return that nothing was asked, for a reason."""
+    """Return that nothing was sent, for a reason."""
     return QualityResult(
         evaluation_set=floor.evaluation_set,
         prompts=len(floor.prompts),
@@ -114,13 +110,7 @@ def unmeasured_quality(floor: QualityFloor, because: str) -> QualityResult:
 
 
 def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], confidence: float) -> QualityResult:
-    """Hold answers against the bounds.
-
-    Args:
-        floor: The set and the bounds.
-        answers: One for each prompt, in their order.
-        confidence: Of the proof.
-    """
+    """Compare answers with the bounds."""
     answered = sum(answer.answered for answer in answers)
     outcome = f"{answered} of {len(answers)} prompts of the evaluation set were answered"
     first = next((answer.failure for answer in answers if answer.failure), "")
@@ -140,21 +130,15 @@ def judged_quality(floor: QualityFloor, answers: Sequence[EvaluationAnswer], con
 def _check(objective: QualityObjective, score: QualityScore, confidence: float) -> QualityCheck:
     bound = f"{'at most' if objective.sense == 'at_most' else 'at least'} {_written(objective, objective.bound)}"
     if score.value is None:
-        sentence = f"quality {objective.metric} was not measured: no answer tells it; {bound} is asked"
+        sentence = f"quality {objective.metric} was not measured: no answer has it; the bound is {bound}"
         return QualityCheck(objective=objective, measured=None, met=None, sentence=sentence)
     met = _is_within(objective, score.value) if confidence <= 0 else _proven(objective, score.interval)
     relation = {True: "meets", False: "misses", None: "is not proven to meet or miss"}[met]
     sentence = f"quality {objective.metric} {_written(objective, score.value)} {relation} {bound}"
-    return QualityCheck(
-        objective=objective, measured=score.value, met=met, sentence=f"{sentence}{_ends(score, objective)}"
-    )
-
-
-def _ends(score: QualityScore, objective: QualityObjective) -> str:
     low, high = score.interval.low, score.interval.high
-    if low is None or high is None:
-        return f" ({score.count} answers)"
-    return f" ({_written(objective, low)} to {_written(objective, high)}, {score.count} answers)"
+    ends = "" if low is None or high is None else f"{_written(objective, low)} to {_written(objective, high)}, "
+    sentence = f"{sentence} ({ends}{score.count} answers)"
+    return QualityCheck(objective=objective, measured=score.value, met=met, sentence=sentence)
 
 
 def _is_within(objective: QualityObjective, value: float) -> bool:
@@ -176,7 +160,9 @@ def _written(objective: QualityObjective, value: float) -> str:
 def with_quality(verdict: Verdict, quality: QualityResult) -> Verdict:
     """Return the verdict with the quality: what is proven missed fails it, what is not proven makes it inconclusive."""
     missed = [check.sentence for check in quality.checks if check.met is False]
-    unknown = list(_unknown(quality))
+    unknown = [check.sentence for check in quality.checks if check.met is None]
+    if not quality.checks or (unknown and quality.answered < quality.prompts):
+        unknown.append(quality.because)
     if missed:
         before = (verdict.because,) if verdict.status == "fail" else ()
         return replace(verdict, status="fail", because="; ".join((*before, *missed)))
@@ -184,12 +170,3 @@ def with_quality(verdict: Verdict, quality: QualityResult) -> Verdict:
         status = "inconclusive" if verdict.status == "pass" else verdict.status
         return replace(verdict, status=status, because="; ".join((*unknown, verdict.because)))
     return replace(verdict, because="; ".join((verdict.because, *(check.sentence for check in quality.checks))))
-
-
-def _unknown(quality: QualityResult) -> Iterator[str]:
-    if not quality.checks:
-        yield quality.because
-    unknown = [check.sentence for check in quality.checks if check.met is None]
-    yield from unknown
-    if unknown and quality.answered < quality.prompts:
-        yield quality.because

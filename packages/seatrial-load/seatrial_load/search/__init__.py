@@ -1,4 +1,4 @@
-"""Which level to measure next: a function of what was asked and of what was measured so far, without any state.
+"""The choice of the next level: a function of the request and of the measured levels, without any state.
 
 Closed loops only: the levels of an open loop are rates, and the trial takes them in turn.
 """
@@ -29,12 +29,10 @@ __all__ = ["ALL_MEASURED", "NextLevel", "Step", "Stop", "next_level", "why_stop"
 
 
 def next_level(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: float) -> Step:
-    """Choose the next level, or say why there is none.
+    """Choose the next level, or return why there is none.
 
     Args:
-        request: What was asked; `load.search` and `load.goal` choose the way.
         levels: Everything measured so far, void levels too, in the order of measurement.
-        left_s: Time left for measuring.
     """
     if left_s <= 0:
         return budget_over(request)
@@ -77,7 +75,7 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
 
 
 def why_stop(levels: Sequence[LevelResult]) -> Stop | None:
-    """Return why more load would teach nothing, levels ascending; None when it would.
+    """Return why more load is of no use, levels ascending; None when it is.
 
     That is so after a level without success, after two levels in a row that each missed the SLO and had less throughput
     than the level before, and after two levels in a row that the client limited.

@@ -26,10 +26,10 @@ CLOSE = 1.1  # ends that differ by this factor or less: the highest good load is
 TRUSTED = 1.2  # ends that differ by this factor or less, with the crossing expected within `CLOSE` of the good one
 FARTHEST = 8.0  # most that one level may lie outside of what was measured, as a factor: load above the knee costs time
 DOUBLE = 2.0
-BESIDE = math.sqrt(CLOSE)  # the first look is so far below an expected crossing
-BEYOND = 1.2  # the second one so far above the first: a miss there closes the bracket
-CREEP = 1.3  # a step by less than this, after which the end still isn't found, has crept: the next is its square
-PATIENCE = 5  # levels near a bracket after which an expectation isn't asked any more
+BESIDE = math.sqrt(CLOSE)  # the first level is this factor below an expected crossing
+BEYOND = 1.2  # the second one this factor above the first: a miss there closes the bracket
+CREEP = 1.3  # a step by less than this, after which the end is still unknown, has crept: the next is its square
+PATIENCE = 5  # levels near a bracket after which an expectation is ignored
 NEAR = 1.6  # a level is near a bracket within this factor of an end
 
 AROUND = (1.3, 2.0)  # levels within these factors of the SLO's knee help to place it: the nearer ones first
@@ -45,7 +45,7 @@ MOST_VOID = 2
 
 
 def next_adaptive(request: TrialRequest, levels: Sequence[LevelResult], *, left_s: float) -> Step:
-    """Choose the next level of an adaptive search, or say why there is none."""
+    """Choose the next level of an adaptive search, or return why there is none."""
     view = search_view(request, levels)
     gate = request.gate_concurrency
     if not levels:
@@ -75,7 +75,7 @@ def _in_time(step: Step, view: View, left_s: float) -> Step:
         return step
     least = max((level.concurrency for level in view.valid if level.concurrency < step.concurrency), default=0)
     lower = range(step.concurrency - 1, max(view.bottom, math.floor(least * CLOSE)), -1)
-    fitting = next((one for one in lower if one not in view.measured and _fits(one, view, left_s)), None)
+    fitting = next((load for load in lower if load not in view.measured and _fits(load, view, left_s)), None)
     needed = view.forecast.duration_s(step.concurrency)
     short = f"{step.concurrency} per copy needs about {needed:.0f} s, but {left_s:.0f} s are left"
     if fitting is None:
@@ -92,9 +92,9 @@ def _toward_knee(view: View) -> Step:
     """Look for the knee that scaling takes: the lower of where the SLO is missed and where more load stops paying."""
     pays, bracket = load_that_pays(view), Bracket(view.held, view.missed)
     if pays is None or bracket.good is None or (view.request.objectives and view.request.target_knee == "slo"):
-        return _toward_slo(view, view.crossing)
+        return _toward_slo(view)
     if bracket.bad is not None and bracket.bad <= pays.low * CLOSE:
-        return _toward_slo(view, view.crossing)
+        return _toward_slo(view)
     if view.valid[0].concurrency > view.bottom:
         return NextLevel(concurrency=view.bottom, because=f"{_slo_so_far(bracket)}; the unloaded latency")
     if (unsure := view.unsure) is not None and unsure.low < pays.high:
@@ -107,23 +107,23 @@ def _toward_lower(view: View, pays: Pays, bracket: Bracket) -> Step:
     good = bracket.good or 0
     if good < pays.high and good <= pays.low:
         if bracket.bad is None and not pays.is_known:
-            return _up(view, pays)
+            # Up while the SLO holds and throughput grows: no farther than where the SLO is expected to be missed.
+            step, slo = settling(view, pays), _toward_slo(view)
+            if view.crossing is None or not isinstance(step, NextLevel) or not isinstance(slo, NextLevel):
+                return step
+            return min(step, slo, key=attrgetter("concurrency"))
         if bracket.bad is None and good < min(pays.shown, view.top):
             because = f"{_slo_so_far(bracket)}; {stops_paying(pays)}"
             return NextLevel(concurrency=min(pays.shown, view.top), because=because)
         if bracket.bad is not None and not bracket.is_closed(view.crossing):
-            return _toward_slo(view, view.crossing)
+            return _toward_slo(view)
     return settling(view, pays)
 
 
-def _toward_highest(view: View) -> Step:
-    return _toward_slo(view, view.crossing)
-
-
-def _toward_slo(view: View, crossing: float | None) -> Step:
+def _toward_slo(view: View) -> Step:
     if not view.valid:
         return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
-    bracket = Bracket(view.held, view.missed)
+    bracket, crossing = Bracket(view.held, view.missed), view.crossing
     holds_to_top = crossing is None and bracket.bad is None and view.forecast.predicted
     reach = view.top * BESIDE if holds_to_top else crossing
     level = between(bracket, view.bottom, view.top, reach, view.measured)
@@ -131,14 +131,22 @@ def _toward_slo(view: View, crossing: float | None) -> Step:
         return NextLevel(concurrency=level, because=f"{_slo_so_far(bracket)}{_expected(crossing)}")
     if (unsure := view.unsure) is not None:
         return _between_unsure(unsure)
-    if view.request.load.goal == "knee" and (beside := _beside_knee(view)) is not None:
-        because = f"{_slo_so_far(bracket)}; the interval of the knee is wide: a level beside it"
-        return NextLevel(concurrency=beside, because=because)
-    return Stop(reason=StopReason.GOAL_KNOWN, because=_slo_known(bracket, crossing))
+    known = _slo_so_far(bracket)
+    if view.request.load.goal == "knee" and (near := _near_knee(view)) is not None:
+        return NextLevel(concurrency=near, because=f"{known}; the interval of the knee is wide: a level near it")
+    if bracket.good is None:
+        why = ", the lowest level"
+    elif bracket.bad is None:
+        why = ", the highest level"
+    elif bracket.bad == bracket.good + 1:
+        why = "; adjacent levels"
+    else:
+        why = "; less than 10 % apart" if bracket.is_narrow else _expected(crossing)
+    return Stop(reason=StopReason.GOAL_KNOWN, because=f"{known}{why}")
 
 
-def _beside_knee(view: View) -> int | None:
-    """Return a load beside the SLO's knee, where the levels around it leave it uncertain; None where they don't."""
+def _near_knee(view: View) -> int | None:
+    """Return a load near the SLO's knee, where the levels around it leave it uncertain; None where they don't."""
     knee = slo_knee(view.valid, view.request.objectives)
     at, bounds = knee.concurrency, knee.interval
     if at is None or bounds is None or bounds.low is None or bounds.high is None:
@@ -157,25 +165,6 @@ def _between_unsure(unsure: Unsure) -> NextLevel:
     return NextLevel(concurrency=unsure.middle, because=because)
 
 
-def _up(view: View, pays: Pays) -> Step:
-    """Go up while the SLO holds and throughput grows: no farther than where the SLO is expected to be missed."""
-    step, slo = settling(view, pays), _toward_slo(view, view.crossing)
-    if view.crossing is None or not isinstance(step, NextLevel) or not isinstance(slo, NextLevel):
-        return step
-    return min(step, slo, key=attrgetter("concurrency"))
-
-
-def _slo_known(bracket: Bracket, crossing: float | None) -> str:
-    known = _slo_so_far(bracket)
-    if bracket.good is None:
-        return f"{known}, the lowest level"
-    if bracket.bad is None:
-        return f"{known}, the highest level"
-    if bracket.bad == bracket.good + 1:
-        return f"{known}; adjacent levels"
-    return f"{known}; less than 10 % apart" if bracket.is_narrow else f"{known}{_expected(crossing)}"
-
-
 def _slo_so_far(bracket: Bracket) -> str:
     if bracket.good is None:
         return f"SLO missed at {bracket.bad} per copy"
@@ -189,7 +178,7 @@ def _expected(crossing: float | None) -> str:
 
 
 def toward_most_goodput(view: View) -> Step:
-    """Choose the level that tells most about where goodput is highest."""
+    """Choose the level that narrows down most where goodput is highest."""
     if not view.valid:
         return NextLevel(concurrency=view.top, because=CLIENT_AT_GATE)
     best = max(view.valid, key=_goodput)
@@ -198,19 +187,15 @@ def toward_most_goodput(view: View) -> Step:
     upper = view.valid[at + 1] if at + 1 < len(view.valid) else None
     so_far = f"highest goodput so far: {_goodput(best):.2f} requests/s at {best.concurrency} per copy"
     if not _goodput(best):
-        return _without_goodput(view, so_far)
+        lowest = view.valid[0]
+        if lowest.concurrency <= view.bottom:
+            return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
+        return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
     if upper is None and best.concurrency < view.top:
         return NextLevel(concurrency=_outside(view, best, up=True), because=f"{so_far}, the highest level")
     if lower is None and best.concurrency > view.bottom:
         return NextLevel(concurrency=_outside(view, best, up=False), because=f"{so_far}, the lowest level")
     return _inside(best, lower, upper, so_far)
-
-
-def _without_goodput(view: View, so_far: str) -> Step:
-    lowest = view.valid[0]
-    if lowest.concurrency <= view.bottom:
-        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}, the lowest level")
-    return NextLevel(concurrency=_outside(view, lowest, up=False), because=f"{so_far}; next: less load")
 
 
 def _outside(view: View, best: LevelResult, *, up: bool) -> int:
@@ -221,9 +206,12 @@ def _outside(view: View, best: LevelResult, *, up: bool) -> int:
 
 def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None, so_far: str) -> Step:
     here = best.concurrency
-    gaps = [(_gap(here, one), one.concurrency) for one in (lower, upper) if one is not None and _is_open(best, one)]
+    far = [level for level in (lower, upper) if level is not None and not _is_near(best, level)]
+    gaps = [(_gap(here, level), level.concurrency) for level in far if _goodput(level) < (1 - FLAT) * _goodput(best)]
     if not gaps:
-        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}: {_why_known(best, lower, upper)}")
+        named = " and ".join(str(level.concurrency) for level in far)
+        why = f"equal within {FLAT * 100:.0f} % to {named}" if far else "less than 10 % apart"
+        return Stop(reason=StopReason.GOAL_KNOWN, because=f"{so_far}: {why}")
     gap, end = max(gaps)
     wanted = here * (end / here) ** GOLDEN
     low, high = min(here, end), max(here, end)
@@ -231,19 +219,6 @@ def _inside(best: LevelResult, lower: LevelResult | None, upper: LevelResult | N
         concurrency=min(max(round(wanted), low + 1), high - 1),
         because=f"{so_far}; neighbours are {gap:.1f} times apart",
     )
-
-
-def _why_known(best: LevelResult, lower: LevelResult | None, upper: LevelResult | None) -> str:
-    beside = (one for one in (lower, upper) if one is not None)
-    as_good = [one for one in beside if not _is_near(best, one)]
-    if not as_good:
-        return "less than 10 % apart"
-    named = " and ".join(str(one.concurrency) for one in as_good)
-    return f"equal within {FLAT * 100:.0f} % to {named}"
-
-
-def _is_open(best: LevelResult, neighbour: LevelResult) -> bool:
-    return not _is_near(best, neighbour) and _goodput(neighbour) < (1 - FLAT) * _goodput(best)
 
 
 def _is_near(best: LevelResult, neighbour: LevelResult) -> bool:
@@ -260,7 +235,7 @@ def _goodput(level: LevelResult) -> float:
 
 GOALS: Mapping[Goal, Callable[[View], Step]] = {
     "knee": _toward_knee,
-    "max_concurrency": _toward_highest,
+    "max_concurrency": _toward_slo,
     "max_goodput": toward_most_goodput,
 }
 
@@ -274,7 +249,7 @@ class Bracket:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the ends themselves are near enough: within `CLOSE`, or no load lies between."""
+        """Whether the ends themselves are near enough: within `CLOSE`, or with no load between."""
         return self.good is not None and self.bad is not None and self.bad <= max(self.good + 1, self.good * CLOSE)
 
     def is_closed(self, crossing: float | None) -> bool:
@@ -288,11 +263,7 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
     """Choose the load to measure next; None when the bracket is closed or the range ends.
 
     Args:
-        bracket: What is known.
-        bottom: The lowest load to look at.
-        top: The highest.
         crossing: Where good loads are expected to end; None when they aren't expected to, or nothing is expected.
-        measured: Every load that was measured.
     """
     good, bad = bracket.good, bracket.bad
     if good is not None and bad is not None:
@@ -301,7 +272,7 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
         if good >= top:
             return None
         expected = good * DOUBLE if crossing is None else min(crossing / BESIDE, good * FARTHEST)
-        nearest = max((one for one in measured if one < good), default=0)
+        nearest = max((load for load in measured if load < good), default=0)
         stride = _stride(good / nearest) if nearest else CLOSE
         if expected <= good * math.sqrt(BESIDE):
             expected = good * BEYOND
@@ -311,12 +282,12 @@ def between(bracket: Bracket, bottom: int, top: int, crossing: float | None, mea
 
 def _between(good: int, bad: int, crossing: float | None, measured: Collection[int]) -> int:
     middle = math.sqrt(good * bad)
-    tried = sum(good / NEAR <= one <= bad * NEAR for one in measured)
+    tried = sum(good / NEAR <= load <= bad * NEAR for load in measured)
     if crossing is None or not good < crossing <= bad * BESIDE or tried > PATIENCE:
         return _strictly(middle, good, bad)
     below = min(crossing, bad) / BESIDE
     wanted = below if below > good * math.sqrt(BESIDE) else good * BEYOND
-    nearest = max((one for one in measured if one < good), default=0)
+    nearest = max((load for load in measured if load < good), default=0)
     crept = good * _stride(good / nearest) if nearest else 0.0
     return _strictly(min(max(wanted, crept), max(middle, wanted)), good, bad)
 
@@ -330,11 +301,11 @@ def _below(bad: int, bottom: int, crossing: float | None, measured: Collection[i
         return None
     believed = crossing is not None and crossing <= bad * BESIDE
     expected = max(crossing / BESIDE, bad / FARTHEST) if crossing is not None and believed else bad / DOUBLE
-    nearest = min((one for one in measured if one > bad), default=0)
+    nearest = min((load for load in measured if load > bad), default=0)
     stride = _stride(nearest / bad) if nearest else CLOSE
     return max(bottom, min(bad - 1, math.floor(min(expected, bad / stride))))
 
 
 def _stride(last: float) -> float:
-    """Return the least factor of the next step outward: an expectation that keeps falling short isn't crept after."""
+    """Return the least factor of the next step outward, so that a search doesn't creep after a wrong expectation."""
     return max(CLOSE, last * last) if last <= CREEP else CLOSE

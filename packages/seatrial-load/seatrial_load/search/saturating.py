@@ -1,4 +1,4 @@
-"""Where more load stops paying: what the levels say of it so far, and which level says more."""
+"""The load from which more stops paying: its range by the measured levels, and the level that narrows it down."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 KNOWN = 1.1  # ends that differ by this factor or less
 FARTHEST = 8.0  # most that one level may lie outside of what was measured, as a factor: load above the knee costs time
-NEARLY_ALL = 0.93  # of the highest throughput: a level that gives as much is expected to be full
-FLAT = 1.3  # twice the load that gives less than this much more throughput: the next level is half-way, not above
-BESIDE = 1.1  # a level within this factor of a load says as much
+NEARLY_ALL = 0.93  # of the highest throughput: a level with as much is expected to be full
+FLAT = 1.3  # twice the load with less than this factor of throughput: the next level is half-way, not above
+BESIDE = 1.1  # a level within this factor of a load stands for it
 NARROW = 1.25  # throughput falls between two loads that differ by this factor or less: known well enough
 UNSEEN = 4  # two levels that differ by more hide a peak of throughput
 LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the filling load to twice as much
@@ -31,7 +31,7 @@ LEAST, MOST = 8, 2  # the latency of the batch is drawn from an eighth of the fi
 
 @dataclass(frozen=True, slots=True)
 class Pays:
-    """Where more load stops paying.
+    """The range in which more load stops paying.
 
     Attributes:
         low: It pays up to here, whatever is measured above.
@@ -57,10 +57,10 @@ class Pays:
 
 
 def load_that_pays(view: View) -> Pays | None:
-    """Return what the levels say of the load from which more stops paying; None where none has a throughput.
+    """Return the range of the load from which more stops paying; None where no level has a throughput.
 
     It is that of `saturation`, at most the plan's batch limit, at least what copies are planned for
-    (`knee.leading`). A level with errors above the others is as good as one without more throughput.
+    (`leading_knee`). A level with errors above the others is as good as one without more throughput.
     """
     full = saturation_of(view.valid)
     if full is None:
@@ -84,12 +84,12 @@ def load_that_pays(view: View) -> Pays | None:
 
 
 def stops_paying(pays: Pays) -> str:
-    """Say where more load stops paying."""
+    """Return where more load stops paying, in words."""
     return f"more load stops paying at {whole_or_tenths(min(pays.low, pays.shown))} per copy"
 
 
 def settling(view: View, pays: Pays) -> Step:
-    """Choose the level that tells most about where more load stops paying; stop where nothing is left to tell."""
+    """Choose the level that narrows down most where more load stops paying; stop where none does."""
     lattice = doublings(view.bottom, view.top)
     highest = view.valid[-1].concurrency
     if (unseen := _unseen(view, pays, lattice)) is not None:
@@ -102,7 +102,7 @@ def settling(view: View, pays: Pays) -> Step:
         return NextLevel(concurrency=round(math.sqrt(pays.fall[0] * pays.fall[1])), because=because)
     if pays.filling is not None:
         wanted = [load for load in _steps(view, pays.filling, lattice) if pays.filling / LEAST <= load]
-        missing = [load for load in wanted if not any(load / BESIDE <= one <= load * BESIDE for one in view.measured)]
+        missing = [load for load in wanted if not any(load / BESIDE <= at <= load * BESIDE for at in view.measured)]
         if missing:
             return NextLevel(concurrency=missing[-1], because=f"{so_far}; a level below steadies it")
     return Stop(reason=StopReason.GOAL_KNOWN, because=so_far)
@@ -117,9 +117,9 @@ def _steps(view: View, filling: float, lattice: Sequence[int]) -> list[int]:
 
 
 def _unseen(view: View, pays: Pays, lattice: Sequence[int]) -> int | None:
-    """Return a load between two levels that lie so far apart that a peak of throughput may hide; None without any.
+    """Return a load between two levels so far apart that a peak of throughput may hide there; None without any.
 
-    That is so above the lowest level, and where the upper one of two gives hardly more. Above the load that pays no
+    That is so above the lowest level, and where the upper one of two has hardly more. Above the load that pays no
     peak matters.
     """
     lowest = view.valid[0]
@@ -160,7 +160,7 @@ def _higher(view: View, lattice: Sequence[int], highest: int, pays: Pays) -> Nex
 def _halfway(view: View) -> int | None:
     """Return half of the highest load, where throughput grew little on the way to it and nothing near was measured.
 
-    It lies above the level before: half of 3 would be 1 again.
+    It is above the level before: half of 3 would be 1 again.
     """
     if len(view.valid) < 2:  # noqa: PLR2004 (one level has grown from nothing)
         return None

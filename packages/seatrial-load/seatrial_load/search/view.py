@@ -1,6 +1,6 @@
-"""What a search sees: the request, what was measured, what is expected of the rest, and where it may still look.
+"""The view of a search: the request, the measured levels, the forecast of the others, and the range that is left.
 
-Expected is the plan's curve, bent through what was measured. Between two measured levels the ratio of measured to
+The forecast is the plan's curve, bent through the measured levels. Between two measured levels the ratio of measured to
 predicted is interpolated, logarithm over logarithm; outside it stays what it is at the nearest one. So a prediction
 that is wrong by a factor is right after one level. Without a plan the curve is flat, which makes it a power law from
 one measured level to the next. Beyond its ends the plan's curve goes on as an endpoint does: below, latency stays;
@@ -21,13 +21,6 @@ from seatrial_load.knee.detectors import slo_bracket
 from seatrial_load.slo.evaluate import reading_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.documents.result import LevelResult
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial_load.documents.request import Objective, PredictedLevel, TrialRequest
@@ -36,21 +29,20 @@ if TYPE_CHECKING:
     Curve = Callable[[float], float]
     Points = Sequence[tuple[float, float]]
 
-STEP = 1.02  # of the concurrencies that a crossing is looked for at
+STEP = 1.02  # of the concurrencies at which a crossing is sought
 WELL_APART = math.sqrt(2)  # two levels nearer to each other differ by noise as much as by load
 STEEPEST = 1.0  # latency of a full endpoint grows with the load, not faster
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What is expected, by requests in flight per copy.
+    """The expected metrics, by requests in flight per copy.
 
     Attributes:
-        predicted: Whether the plan gave a curve.
         latency_ms: Mean end-to-end latency; None when nothing is known.
         tok_s: Output tokens per second, all copies; None when nothing is known.
         burdens: Each objective on latency: its measure over its bound, so that above 1 it is missed.
-        rounds: How many answers' time a level takes.
+        rounds: Duration of a level, as a multiple of a request's.
     """
 
     predicted: bool
@@ -64,7 +56,7 @@ class Forecast:
         return None if self.latency_ms is None else self.rounds * self.latency_ms(concurrency) / MS_PER_S
 
     def misses(self, concurrency: float, share: float = 1.0) -> bool:
-        """Tell whether an objective on latency is expected to be missed, or a share of its bound to be passed."""
+        """Return whether an objective on latency is expected to be missed, or a share of its bound to be passed."""
         return any(burden(concurrency) > share for burden in self.burdens)
 
     def first_miss(self, low: int, high: int, share: float = 1.0) -> float | None:
@@ -97,56 +89,44 @@ def forecast(request: TrialRequest, levels: Sequence[LevelResult]) -> Forecast:
     """Bend the plan's curve through the valid levels."""
     prior = request.prior.levels
     known = sorted((level for level in levels if level.valid and level.succeeded), key=lambda level: level.concurrency)
-    shape = _latency(prior)
     latencies = [(float(level.concurrency), level.e2e_latency_ms.mean) for level in known if level.e2e_latency_ms]
     throughputs = [(float(level.concurrency), level.output_tok_s) for level in known if level.output_tok_s]
     burdens = [_burden(objective, prior, known) for objective in request.objectives]
-    return Forecast(
-        predicted=bool(prior),
-        latency_ms=_bent(shape, latencies, beyond=1.0),
-        tok_s=_bent(_throughput(prior), throughputs),
-        burdens=tuple(burden for burden in burdens if burden is not None),
-        rounds=_rounds(request, known),
-    )
-
-
-def _rounds(request: TrialRequest, known: Sequence[LevelResult]) -> float:
-    load = request.load
-    planned = load.ramp_per_concurrency + load.requests_per_concurrency
+    planned_tok_s = _power_law([(float(level.concurrency), level.output_tok_s) for level in prior], below=1.0)
+    rounds = request.load.ramp_per_concurrency + request.load.requests_per_concurrency
     seen = (
         level.duration_s * MS_PER_S / level.e2e_latency_ms.mean
         for level in known
         if level.duration_s and level.e2e_latency_ms
     )
-    return max(seen, default=float(planned))
+    return Forecast(
+        predicted=bool(prior),
+        latency_ms=_bent(_latency(prior), latencies, beyond=1.0),
+        tok_s=_bent(planned_tok_s, throughputs),
+        burdens=tuple(burden for burden in burdens if burden is not None),
+        rounds=max(seen, default=float(rounds)),
+    )
 
 
 def _burden(objective: Objective, prior: Sequence[PredictedLevel], known: Sequence[LevelResult]) -> Curve | None:
     """Return an objective's measure over its bound; None of one that isn't on latency."""
     if objective.metric in {"error_rate", "output_tok_s"}:
         return None
-    shape = {"ttft_ms": _first_token, "e2e_latency_ms": _latency, "tpot_ms": _per_token}[objective.metric](prior)
+    if objective.metric == "ttft_ms":
+        shape = _power_law([(float(level.concurrency), level.ttft_p95_ms) for level in prior], beyond=1.0)
+    elif objective.metric == "tpot_ms":
+        # The time between two tokens of one stream, by Little's law: requests in flight over throughput.
+        shape = _power_law([(float(level.concurrency), level.concurrency / level.output_tok_s) for level in prior])
+    else:
+        shape = _latency(prior)
     readings = (reading_of(level, objective) for level in known)
-    measured = [(one.load, one.value) for one in readings if one is not None and one.value]
+    measured = [(point.load, point.value) for point in readings if point is not None and point.value]
     curve = _bent(shape, measured)
     return None if curve is None else lambda concurrency: curve(concurrency) / objective.bound
 
 
 def _latency(prior: Sequence[PredictedLevel]) -> Curve | None:
     return _power_law([(float(level.concurrency), level.e2e_mean_ms) for level in prior], beyond=1.0)
-
-
-def _first_token(prior: Sequence[PredictedLevel]) -> Curve | None:
-    return _power_law([(float(level.concurrency), level.ttft_p95_ms) for level in prior], beyond=1.0)
-
-
-def _per_token(prior: Sequence[PredictedLevel]) -> Curve | None:
-    """Return the time between two tokens of one stream, by Little's law: requests in flight over throughput."""
-    return _power_law([(float(level.concurrency), level.concurrency / level.output_tok_s) for level in prior])
-
-
-def _throughput(prior: Sequence[PredictedLevel]) -> Curve | None:
-    return _power_law([(float(level.concurrency), level.output_tok_s) for level in prior], below=1.0)
 
 
 def _bent(shape: Curve | None, measured: Points, *, beyond: float = 0.0) -> Curve | None:
@@ -161,7 +141,7 @@ def _bent(shape: Curve | None, measured: Points, *, beyond: float = 0.0) -> Curv
 
 
 def _trend(points: Points) -> float:
-    """Return the slope at the last point, logarithm over logarithm: from the nearest one that lies well apart."""
+    """Return the slope at the last point, logarithm over logarithm: from the nearest one that is well apart."""
     at, value = points[-1]
     for other, before in reversed(points):
         if max(at / other, other / at) >= WELL_APART and value > 0 and before > 0:
@@ -191,17 +171,16 @@ def _power_law(points: Points, *, below: float = 0.0, beyond: float = 0.0) -> Cu
 
 
 NARROW = 0.9  # of a bound: what is above holds, but not by much
-APART = 2.0  # as a factor: a wider stretch without a level is worth a look
-VOID_MARGIN = 1.25  # a client that was the limit at C isn't asked for more than C / 1.25
+APART = 2.0  # as a factor: a wider range without a level is worth one
+VOID_MARGIN = 1.25  # a client that was the limit at C gets no more than C / 1.25
 
 
 class Unsure(NamedTuple):
-    """A stretch of loads over which the SLO may be missed, although it holds at its upper end.
+    """A range of loads over which the SLO may be missed, although it holds at its upper end.
 
     Attributes:
-        low: Where it begins.
-        high: Where it ends, at a measured level.
-        middle: The load halfway, as factors go; it lies strictly between the measured levels around the stretch.
+        high: Its end, at a measured level.
+        middle: The load halfway, as factors go, strictly between the measured levels around the range.
     """
 
     low: float
@@ -211,15 +190,11 @@ class Unsure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a search sees.
+    """The view of a search.
 
     Attributes:
-        request: What was asked.
-        valid: The levels that say something of the endpoint, ascending.
+        valid: The levels that measure the endpoint, ascending.
         void: Those that the client limited, ascending.
-        bottom: The lowest concurrency to look at.
-        top: The highest one.
-        forecast: What is expected of the others.
     """
 
     request: TrialRequest
@@ -253,7 +228,7 @@ class View:
 
     @property
     def unsure(self) -> Unsure | None:
-        """The lowest wide stretch without a level, below one that holds, over which it is expected to hold narrowly.
+        """The lowest wide range without a level, below one that holds, over which it is expected to hold narrowly.
 
         Latency need not rise with load everywhere: a step of the batch may miss the SLO where more load meets it.
         """
@@ -268,7 +243,7 @@ class View:
 
     @property
     def crossing(self) -> float | None:
-        """Where the SLO is expected to be missed first, given what was measured; None where nowhere."""
+        """The load at which the SLO is expected to be missed first, given the measured levels; None where nowhere."""
         held, missed = self.held, self.missed
         if held is not None:
             return self.forecast.first_miss(held, self.top if missed is None else missed)
@@ -278,7 +253,7 @@ class View:
 
 
 def search_view(request: TrialRequest, levels: Sequence[LevelResult]) -> View:
-    """Sort what was measured; a client's own limit lowers the highest concurrency to look at."""
+    """Sort the measured levels; a client's own limit lowers the highest concurrency."""
     ordered = sorted(levels, key=attrgetter("concurrency"))
     void = tuple(level for level in ordered if not level.valid)
     bottom, top = request.load.concurrency_levels[0], request.load.concurrency_levels[-1]

@@ -1,1 +1,1 @@
-"""Levels held against objectives: evaluation, verdict, comparison with the last release."""
+"""Levels compared with objectives: evaluation, verdict, comparison with the last release."""

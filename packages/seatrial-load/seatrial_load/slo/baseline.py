@@ -1,4 +1,4 @@
-"""This trial beside the last release's: what got worse beyond tolerance and beyond noise."""
+"""This trial compared with the last release's: numbers that are worse beyond tolerance and noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import LevelResult, TrialResult, Verdict
 
 
-WITHOUT_INTERVAL = 2.0  # so many times the tolerance, where no interval tells noise from change (an assumption)
+WITHOUT_INTERVAL = 2.0  # times the tolerance, where no interval separates noise from change (an assumption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +26,7 @@ class _Measure:
     """One number of a level.
 
     Attributes:
-        name: What people call it.
-        value: The number.
-        interval: Where the truth may lie; None when unknown.
-        unit: Of the number, as it is written.
-        more_is_better: Whether a greater number is the better one.
+        interval: The range of the true value; None when unknown.
     """
 
     name: str
@@ -41,7 +37,7 @@ class _Measure:
 
     @property
     def written(self) -> str:
-        """The number as people read it."""
+        """The number with its unit."""
         if self.unit == "%":
             return fine_percent(self.value)
         return f"${self.value:.2f}" if self.unit == "$" else f"{tenths(self.value)} {self.unit}"
@@ -55,11 +51,6 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     met its SLO, since past that it promised nothing. A number is worse when it is worse by more than the request's
     `regression_tolerance` and its interval doesn't overlap with the one before; where an interval is missing, when it
     is worse by more than twice the tolerance.
-
-    Args:
-        now: This trial.
-        before: The last release's; None when there is none.
-        baseline_uri: Where that lies.
     """
     if before is None:
         return Comparison(status="incomparable", because="no result of an earlier release")
@@ -75,10 +66,13 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     pairs = _common_levels(now, before)
     if not pairs:
         return replace(known, because="no level is valid in both results")
+    priced = now.request, before.request
+    if now.engine_note or before.engine_note:
+        priced = without_price(now.request), without_price(before.request)  # a local engine's speed is no GPU's
     compared = [
         _changed(level, earlier, measure, now.request.gate)
         for level, base in pairs
-        for earlier, measure in _pairs_of(*_priced(now, before), level, base)
+        for earlier, measure in _pairs_of(*priced, level, base)
     ]
     changes = tuple(change for change, _ in compared)
     worse = [change.sentence for change in changes if change.worse]
@@ -92,14 +86,14 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
 
 
 def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Verdict:
-    """Return the verdict, failed when a comparison found worse and the gate is set to fail on it."""
+    """Return the verdict, failed when the comparison is worse and the gate is set to fail on it."""
     if comparison.status != "worse" or gate.on_regression != "fail":
         return verdict
     return replace(verdict, status="fail", because=f"{verdict.because}; regression: {comparison.because}")
 
 
 def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
-    """Say what makes two trials incomparable; None when nothing does."""
+    """Return what makes two trials incomparable; None when nothing does."""
     pairs: dict[str, tuple[object, object]] = {
         "endpoint": (now.endpoint, before.endpoint),
         "environment": (now.environment, before.environment),
@@ -109,32 +103,21 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
         "protocol": (now.load.protocol, before.load.protocol),
         "number of copies": (now.copy_count, before.copy_count),
     }
-    other = [name for name, (one, another) in pairs.items() if one != another]
+    other = [name for name, (after, earlier) in pairs.items() if after != earlier]
     return f"the last release was measured with a different {', '.join(other)}" if other else None
 
 
 def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:
     """Pair the levels to compare, the gate's first."""
-    earlier = {_place(level): level for level in before.levels if level.valid and level.succeeded}
+    earlier = {level.offered_load: level for level in before.levels if level.valid and level.succeeded}
     gate = now.request.gate_concurrency
     pairs = [
-        (level, earlier[_place(level)])
+        (level, earlier[level.offered_load])
         for level in now.levels
-        if level.valid and level.succeeded and _place(level) in earlier
+        if level.valid and level.succeeded and level.offered_load in earlier
     ]
     wanted = [(level, base) for level, base in pairs if base.meets_slo or level.concurrency == gate]
     return sorted(wanted, key=lambda pair: pair[0].concurrency != gate)
-
-
-def _place(level: LevelResult) -> float:
-    return level.offered_load
-
-
-def _priced(now: TrialResult, before: TrialResult) -> tuple[TrialRequest, TrialRequest]:
-    """Return both requests, without their prices where a local engine was measured: its speed is no GPU's."""
-    if now.engine_note or before.engine_note:
-        return without_price(now.request), without_price(before.request)
-    return now.request, before.request
 
 
 def _pairs_of(
@@ -183,7 +166,7 @@ def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None
 
 
 def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
-    """Compare one number; also tell whether it changed beyond tolerance and noise, for the worse or the better."""
+    """Compare one number; also return whether it changed beyond tolerance and noise, for the worse or the better."""
     difference = after.value - before.value
     apart = _are_apart(before, after, rose=difference > 0)
     tolerance = gate.regression_tolerance * (WITHOUT_INTERVAL if apart is None else 1.0)
@@ -194,7 +177,10 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
     by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
     width = f"the tolerance of {tolerance * 100:g} %" + (" (doubled: no interval)" if apart is None else "")
     direction = ("worse " if worse else "better ") if changed else ""
-    side = f"{direction}{'beyond' if beyond else 'within'} {width}{_noise(apart=apart, beyond=beyond)}"
+    noise = "" if apart is None or not beyond else " and noise" if apart else ", within noise"
+    side = f"{direction}{'beyond' if beyond else 'within'} {width}{noise}"
+    moved = f"{'rose' if difference > 0 else 'fell'} from {before.written} to {after.written}"
+    moved = moved if difference else f"stayed at {after.written}"
     change = Change(
         metric=after.name,
         concurrency=level.concurrency,
@@ -203,25 +189,13 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
+        sentence=f"{after.name} at {level.place} {moved}{by}: {side}",
     )
     return change, changed
 
 
-def _moved(before: _Measure, after: _Measure) -> str:
-    if after.value == before.value:
-        return f"stayed at {after.written}"
-    return f"{'rose' if after.value > before.value else 'fell'} from {before.written} to {after.written}"
-
-
-def _noise(*, apart: bool | None, beyond: bool) -> str:
-    if apart is None or not beyond:
-        return ""
-    return " and noise" if apart else ", within noise"
-
-
 def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:
-    """Tell whether the intervals don't overlap; None when an end that this takes is unknown."""
+    """Return whether the intervals don't overlap; None when an end that this takes is unknown."""
     if before.interval is None or after.interval is None:
         return None
     lower, upper = (before.interval.high, after.interval.low) if rose else (after.interval.high, before.interval.low)

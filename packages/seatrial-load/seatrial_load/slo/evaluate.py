@@ -1,4 +1,4 @@
-"""One objective held against one level, in a sentence: by the measured value, or by what its interval proves."""
+"""One objective compared with one level, in a sentence: by the measured value, or by what its interval proves."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def statistic_of(values: Distribution | None, statistic: Statistic) -> float | N
 
 
 def reading_of(level: LevelResult, objective: Objective) -> Reading | None:
-    """Return what a level says of an objective's metric; None where it was not measured."""
+    """Return a level's reading of an objective's metric; None where it was not measured."""
     return reading(level, objective.metric, objective.statistic)
 
 
 def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> Interval | None:
-    """Bound what an objective is about, each bound at a confidence of its own.
+    """Bound the metric of an objective, each bound at a confidence of its own.
 
     A percentile by order statistics, a mean by Student's t, a share by Wilson's score, throughput from its interval
-    (`aggregate.output_tok_s_interval`); see `interval`, also for what they assume.
+    (`aggregate.output_tok_s_interval`); see `interval`, also for their assumptions.
 
     Returns:
-        The bounds; None where the level doesn't hold what they are made of.
+        The bounds; None where the level lacks their data.
     """
     tail = 1 - confidence
     if objective.metric == "error_rate":
@@ -95,10 +95,10 @@ def bounds_of(level: LevelResult, objective: Objective, confidence: float) -> In
 
 
 def is_taken_as_measured(level: LevelResult, objective: Objective) -> bool:
-    """Tell whether an objective is held against the measured value, whatever the confidence.
+    """Return whether an objective is compared with the measured value, whatever the confidence.
 
     That is an error rate of which nothing failed: to prove a bound of 1 % takes hundreds of requests, and one of 0 no
-    number of them does. One failure is enough to ask for proof.
+    number of them does. One failure is enough to need proof.
     """
     return objective.metric == "error_rate" and (level.succeeded == level.requests or objective.bound <= 0)
 
@@ -116,7 +116,7 @@ def requests_needed(objectives: Sequence[Objective], confidence: float) -> int:
 def requests_at_gate(objectives: Sequence[Objective], confidence: float) -> int:
     """Return the fewest measured requests at the gate: they prove the objectives, and show what fails one time in ten.
 
-    Without a bound on latency nothing else asks for more than a trial's few per stream, and three requests that
+    Without a bound on latency nothing else needs more than a trial's few per stream, and three requests that
     succeeded would let a deployment pass that fails every third. 1 at confidence 0.
     """
     needed = requests_needed(objectives, confidence)
@@ -142,15 +142,13 @@ def fewest_bounded(objective: Objective, *, tail: float, above: bool) -> int:
     return fewest_bounded_from_above(percent if above else 100 - percent, tail=tail)
 
 
-MOST_TIMES = 100.0  # so many times a level's requests nobody sends
+MOST_TIMES = 100.0  # a level is never repeated with more than this many times its requests
 
 
 def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: float = 0.0) -> tuple[Check, ...]:
-    """Hold every objective against a level.
+    """Compare every objective with a level.
 
     Args:
-        level: The level.
-        objectives: The SLO.
         confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
             the measured value as it is.
     """
@@ -158,24 +156,19 @@ def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: f
 
 
 def _check(level: LevelResult, objective: Objective, confidence: float) -> Check:
-    found, place = reading_of(level, objective), f"at {level.place}"
-    measured = None if found is None else found.value
+    point, place = reading_of(level, objective), f"at {level.place}"
+    measured = None if point is None else point.value
     if measured is None:
         sentence = f"{_name(objective)} was not measured {place}: no request has a value"
         return Check(objective=objective, measured=None, met=None, sentence=sentence)
     if confidence > 0 and not is_taken_as_measured(level, objective):
         return _proven(level, objective, measured, confidence)
     met = is_met(measured, objective)
-    sentence = f"{_compared(objective, measured)} {place}{_aside(level, objective, confidence)}"
+    sentence = f"{_compared(objective, measured)} {place}"
+    # How high an error rate may truly be without a failure.
+    if confidence > 0 and objective.bound > 0 and (bounds := bounds_of(level, objective, confidence)) is not None:
+        sentence += f" ({_end(bounds, objective, worse=True)} {_sure(confidence)})"
     return Check(objective=objective, measured=measured, met=met, sentence=sentence)
-
-
-def _aside(level: LevelResult, objective: Objective, confidence: float) -> str:
-    """Say how high an error rate may truly be of which nothing was seen; empty where that was not asked."""
-    bounds = bounds_of(level, objective, confidence) if confidence > 0 and objective.bound > 0 else None
-    if bounds is None:
-        return ""
-    return f" ({_end(bounds, objective, worse=True)} {_sure(confidence)})"
 
 
 def _sure(confidence: float) -> str:
@@ -183,13 +176,16 @@ def _sure(confidence: float) -> str:
 
 
 def _proven(level: LevelResult, objective: Objective, measured: float, confidence: float) -> Check:
-    """Hold an interval against the objective: met when its worse end is within the bound, missed when no end is."""
+    """Compare an interval with the objective: met when its worse end is within the bound, missed when no end is."""
     place, sure = f"at {level.place}", _sure(confidence)
     bounds = bounds_of(level, objective, confidence)
     if bounds is None:
         sentence = f"{_unproven(objective, measured)} {place}: it has no interval"
         return Check(objective=objective, measured=measured, met=None, sentence=sentence)
-    met = _met(objective, bounds)
+    worse, better = (bounds.high, bounds.low) if objective.sense == "at_most" else (bounds.low, bounds.high)
+    met = False if better is not None and not is_met(better, objective) else None
+    if worse is not None and is_met(worse, objective):
+        met = True
     if met is None:
         doubt = _doubt(_Doubt(level, objective, measured, bounds), confidence, sure)
         sentence = f"{_unproven(objective, measured)} {place}: {doubt}"
@@ -199,13 +195,6 @@ def _proven(level: LevelResult, objective: Objective, measured: float, confidenc
     return Check(
         objective=objective, measured=measured, met=met, sentence=sentence, bound_low=bounds.low, bound_high=bounds.high
     )
-
-
-def _met(objective: Objective, bounds: Interval) -> bool | None:
-    worse, better = (bounds.high, bounds.low) if objective.sense == "at_most" else (bounds.low, bounds.high)
-    if worse is not None and is_met(worse, objective):
-        return True
-    return False if better is not None and not is_met(better, objective) else None
 
 
 def _compared(objective: Objective, measured: float) -> str:
@@ -223,7 +212,6 @@ def _unproven(objective: Objective, measured: float) -> str:
 
 
 def _end(bounds: Interval, objective: Objective, *, worse: bool) -> str:
-    """Name the end that proves it."""
     upper = worse == (objective.sense == "at_most")
     end = bounds.high if upper else bounds.low
     return f"{'at most' if upper else 'at least'} {_written(end or 0.0, objective)}"
@@ -231,14 +219,7 @@ def _end(bounds: Interval, objective: Objective, *, worse: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """An interval that reaches over its bound.
-
-    Attributes:
-        level: Where.
-        objective: What it is held against.
-        measured: The value.
-        bounds: The interval.
-    """
+    """An interval that reaches over its bound."""
 
     level: LevelResult
     objective: Objective
@@ -247,18 +228,18 @@ class _Doubt:
 
     @property
     def looks_up(self) -> bool:
-        """Whether the bound lies above the value, so that the upper end of the interval is in its way."""
+        """Whether the bound is above the value, so that the upper end of the interval decides."""
         return (self.objective.sense == "at_most") == is_met(self.measured, self.objective)
 
     @property
     def count(self) -> int:
-        """How many requests the value comes from."""
+        """Number of requests that the value comes from."""
         values = latency_of(self.level, self.objective.metric)
         return self.level.requests if values is None else values.count
 
 
 def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
-    """Say why an interval decides nothing, and what would."""
+    """Return why an interval decides nothing, and what would."""
     objective, bounds = doubt.objective, doubt.bounds
     if (bounds.high if doubt.looks_up else bounds.low) is None:
         side = "above" if doubt.looks_up else "below"
@@ -270,7 +251,7 @@ def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
 
 
 def _remedy(doubt: _Doubt) -> str:
-    """Say how many requests would decide: an interval shrinks with the square root of their number."""
+    """Return how many requests would decide: an interval shrinks with the square root of their number."""
     objective, end = doubt.objective, doubt.bounds.high if doubt.looks_up else doubt.bounds.low
     distance, reach = abs(objective.bound - doubt.measured), abs((end or 0.0) - doubt.measured)
     if reach * reach > MOST_TIMES * distance * distance:
@@ -286,7 +267,7 @@ def _name(objective: Objective) -> str:
 
 
 def _pair(measured: float, objective: Objective) -> tuple[str, str]:
-    """Write a value and its bound; where rounding would make them read alike, with the digits that tell them apart."""
+    """Write a value and its bound; where rounding would make them equal, with the digits that differ."""
     value, bound = _written(measured, objective), _written(objective.bound, objective)
     if value != bound or measured == objective.bound:
         return value, bound
@@ -304,5 +285,5 @@ def _written(value: float, objective: Objective) -> str:
 
 
 def is_met(value: float, objective: Objective) -> bool:
-    """Tell whether a value is within an objective's bound; the bound itself is."""
+    """Return whether a value is within an objective's bound; the bound itself is."""
     return value <= objective.bound if objective.sense == "at_most" else value >= objective.bound

@@ -1,4 +1,4 @@
-"""What is good: levels held against objectives, doubtful answers, and the verdict at the gate's concurrency."""
+"""The verdict at the gate's concurrency, by levels compared with objectives and by doubtful answers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
 def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective]) -> list[str]:
     """Return the doubts that leave a level unproven: of more answers than may fail, or than a tenth.
 
-    Answers that ended early, told no count or had their prompt in a cache are another load than was asked. Those that
-    arrived at one instant say nothing of an objective on the time per token.
+    Answers that ended early, had no count or had their prompt in a cache are another load than the requested one. Those
+    that arrived at one instant don't measure the time per token.
     """
     rates = [objective.bound for objective in objectives if objective.metric == "error_rate"]
     most = min([MOST_DOUBTFUL, *rates])
@@ -40,31 +40,31 @@ def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective])
 
 
 def saying_nothing(seen: Sequence[LevelResult | Unmeasured]) -> str | None:
-    """Say that more answers than 1 % are proven to be blanks, or one repeated token: at a level, or at all together.
+    """Return that more answers than 1 % are proven to be blanks, or one repeated token: at a level, or at all together.
 
-    It is what a broken kernel, format or quantization gives instead of an error. With 95 % confidence, whatever the
+    A broken kernel, format or quantization gives them instead of an error. With 95 % confidence, whatever the
     gate's is: where measured values are taken as they are, one such answer of 50 would be 2 %.
     """
-    rows = [(one.place, one.succeeded, one.doubts) for one in seen]
+    rows = [(part.place, part.succeeded, part.doubts) for part in seen]
     if len(rows) > 1:
         together = tuple(doubt for _, _, doubts in rows for doubt in doubts)
         rows.append(("all levels", sum(answered for _, answered, _ in rows), together))
     for place, answered, doubts in rows:
         counts = {kind: sum(doubt.answers for doubt in doubts if doubt.kind == kind) for kind in _SAY_NOTHING}
-        found = sum(counts.values())
-        if is_share_above(found, answered, MOST_SAYING_NOTHING, tail=1 - CONFIDENCE):
+        empty = sum(counts.values())
+        if is_share_above(empty, answered, MOST_SAYING_NOTHING, tail=1 - CONFIDENCE):
             kinds = ", ".join(f"{kind} {count}" for kind, count in counts.items() if count)
             bound = f"more than {MOST_SAYING_NOTHING:.0%} with {CONFIDENCE:.0%} confidence".replace("%", " %")
-            return f"{found} of {answered} answers at {place} say nothing, {bound}: {kinds}"
+            return f"{empty} of {answered} answers at {place} say nothing, {bound}: {kinds}"
     return None
 
 
 def told_doubts(result: TrialResult) -> Iterator[str]:
-    """Say what is doubtful of a trial's answers, each kind once: as it is where it is worst, and where else it is."""
+    """Yield the doubts of a trial's answers, each kind once: where it is worst, and the other levels."""
     seen: list[tuple[LevelResult | None, AnswerDoubt]] = [
         (level, doubt) for level in result.levels for doubt in level.doubts
     ]
-    seen += [(None, doubt) for one in result.unmeasured if one.occasion == "verification" for doubt in one.doubts]
+    seen += [(None, doubt) for part in result.unmeasured if part.occasion == "verification" for doubt in part.doubts]
     for kind in dict.fromkeys(doubt.kind for _, doubt in seen):
         if result.engine_note and kind in _OF_RANDOM_WEIGHTS:
             continue
@@ -99,18 +99,14 @@ def verdict_at(
 
     The level there decides. When it wasn't measured, a level above that meets the SLO passes (less load isn't
     worse), the level below fails if it misses the SLO (more load isn't better); anything else is inconclusive. A level
-    that the client limited proves nothing, neither there nor beside it.
+    that the client limited proves nothing, neither there nor next to it.
 
     No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
     have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`. So it is where
-    answers say nothing (`saying_nothing`), whoever was the limit.
+    answers say nothing (`saying_nothing`), whatever the limit was.
 
     Args:
-        gate_concurrency: Requests in flight per copy at which the SLO must hold.
         levels: What was measured, ascending.
-        objectives: The SLO.
-        confidence: Of the proof; see `checks_of`.
-        unmeasured: What was seen of the first request, the warm-up and the levels that were cut.
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
@@ -128,7 +124,7 @@ def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
     gate = load.gate_rate_per_s
     if gate is None:
         return tuple(seen)
-    return tuple(one for one in seen if _rate(one) <= gate * (1 + _ROUNDING))
+    return tuple(part for part in seen if _rate(part) <= gate * (1 + _ROUNDING))
 
 
 def _verdict_at(
@@ -142,25 +138,22 @@ def _verdict_at(
     if at is not None:
         return _verdict_of(at, objectives, "", confidence)
     preface = _preface(gate_concurrency, cut)
-    for level, proof in _neighbours(gate_concurrency, levels):
+    # The valid levels next to the gate, with the verdict that each can prove.
+    valid = [level for level in levels if level.valid]
+    above = [(level, "pass") for level in valid if level.concurrency > gate_concurrency and not level.is_open]
+    below = [(level, "fail") for level in valid if level.concurrency < gate_concurrency or level.is_open]
+    for level, proof in (*above[:1], *below[-1:]):
         verdict = _verdict_of(level, objectives, f"{preface}; ", confidence)
         if verdict.status == proof:
             return verdict
-    measured = ", ".join(map(_named, levels)) or "none"
+    loads = ((f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}", level) for level in levels)
+    named = (load if level.valid else f"{load} (void: {level.void_because})" for load, level in loads)
+    measured = ", ".join(named) or "none"
     return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
 
 
-def _neighbours(gate_concurrency: int, levels: Sequence[LevelResult]) -> Iterator[tuple[LevelResult, str]]:
-    """Yield the valid levels next to the gate, with the verdict that each can prove."""
-    valid = [level for level in levels if level.valid]
-    above = [level for level in valid if level.concurrency > gate_concurrency and not level.is_open]
-    below = [level for level in valid if level.concurrency < gate_concurrency or level.is_open]
-    yield from ((level, "pass") for level in above[:1])
-    yield from ((level, "fail") for level in below[-1:])
-
-
 def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]) -> str | None:
-    """Say that no request succeeded at the gate's load, or in the whole trial; None where that is not so."""
+    """Return that no request succeeded at the gate's load, or in the whole trial; None where that is not so."""
     at, cut = _at_gate(gate_concurrency, levels, unmeasured)
     if at is not None:
         return None if at.succeeded else no_success(at)
@@ -174,7 +167,7 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
 def _at_gate(
     gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
 ) -> tuple[LevelResult | None, Unmeasured | None]:
-    """Return the level that decides, or what was seen of it where it was cut: of an open loop, the highest rate."""
+    """Return the level that decides, or its outcome where it was cut: of an open loop, the highest rate."""
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
     opened = [level for level in levels if level.is_open]
     cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
@@ -198,7 +191,7 @@ def _rate(seen: LevelResult | Unmeasured) -> float:
 
 
 def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
-    """Say that the gate's load was not measured, and what was seen of it where it was cut."""
+    """Return that the gate's load was not measured, and its outcome where it was cut."""
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
     return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
@@ -207,8 +200,8 @@ def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
 def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
     """Return the verdict as `fail` where more of a level's requests failed than the gate lets: which, and how many.
 
-    A request that failed has failed, though the client was the limit. That nothing succeeded, a verdict that fails has
-    said already.
+    A request that failed has failed, though the client was the limit. A verdict that fails
+    already reports that nothing succeeded.
     """
     most, up_to = gate.max_error_rate, gate.max_error_rate_up_to
     if most is None:
@@ -216,7 +209,10 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
     failed = verdict.status == "fail"
     bounded = [level for level in levels if up_to is None or level.is_open or level.concurrency <= up_to]
     failing = [
-        _failing(level, most) for level in bounded if level.error_rate > most and (level.succeeded or not failed)
+        f"{level.requests - level.succeeded} of {level.requests} requests failed at {level.place}, more than"
+        f" {most * 100:g} %: {_errors(level)}"
+        for level in bounded
+        if level.error_rate > most and (level.succeeded or not failed)
     ]
     if not failing:
         return verdict
@@ -224,11 +220,9 @@ def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate)
     return replace(verdict, status="fail", because="; ".join((*before, *failing)))
 
 
-def _failing(level: LevelResult, most: float) -> str:
+def _errors(level: LevelResult) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
-    first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    failed = f"{level.requests - level.succeeded} of {level.requests} requests failed at {level.place}"
-    return f"{failed}, more than {most * 100:g} %: {counts}{first}"
+    return counts + (f" ({level.first_errors[0]})" if level.first_errors else "")
 
 
 def inconclusive(verdict: Verdict, because: str) -> Verdict:
@@ -237,15 +231,8 @@ def inconclusive(verdict: Verdict, because: str) -> Verdict:
 
 
 def no_success(level: LevelResult) -> str:
-    """Say that nothing succeeded, and what happened instead."""
-    counts = ", ".join(f"{name} {count}" for name, count in level.errors.items())
-    first = f" ({level.first_errors[0]})" if level.first_errors else ""
-    return f"0 of {level.requests} requests succeeded at {level.place}: {counts}{first}"
-
-
-def _named(level: LevelResult) -> str:
-    load = f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}"
-    return load if level.valid else f"{load} (void: {level.void_because})"
+    """Return that nothing succeeded, and the errors."""
+    return f"0 of {level.requests} requests succeeded at {level.place}: {_errors(level)}"
 
 
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
@@ -263,12 +250,6 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
         return Verdict(status="fail", because=preface + "; ".join(missed + unknown), checks=checks)
     if unknown:
         return Verdict(status="inconclusive", because=preface + "; ".join(unknown), checks=checks)
-    return Verdict(status="pass", because=f"{preface}{_success(level, len(checks))}", checks=checks)
-
-
-def _success(level: LevelResult, objectives: int) -> str:
-    answered = f"{level.succeeded} of {level.requests} requests succeeded at {level.place}"
-    if not objectives:
-        return f"no objective is set; {answered}"
-    met = "objective met" if objectives == 1 else f"all {objectives} objectives met"
-    return f"{met}; {answered}"
+    met = {0: "no objective is set", 1: "objective met"}.get(len(checks), f"all {len(checks)} objectives met")
+    because = f"{preface}{met}; {level.succeeded} of {level.requests} requests succeeded at {level.place}"
+    return Verdict(status="pass", because=because, checks=checks)

@@ -66,16 +66,11 @@ class Tools:
     Attributes:
         clock: Monotonic seconds, the same in all processes of the machine.
         wall_clock: Time of day in UTC; dates the trial and its signatures, and seeds its prompts.
-        sleep: Waits.
         credentials: What signs the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
-        sagemaker: The control plane's client; None is boto3's.
-        cloudwatch: CloudWatch's client, asked for metrics and the states of alarms; None is boto3's.
         promql: CloudWatch's PromQL API, asked for what the containers told; None is that of the target's region.
         prompts_file: The file that the workload names; None for made-up prompts.
         replay_speed: How much faster than recorded a trace is replayed.
-        watch: Takes the trial's events.
-        keep: Takes the records of each level.
         calibrates: Whether the client is measured against a server that costs nothing.
         asks_cloudwatch: Whether CloudWatch is asked: what SageMaker adds (never of an engine that announces itself),
             and what users send.
@@ -110,10 +105,7 @@ class Tools:
         """Return what writes the trial's requests.
 
         Args:
-            request: The trial.
             started_at: When it started; with the plan's digest it seeds the prompts.
-            words_per_token: Of made-up prompts; None before the endpoint counted.
-            clock_offset_s: What is to be added to this machine's clock; None when it is right.
             first: The number of the request that takes the first of the lengths, or the first row of a trace.
 
         Raises:
@@ -128,6 +120,16 @@ class Tools:
         )
         now = self.wall_clock if clock_offset_s is None else shifted(self.wall_clock, clock_offset_s)
         return request_writer(request.target, request.workload, prompts, now=now, credentials=self.credentials)
+
+    def writer_of(self, request: TrialRequest, progress: TrialProgress) -> RequestWriter:
+        """Return what writes the requests of a trial's next level; raises as `writer` does."""
+        return self.writer(
+            request,
+            started_at=progress.started_at,
+            words_per_token=progress.words_per_token,
+            clock_offset_s=progress.clock_offset_s,
+            first=progress.sent,
+        )
 
     def schedule(self, request: TrialRequest, progress: TrialProgress) -> tuple[float, ...] | None:
         """Return the seconds from the next level's start at which its requests are due; None of a closed loop.

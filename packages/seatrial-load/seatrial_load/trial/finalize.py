@@ -103,8 +103,6 @@ def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools
     """Return the result with what the containers told; a verdict that fails says what holds the throughput back.
 
     Args:
-        result: The trial, judged.
-        ask: Answers queries; None where CloudWatch is not asked.
         tools: Its CloudWatch is asked for the accelerators of a component that tells none in detail.
     """
     times_s = [time_s for level in result.levels for time_s in (level.from_s, level.to_s) if time_s is not None]
@@ -181,11 +179,6 @@ def conclude_trial(
     """Make the result of everything that was measured.
 
     Args:
-        request: The trial.
-        progress: What was measured, and why no more.
-        tools: What to ask the control plane with.
-        baseline: The last release's result; None when there is none.
-        baseline_uri: Where it lies.
         patience_s: How long CloudWatch may be waited for.
 
     Raises:
@@ -414,11 +407,6 @@ def sparing_verdict(request: TrialRequest, progress: TrialProgress, levels: Sequ
 
     Harm to users fails it; what could not be watched proves nothing. Without load, every single request must have
     succeeded, or as many as the gate's error rate lets. With load, the highest level that was measured decides.
-
-    Args:
-        request: What was asked.
-        progress: What was seen, and why no more.
-        levels: What was measured, ascending.
     """
     judged = _beside_users(request, progress, levels) if adds_load(request, progress.users) else _verified(
         request, progress

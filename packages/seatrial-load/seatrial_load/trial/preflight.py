@@ -67,7 +67,6 @@ class Woken:
     Attributes:
         slept: Whether there was none at first.
         waited_s: How long it took, or was waited for.
-        because: What was seen, in a sentence.
         reason: Why nothing is measured: no copy serves, nobody knows, or the component failed; None when one serves.
     """
 
@@ -100,16 +99,11 @@ def wake(
     knocking until one gets through: they are what the scaling alarm counts.
 
     Args:
-        component: The inference component's name.
-        sagemaker: The control plane's client.
         knock: Sends one small request; returns why it failed, None when it was answered.
         may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm; one that has copies
             already is left alone.
-        timeout_s: Longest wait.
         waited_s: How much of it has passed before this call.
         should_stop: Says why nobody is to wait any longer; asked before each knock.
-        clock: Monotonic seconds.
-        sleep: Waits.
     """
     waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock() - waited_s)
     return waking.run(timeout_s, may_scale=may_scale)
@@ -300,7 +294,11 @@ class _Opening:
 
     def _probe(self) -> Exchange:
         probed = self._probed()
-        _refuse_no_model(probed.exchange)
+        head = probed.exchange.inbox.head
+        if head is not None and NO_MODEL_HEADER in head.headers:
+            message = "this is the embedded AWS, which has no OpenAI API"
+            hint = "run: seatrial bench SPEC --environment local"
+            raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")
         record = self._record(probed.exchange)
         self._saw([record], "first_request")
         self._learn([record], self.sent - 1, tolerance=math.inf)
@@ -512,11 +510,3 @@ class _Opening:
 
     def _elapsed_s(self) -> float:
         return self.tools.clock() - self.began_s
-
-
-def _refuse_no_model(first: Exchange) -> None:
-    head = first.inbox.head
-    if head is not None and NO_MODEL_HEADER in head.headers:
-        message = "this is the embedded AWS, which has no OpenAI API"
-        hint = "run: seatrial bench SPEC --environment local"
-        raise BenchError.of("SEA616", message, hint=hint, where="trial request", field="target.endpoint_url")

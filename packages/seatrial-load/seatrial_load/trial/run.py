@@ -48,14 +48,8 @@ def run_trial(
     """Run a trial, or the part of it that ends in time. Requests that fail are data; what can't be a trial raises.
 
     Args:
-        request: What to load and what is good.
-        tools: What to measure with.
         resume: Where an earlier run of this trial paused; None begins it.
         pause_after_s: This run may take so long: it pauses before a level that would take longer; None never pauses.
-        on_progress: Takes the progress after every level.
-        should_stop: Says why the trial is to stop at once; asked now and then.
-        baseline: The last release's result, to compare with.
-        baseline_uri: Where it lies.
 
     Returns:
         The result; or the progress, when the trial paused.

@@ -105,8 +105,6 @@ def begin_trial(
     """Do everything that comes before the first level.
 
     Args:
-        request: The trial.
-        tools: What to measure with.
         should_stop: Says why the trial is to stop at once; the progress then says so.
         waited_s: How long a component was waited for already, which was asleep when the trial began before.
 
@@ -121,7 +119,6 @@ def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
 
     Args:
         request: The trial, with the live number of copies (`live_request`).
-        progress: Where it stands.
     """
     if progress.stopped is not None:
         return progress.stopped
@@ -186,7 +183,6 @@ class LoadedLevel:
     """What loading a level brought.
 
     Attributes:
-        crew: The requests, and how the client fared.
         size: How many there were to be.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
@@ -212,12 +208,7 @@ def load_level(
     """Load one level from this machine.
 
     Args:
-        request: The trial.
-        progress: Where it stands.
-        step: The level.
         deadline_s: The level is given up at this time of the clock.
-        should_stop: Says why the trial is to stop; asked now and then.
-        tools: What to measure with.
 
     Raises:
         BenchError: SEA508, more streams than the machine may open.
@@ -239,13 +230,7 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    writer = tools.writer(
-        request,
-        started_at=progress.started_at,
-        words_per_token=progress.words_per_token,
-        clock_offset_s=progress.clock_offset_s,
-        first=progress.sent,
-    )
+    writer = tools.writer_of(request, progress)
     wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
     dial = tools.dial_to(writer)
     workers = 1 if tools.dial is not None else request.load.workers

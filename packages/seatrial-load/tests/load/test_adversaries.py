@@ -142,7 +142,7 @@ def test_answers_of_no_token_have_a_throughput_of_zero_and_no_cost(tried: Callab
     assert result.usd_per_million_output_tokens is None
     ttft, doubt = result.verdict.because.split("; ")
     assert ttft == "ttft_ms p95 was not measured at concurrency 2 per copy: no request has a value"
-    assert doubt.startswith("ended_early: 4 of 4 answers have fewer than 90 % of the tokens asked")
+    assert doubt.startswith("ended_early: 4 of 4 answers have fewer than 90 % of the requested tokens")
     assert result.verdict.status == "inconclusive"
 
 

@@ -230,7 +230,7 @@ FAILS: dict[str, Case] = {
         openai(text=lambda turn: words(turn, 2), told=10_000), "fail", "the answer counts 10000 tokens; at most 16"
     ),
     "twice the tokens that were asked": Case(
-        openai(text=lambda turn: words(turn, 32)), "fail", "the answer counts 32 tokens; at most 16 were asked"
+        openai(text=lambda turn: words(turn, 32)), "fail", "the answer counts 32 tokens; at most 16 were requested"
     ),
     "two choices": Case(two_choices, "fail", "more than one choice"),
     "two choices in one document": Case(
@@ -266,7 +266,7 @@ FAILS: dict[str, Case] = {
         body(*([choice(None)] * TOKENS), choice(None, "length"), usage(TOKENS), DONE), "fail", "no_text 50"
     ),
     "no text, no count and the limit": Case(
-        silent(told=None), "fail", "no_text: the answer has no text; by the limit that it says it reached it has 16"
+        silent(told=None), "fail", "no_text: the answer has no text; by the limit that it reached it has 16"
     ),
     "no text in half": Case(every(2, silent(), openai()), "fail", "error_rate 50.00 % exceeds 5.00 %"),
     "no text that is not streamed": Case(not_streamed(""), "fail", "no_text 50"),
@@ -350,7 +350,7 @@ TOLD: dict[str, Case] = {
     "another model": Case(openai(model="tiny-gpt2"), "pass", "other_model: 50 of 50 answers name another model than"),
     "several models within one answer": Case(several_models, "pass", "other_model: 50 of 50"),
     "several models, and none was asked": Case(
-        several_models, "pass", "other_model: 50 of 50 answers name another model than asked, or several: tiny",
+        several_models, "pass", "other_model: 50 of 50 answers name another model than requested, or several: tiny",
         ASKED._replace(model=""),
     ),
     "one answer that repeats one token": Case(

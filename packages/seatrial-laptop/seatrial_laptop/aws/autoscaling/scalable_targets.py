@@ -64,10 +64,7 @@ class ScalingActivity:
     """One change of a capacity by Application Auto Scaling.
 
     Attributes:
-        key: Whose capacity.
         desired: The capacity that was asked for.
-        scales_out: Whether it is more than before.
-        cause: What triggered it.
         status: InProgress, Successful or Failed.
         message: How it ended; while it goes on, what was asked for.
         description: What was done, when it isn't a desired count.
@@ -119,14 +116,10 @@ class Scaling:
     """What Application Auto Scaling remembers; hold `lock` over every call.
 
     Attributes:
-        store: The resources that targets name.
-        targets: The scalable targets.
         policies: The policies of each target, by their names.
         scheduled: The scheduled actions of each target, by their names.
         date_s: Tells the virtual date and time, in seconds since the epoch.
-        tags: By ARN.
         activities: What was scaled, oldest first.
-        lock: Held over every call.
     """
 
     store: Store
@@ -345,11 +338,6 @@ def _not_found(message: str) -> ApiError:
 def kept_action(old: Document, request: Document, now_s: float) -> Document:
     """Return a scheduled action to keep; a later request replaces the members that it gives.
 
-    Args:
-        old: The action of the same name, empty for none.
-        request: PutScheduledAction.
-        now_s: The virtual date and time, in seconds since the epoch.
-
     Raises:
         ApiError: ValidationException, the schedule, the capacities or the times are not valid.
     """
@@ -360,7 +348,20 @@ def kept_action(old: Document, request: Document, now_s: float) -> Document:
     times = {key: _seconds(request[key]) for key in ("StartTime", "EndTime") if key in request}
     new = {"ScheduledActionARN": arn, "CreationTime": now_s}
     action: Document = {**new, **old, **request, **times, LOOKED: now_s}
-    _check(action)
+    if "Schedule" not in action:
+        raise invalid("Schedule is required to create a scheduled action.")
+    schedule = _schedule(action)
+    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
+        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
+    wanted = capacities_of(action)
+    if not wanted:
+        raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
+    if any(value < 0 for value in wanted.values()):
+        raise invalid("MinCapacity and MaxCapacity must be 0 or more.")
+    if len(wanted) == len(CAPACITIES) and wanted["MinCapacity"] > wanted["MaxCapacity"]:
+        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
+    if {"StartTime", "EndTime"} <= action.keys() and number(action, "StartTime") >= number(action, "EndTime"):
+        raise invalid("EndTime must be later than StartTime.")
     return action
 
 
@@ -390,23 +391,6 @@ def capacities_of(action: Document) -> Mapping[str, int]:
     """Return the capacities that an action sets."""
     wanted = child(action, "ScalableTargetAction")
     return {name: whole(wanted, name) for name in CAPACITIES if name in wanted}
-
-
-def _check(action: Document) -> None:
-    if "Schedule" not in action:
-        raise invalid("Schedule is required to create a scheduled action.")
-    schedule = _schedule(action)
-    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
-        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
-    wanted = capacities_of(action)
-    if not wanted:
-        raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
-    if any(value < 0 for value in wanted.values()):
-        raise invalid("MinCapacity and MaxCapacity must be 0 or more.")
-    if len(wanted) == len(CAPACITIES) and wanted["MinCapacity"] > wanted["MaxCapacity"]:
-        raise invalid("MaxCapacity must be greater than or equal to MinCapacity.")
-    if {"StartTime", "EndTime"} <= action.keys() and number(action, "StartTime") >= number(action, "EndTime"):
-        raise invalid("EndTime must be later than StartTime.")
 
 
 def _schedule(action: Document) -> Schedule:
@@ -467,8 +451,6 @@ def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
     """Return what a schedule expression says.
 
     Args:
-        expression: `at(...)`, `rate(...)` or `cron(...)`.
-        timezone: A name of the IANA database; empty for UTC. A rate has none.
         start_s: When a rate begins, in seconds since the epoch.
 
     Raises:

@@ -70,9 +70,6 @@ class ScalingActions:
     """Acts on every scalable target of copies or instances; one thread uses it.
 
     Attributes:
-        cloud: Whose components and variants.
-        scaling: The targets, policies and scheduled actions.
-        book: The alarms of the policies.
         scale: UpdateInferenceComponentRuntimeConfig.
         resize: UpdateEndpointWeightsAndCapacities.
     """
@@ -264,9 +261,7 @@ class ScaledResource:
     """The resource of a scalable target, as it is now.
 
     Attributes:
-        record: The component, or the endpoint.
         variant: The variant; empty for a component.
-        current: Its desired copies or instances.
     """
 
     record: Record
@@ -318,13 +313,9 @@ class PolicyReading:
     """What one policy sees now.
 
     Attributes:
-        policy: Its name.
         target: The metric's value per copy that is aimed at.
         high: The metric when its alarm for scaling out is in ALARM, else None.
         low: The most of the metric when its alarm for scaling in is in ALARM, else None.
-        out_cooldown_s: Virtual seconds after a scale-out until the next one.
-        in_cooldown_s: Virtual seconds after a scale-in until the next one.
-        scales_in: Whether it may scale in.
     """
 
     policy: str
@@ -350,7 +341,6 @@ class WantedStep:
 
     Attributes:
         desired: The capacity, before the bounds of the target.
-        cause: Which alarm and policy.
         cooldown_s: Virtual seconds after an action the same way until the next one.
     """
 

@@ -42,7 +42,6 @@ class Breach:
     """An alarm in ALARM.
 
     Attributes:
-        alarm: Its name.
         delta: The metric less the threshold.
         is_above: Whether the alarm goes off above its threshold.
     """
@@ -53,11 +52,7 @@ class Breach:
 
 
 def check_steps(configuration: Document) -> None:
-    """Refuse a step scaling policy that says nothing, or two things at once.
-
-    Raises:
-        ApiError: ValidationException.
-    """
+    """Refuse a step scaling policy that says nothing, or two things at once."""
     steps = children(configuration, "StepAdjustments")
     if not steps or "AdjustmentType" not in configuration:
         raise invalid("StepScalingPolicyConfiguration must have AdjustmentType and StepAdjustments.")

@@ -69,7 +69,6 @@ class Deployer:
     """A role or user that deploys.
 
     Attributes:
-        arn: Its ARN.
         session_name: The name of the role's session, which error messages tell; empty for a user.
     """
 
@@ -174,8 +173,12 @@ def _of_handler(right: Right, denied: str) -> str:
         denied = denied.replace(right.resource, f"role {right.resource.rpartition('/')[2]}")
     called, status = _client(CLIENTS.get(service, service))
     answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
-    handled = f"(RequestToken: {uuid.uuid4()}, HandlerErrorCode: AccessDenied)"
-    return f'Resource handler returned message: "{denied} {answered}" {handled}'
+    return handler_message(f"{denied} {answered}", "AccessDenied")
+
+
+def handler_message(message: str, code: str) -> str:
+    """Return a service's refusal as the event of a resource has it."""
+    return f'Resource handler returned message: "{message}" (RequestToken: {uuid.uuid4()}, HandlerErrorCode: {code})'
 
 
 def _client(service: str) -> tuple[str, int]:

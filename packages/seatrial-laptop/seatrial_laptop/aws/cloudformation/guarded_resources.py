@@ -1,4 +1,4 @@
-"""What CloudFormation does around every resource handler: properties checked, rights asked, replacement decided.
+"""Checks of properties and rights, and the decision on a replacement, around every resource handler of CloudFormation.
 
 MiniStack calls its handlers through three functions, which are wrapped here. Whether a change replaces a resource is
 told by its type's schema; one that has a name of its own is not replaced under that name.
@@ -6,16 +6,20 @@ told by its type's schema; one that has a name of its own is not replaced under 
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from ministack.services.cloudformation import provisioners, stacks
 
 from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.cloudformation.deployer import check_right, deployer
+from seatrial_laptop.aws.cloudformation.deployer import check_right, deployer, handler_message
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.aws.cloudformation.property_checks import property_problem
+from seatrial_laptop.aws.json_document import child, text_member
 from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.aws.rights.role_rights import Right, role_allows
+from seatrial_laptop.environment import REGION, own_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +44,7 @@ def _guarded_creation(theirs: Callable[..., Created]) -> Callable[..., Created]:
     def provision(resource_type: str, logical_id: str, properties: Document, stack: str) -> Created:
         _check_properties(logical_id, resource_type, properties)
         _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
+        _check_network(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
 
     return provision
@@ -67,6 +72,7 @@ def _guarded_update(theirs: Callable[..., Created]) -> Callable[..., Created]:
                 else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
             )
             _check_rights(operation)
+            _check_network(resource_type, new)
         return theirs(resource_type, physical_id, old, new, stack, logical_id, old_attributes)
 
     return update
@@ -135,23 +141,38 @@ def _named_replacement_by_schema(theirs: Callable[..., str | None]) -> Callable[
 
 
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:
-    """Refuse properties that the schema does not allow.
-
-    Raises:
-        ApiError: ValidationError, in CloudFormation's words.
-    """
+    """Refuse properties that the schema does not allow."""
     if problem := property_problem(logical_id, resource_type, properties):
         raise ApiError("ValidationError", problem)
 
 
 def _check_rights(operation: ResourceOperation) -> None:
-    """Refuse an operation that the role that deploys may not do.
-
-    Raises:
-        ApiError: AccessDenied, in CloudFormation's words.
-    """
+    """Refuse an operation that the role that deploys may not do."""
     by = deployer.get()
     if by is None:
         return
     for right in needed_rights(operation):
         check_right(by, right)
+
+
+def _check_network(resource_type: str, properties: Document) -> None:
+    """Refuse a function in a VPC whose role may not make and remove its network interfaces.
+
+    Lambda asks before there is an interface, so that a statement on `network-interface/*` does not match
+    (hashicorp/terraform-provider-aws issue 20698); the Lambda developer guide names `arn:…:*/*` or `*`.
+
+    Raises:
+        ApiError: InvalidRequest, in Lambda's words.
+    """
+    if resource_type != "AWS::Lambda::Function" or not child(properties, "VpcConfig").get("SubnetIds"):
+        return
+    prefix, role = f"arn:aws:ec2:{REGION}:{own_account()}", text_member(properties, "Role")
+    for action, resource in (
+        ("CreateNetworkInterface", f"{prefix}:network-interface/*"),
+        ("DescribeNetworkInterfaces", "*"),
+        ("DeleteNetworkInterface", f"{prefix}:*/*"),
+    ):
+        if not role_allows(role, Right(f"ec2:{action}", resource)):
+            refused = f"The provided execution role does not have permissions to call {action} on EC2"
+            where = f"(Service: Lambda, Status Code: 400, Request ID: {uuid.uuid4()})"
+            raise ApiError("InvalidRequest", handler_message(f"{refused} {where}", "InvalidRequest"))

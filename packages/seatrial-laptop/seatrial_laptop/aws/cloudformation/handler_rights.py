@@ -1,4 +1,4 @@
-"""What a resource handler asks of the role that deploys: each action of its schema, on which ARN, in which context.
+"""Rights that a resource handler needs of the role that deploys: each action of its schema, with ARN and context.
 
 The actions and when they are needed are facts of the catalog (`resource_types`), as are the condition keys that
 each carries and whether it has a resource level (`service_authorization`). A handler of an update reads too:
@@ -22,7 +22,7 @@ from seatrial_base.catalog.resource_types import (
 )
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
-from seatrial_laptop.aws.ministack import physical_name
+from seatrial_laptop.aws.ministack import find_role, physical_name
 from seatrial_laptop.aws.rights.role_rights import Right
 from seatrial_laptop.environment import REGION, own_account
 
@@ -83,10 +83,6 @@ class ResourceOperation:
     """One call of a resource handler.
 
     Attributes:
-        resource_type: The type.
-        handler: The handler.
-        stack: The stack's name.
-        logical_id: The resource in its template.
         physical_id: The resource in its service; empty before its creation.
         old: The properties before; none in a creation.
         new: The properties after; none in a deletion.
@@ -208,7 +204,12 @@ def _role_itself(operation: ResourceOperation) -> list[str]:
 def _named_roles(operation: ResourceOperation) -> list[str]:
     """Return the roles that a policy is written into, or the role that has one."""
     roles = _texts(operation, "Roles.*")
-    return [f"arn:aws:iam::{own_account()}:role/{name}" for name in roles] or [_own_arn(operation)]
+    return [_role_arn(name) for name in roles] or [_own_arn(operation)]
+
+
+def _role_arn(name: str) -> str:
+    """Return the ARN of a role by its name: with its path, where the role exists."""
+    return str((find_role(name) or {}).get("Arn") or f"arn:aws:iam::{own_account()}:role/{name}")
 
 
 def _objects(operation: ResourceOperation) -> list[str]:
@@ -298,8 +299,10 @@ def _service_context(operation: ResourceOperation, action: str, resource: str) -
         return {"iam:passedtoservice": next(row.service for row in rows if resource in _texts(operation, row.path))}
     if action == "iam:CreateServiceLinkedRole":
         return {"iam:awsservicename": SERVICE_ROLE}
-    if action.startswith("iam:") and "PermissionsBoundary" in properties:
-        return {"iam:permissionsboundary": text_member(properties, "PermissionsBoundary")}
+    if action.startswith("iam:"):
+        role = find_role(resource.rpartition("/")[2]) or {}
+        boundary = text_member(properties, "PermissionsBoundary") or str(role.get("PermissionsBoundary") or "")
+        return {"iam:permissionsboundary": boundary} if boundary else {}
     if action == "kms:CreateGrant":
         service = operation.resource_type.split("::")[1].lower()
         return {"kms:grantisforawsresource": "true", "kms:viaservice": f"{service}.{REGION}.amazonaws.com"}

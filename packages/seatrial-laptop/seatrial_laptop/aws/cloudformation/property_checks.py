@@ -40,13 +40,7 @@ Schema = Any
 
 
 def property_problem(logical_id: str, resource_type: str, properties: Document) -> str | None:
-    """Return why the properties of a resource are refused before its handler runs; `None` when they are not.
-
-    Args:
-        logical_id: The resource, which the message names.
-        resource_type: Its type; one without a schema is not checked.
-        properties: Its properties, resolved.
-    """
+    """Return why the properties of a resource are refused before its handler runs; `None` when they are not."""
     schema = find_resource_schema(resource_type)
     if schema is None or not schema.permissions:
         return None
@@ -94,7 +88,9 @@ def _lines(error: ValidationError) -> Iterator[str]:
 
 
 MESSAGES: Final[Mapping[str, Callable[[Schema, Schema], str]]] = {
-    "type": lambda value, wanted: f"expected type: {_java_type(wanted)}, found: {_java_name(value)}",
+    "type": lambda value, wanted: (
+        f"expected type: {JAVA_TYPES[wanted if isinstance(wanted, str) else wanted[0]]}, found: {_java_name(value)}"
+    ),
     "minLength": lambda value, wanted: f"expected minLength: {wanted}, actual: {len(value)}",
     "maxLength": lambda value, wanted: f"expected maxLength: {wanted}, actual: {len(value)}",
     "minimum": lambda value, wanted: f"{value} is not greater or equal to {wanted}",
@@ -105,10 +101,6 @@ MESSAGES: Final[Mapping[str, Callable[[Schema, Schema], str]]] = {
     "oneOf": lambda _value, _schema: "#: 0 subschemas matched instead of one",
     "anyOf": lambda _value, schema: f"#: no subschema matched out of the total {len(schema)} subschemas",
 }
-
-
-def _java_type(schema: Schema) -> str:
-    return JAVA_TYPES[schema if isinstance(schema, str) else schema[0]]
 
 
 def _java_name(value: object) -> str:

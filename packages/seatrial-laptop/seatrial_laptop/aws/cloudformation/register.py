@@ -91,7 +91,6 @@ def joined(node: object, parameters: Parameters) -> object:
     """Return a condition with each `Fn::Join` of parameters and texts as its text.
 
     Args:
-        node: The condition, or a part of it.
         parameters: Each parameter's `Value`, by its name; that of a list is one text with commas.
     """
     if isinstance(node, list):

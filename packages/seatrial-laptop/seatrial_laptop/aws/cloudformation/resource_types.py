@@ -107,7 +107,6 @@ class SageMakerType:
         """Create the resource and wait until it serves; what fails is removed again, because nobody else knows it.
 
         Raises:
-            ApiError: The request isn't valid.
             ResourceFailed: The resource's status is Failed.
         """
         name = text_member(properties, f"{self.kind}Name") or self._free_name(stack, logical_id)
@@ -123,13 +122,17 @@ class SageMakerType:
         """Update in place; what is gone is created again.
 
         Raises:
-            ApiError: The request isn't valid.
             ResourceFailed: The update was rolled back.
         """
         record = self._record(physical_id)
         if record is None:
             return self.create(logical_id, new, stack)
-        _check_identity(self.kind, old, new)
+        # Another name or endpoint of a component: CloudFormation updates it in place, and the API can't.
+        changed = [name for name in IDENTITY if old.get(name) != new.get(name)]
+        if self.kind is Kind.INFERENCE_COMPONENT and changed:
+            raise invalid(
+                f"An inference component's {' and '.join(changed)} can't be updated: give it another logical ID."
+            )
         self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
@@ -196,17 +199,6 @@ class SageMakerType:
         if self.kind is Kind.INFERENCE_COMPONENT:
             attributes["InferenceComponentStatus"] = record.status or Status.FAILED
         return record.arn, attributes
-
-
-def _check_identity(kind: Kind, old: Document, new: Document) -> None:
-    """Refuse another name or endpoint of a component: CloudFormation updates it in place, and the API can't.
-
-    Raises:
-        ApiError: ValidationException, with what changed.
-    """
-    changed = [name for name in IDENTITY if old.get(name) != new.get(name)]
-    if kind is Kind.INFERENCE_COMPONENT and changed:
-        raise invalid(f"An inference component's {' and '.join(changed)} can't be updated: give it another logical ID.")
 
 
 class ResourceFailed(Exception):  # noqa: N818 (named after the status)
@@ -383,11 +375,7 @@ class ProductType:
         return self._keep(Product(product_id=new_id("prod"), properties=properties, artifacts=[]), properties)
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
-        """Update the product: versions that are new are added, those that are gone are removed.
-
-        Raises:
-            ApiError: InvalidParametersException, a template isn't there.
-        """
+        """Update the product: versions that are new are added, those that are gone are removed."""
         return self._keep(self.catalog.products[physical_id], new)
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)

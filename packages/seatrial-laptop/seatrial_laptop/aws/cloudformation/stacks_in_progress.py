@@ -49,13 +49,7 @@ _lists: Final[contextvars.ContextVar[bool]] = contextvars.ContextVar("_lists", d
 
 
 class CancellableWait(threading.Event):
-    """What waits for the answer of a custom resource, until it comes or the update is cancelled.
-
-    Args:
-        cancelled: Whether the update was cancelled.
-        cancel: Answers in place of the function.
-        date_s: Tells AWS's date.
-    """
+    """What waits for the answer of a custom resource, until it comes or the update is cancelled."""
 
     def __init__(
         self, cancelled: Callable[[], bool], cancel: Callable[[], object], date_s: Callable[[], float]
@@ -78,11 +72,7 @@ class CancellableWait(threading.Event):
 
 
 def end_waits_on_cancel(date_s: Callable[[], float]) -> None:
-    """Let MiniStack's custom resources wait by `CancellableWait`; deletions are never cancelled.
-
-    Args:
-        date_s: Tells AWS's date.
-    """
+    """Let MiniStack's custom resources wait by `CancellableWait`; deletions are never cancelled."""
     invoke, register = custom_resource.invoke_custom_resource, custom_resource.register_token
 
     def invoke_custom_resource(
@@ -116,13 +106,7 @@ def is_cancelled(stack_name: str) -> bool:
 
 
 class StackTasks:
-    """The creations and updates of stacks that run, so that a deletion can wait for their end.
-
-    Args:
-        deploy: Creates or updates a stack, by its name and ID.
-        delete: Deletes the resources that a stack has, by its name and ID.
-        stack_of: Returns what is known of a stack by its name; `None` when there is none.
-    """
+    """The creations and updates of stacks that run, so that a deletion can wait for their end."""
 
     def __init__(self, deploy: Task, delete: Task, stack_of: Callable[[str], dict[str, object] | None]) -> None:
         self._deploy, self._delete, self._stack_of = deploy, delete, stack_of
@@ -218,10 +202,6 @@ def with_those_in_progress(done: Mapping[str, Resource], events: Iterable[Resour
     """Return the resources of a stack with the status and the time of their last events, where these are no end.
 
     The deletion of what an update replaced is none of the resource that took its place.
-
-    Args:
-        done: The resources that are done, by logical ID.
-        events: The stack's events, the oldest first.
     """
     last = {str(event["LogicalResourceId"]): event for event in events if event["StackId"] != _id(event)}
     at_work = {name: event for name, event in last.items() if str(event["ResourceStatus"]).endswith(AT_WORK)}

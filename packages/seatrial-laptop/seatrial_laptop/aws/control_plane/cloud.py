@@ -1,4 +1,4 @@
-"""What the control planes share: the records, the copies, and work in the background."""
+"""The records, the copies and the work in the background that the control planes share."""
 
 from __future__ import annotations
 
@@ -67,15 +67,7 @@ def open_cloud(
     reads_alarm: Callable[[str, str], bool] = any_role,
     clock: VirtualClock | None = None,
 ) -> Cloud:
-    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables.
-
-    Args:
-        state_dir: Where copies keep their files and logs.
-        engines: The variables that engines start with.
-        alarm_state: Returns the state of an alarm by its name, None when there is none.
-        reads_alarm: Tells whether the role of an ARN may describe the alarm of a name.
-        clock: What it waits by; one at the speed of real time by default.
-    """
+    """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables."""
     clock = clock or VirtualClock()
     store = Store(clock.now_s, clock.aws_date_s)
 

@@ -29,8 +29,6 @@ class ContainerSpec:
     """What runs as one copy.
 
     Attributes:
-        image: The URI of the container image.
-        environment: The container's environment.
         artifact_url: The tar.gz file that is unpacked into the model folder; empty for none.
         properties_prefix: The S3 prefix whose configuration and GGUF files are copied; empty for none.
         health_timeout_s: How long the container may take until /ping answers 200, in real seconds.
@@ -84,8 +82,9 @@ def model_container(store: Store, model_name: str, startup: Document) -> Contain
     uri = text_member(source, "S3Uri")
     is_archive = text_member(source, "CompressionType") == "Gzip"
     package = text_member(container, "ModelPackageName")
+    # There are no packages here, so that of a model package is not known: another image runs for it.
     return ContainerSpec(
-        image=_stand_in() if package else text_member(container, "Image"),
+        image=images.uri(images.builds_of("lmi")[-1], REGION) if package else text_member(container, "Image"),
         environment={**({"HF_MODEL_ID": package} if package else {}), **text_map(container, "Environment")},
         artifact_url=text_member(container, "ModelDataUrl") or (uri if is_archive else ""),
         properties_prefix="" if is_archive else uri,
@@ -123,11 +122,6 @@ def _known(record: Record | None) -> str:
 def _config_of(store: Store, endpoint_name: str) -> Record | None:
     endpoint = store.find(Kind.ENDPOINT, endpoint_name)
     return store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName")) if endpoint else None
-
-
-def _stand_in() -> str:
-    """Return the image that runs for a model package: there are no packages here, so theirs is not known."""
-    return images.uri(images.builds_of("lmi")[-1], REGION)
 
 
 def component_container(store: Store, specification: Document) -> ContainerSpec:

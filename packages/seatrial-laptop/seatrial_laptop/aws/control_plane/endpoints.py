@@ -78,7 +78,8 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
                 f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. '
                 "You must create a new EndpointConfig."
             )
-        deployment = _deployment_config(record, request)
+        kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
+        deployment = child(request, "DeploymentConfig") or kept
         check_alarms(cloud, deployment, config)
         desired = _retained(cloud, record, config, request)
         variants = configured_variants(config, desired)
@@ -191,11 +192,6 @@ def _hosts(variants: Sequence[EmulatedVariant]) -> list[Document]:
     return [variant.document for variant in variants if not variant.has_model]
 
 
-def _deployment_config(record: Record, request: Document) -> Document:
-    kept = child(record.request, "DeploymentConfig") if request.get("RetainDeploymentConfig") is True else {}
-    return child(request, "DeploymentConfig") or kept
-
-
 def _has(record: Record, config_name: object) -> bool:
     return text_member(record.request, "EndpointConfigName") == config_name
 
@@ -280,12 +276,7 @@ class _Deployment:
         )
 
     def _renew(self) -> None:
-        """Start new instances, and the copies of all components on them.
-
-        Raises:
-            CopyFailed: An alarm is raised, there is no capacity, or a copy didn't come into service; the old ones
-                serve.
-        """
+        """Start new instances, and the copies of all components on them."""
         AlarmWatch(self.cloud, self.deployment, 0).check()
         for variant in self.hosts:
             name = text_member(variant, "VariantName")

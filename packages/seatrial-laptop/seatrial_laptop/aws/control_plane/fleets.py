@@ -51,9 +51,7 @@ class InstanceRules:
     """What a variant says about its instances.
 
     Attributes:
-        instance_type: SageMaker's name.
         accelerators: Of one instance; None for a type that is not in the catalog.
-        initial: Instances at the start.
         least: Instances that stay.
         most: Instances that may run.
         idle_s: Virtual seconds until an idle instance is released.
@@ -148,13 +146,7 @@ class _Instance:
 
 
 class Fleet:
-    """The instances of one variant; threads may share it.
-
-    Args:
-        rules: What the variant says.
-        clock: For starts and idle times.
-        settings: The faults in force.
-    """
+    """The instances of one variant; threads may share it."""
 
     def __init__(self, rules: InstanceRules, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
         self.rules = rules
@@ -187,11 +179,7 @@ class Fleet:
             return [instance.pool.instance_type for instance in self._instances if instance.running]
 
     def grow(self, count: int) -> None:
-        """Start instances until there are so many, and wait until they run.
-
-        Raises:
-            CopyFailed: InsufficientInstanceCapacity.
-        """
+        """Start instances until there are so many, and wait until they run."""
         with self._lock:
             if count > self._most():
                 raise lack_of_capacity(
@@ -235,9 +223,6 @@ class Fleet:
         """CopyPlace copies with so many accelerators each, and wait until every instance runs that they need.
 
         Args:
-            owner: Their component.
-            wanted: Accelerators of one copy.
-            count: How many copies.
             strategy: SPREAD, BINPACK, or nothing for the first instance with room.
             meanwhile: Is called again and again while instances start; what it raises ends the wait.
 
@@ -357,7 +342,9 @@ class Fleet:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
         open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
         if strategy == "SPREAD":
-            return min(open_, key=lambda each: (_held(each, seat.owner), each.used), default=None)
+            return min(
+                open_, key=lambda each: (sum(seat.owner == seat.owner for seat in each.seats), each.used), default=None
+            )
         if strategy == "BINPACK":
             return max(open_, key=lambda each: each.used, default=None)
         return next(iter(open_), None)
@@ -410,17 +397,8 @@ class Fleet:
         )
 
 
-def _held(instance: _Instance, owner: str) -> int:
-    return sum(seat.owner == owner for seat in instance.seats)
-
-
 class Fleets:
-    """The fleet of every variant without a model of its own.
-
-    Args:
-        clock: For starts and idle times.
-        settings: The faults in force.
-    """
+    """The fleet of every variant without a model of its own."""
 
     def __init__(self, clock: WaitingClock, settings: Callable[[], ControlSettings]) -> None:
         self._clock = clock
@@ -434,11 +412,7 @@ class Fleets:
             return self._fleets.get((endpoint, variant))
 
     def open(self, endpoint: str, variant: Document, *, retained: bool = False) -> None:
-        """Start the instances of a new variant, or let those of an old one go on with other rules.
-
-        Raises:
-            CopyFailed: InsufficientInstanceCapacity.
-        """
+        """Start the instances of a new variant, or let those of an old one go on with other rules."""
         key, rules = (endpoint, text_member(variant, "VariantName")), instance_rules(variant)
         fleet = self.find(*key)
         if fleet is not None:
@@ -469,7 +443,6 @@ class InstancePool:
     """One instance type of a variant.
 
     Attributes:
-        instance_type: SageMaker's name.
         accelerators: Of one instance; None for a type that is not in the catalog.
         model_name: The model on instances of this pool; empty for a variant that hosts inference components.
     """
@@ -518,22 +491,13 @@ def _pool(instance_type: str, model_name: str) -> InstancePool:
 
 @dataclass(frozen=True, slots=True)
 class StartTimes:
-    """Waits for instances and copies.
-
-    Attributes:
-        clock: What it waits by.
-        settings: The faults in force.
-    """
+    """Waits for instances and copies."""
 
     clock: WaitingClock
     settings: Callable[[], ControlSettings]
 
     def await_instances(self, *, capacity_s: float = 0.0, meanwhile: Meanwhile | None = None) -> None:
         """Return when new instances run and have their image.
-
-        Args:
-            capacity_s: VariantInstanceProvisionTimeoutInSeconds; 0 for none.
-            meanwhile: Is called once a virtual second; what it raises ends the wait.
 
         Raises:
             CopyFailed: There was no capacity within that time.

@@ -92,7 +92,9 @@ def _create_adapter(cloud: Cloud, request: Document, kept: Document) -> Document
 def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
     """Look at an adapter's files; the local engine does not load them, so the base answers as it is."""
     spec = component_container(cloud.store, child(wanted, "Specification"))
+    base = cloud.store.need(Kind.INFERENCE_COMPONENT, base_name(wanted))
     try:
+        refuse_adapter(component_container(cloud.store, child(base.request, "Specification")))
         with tempfile.TemporaryDirectory() as folder:
             spec.fill(Path(folder))
     except ArtifactError as error:
@@ -297,7 +299,11 @@ def with_one_specification(cloud: Cloud, request: Document) -> Document:
         if not child(request, "Specification"):
             raise invalid("Either Specification or Specifications must be given.")
         return request
-    _check_several(several)
+    types = Counter(text_member(each, "InstanceType") for each in several)
+    if len(several) < FEWEST or "" in types or max(types.values()) > 1:
+        raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
+    if any(BASE in each for each in several):
+        raise invalid("An adapter takes one Specification.")
     by_type = {text_member(each, "InstanceType"): each for each in several}
     endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
     live = live_variants(cloud.store, endpoint)
@@ -353,15 +359,22 @@ def check_adapter(cloud: Cloud, request: Document) -> Record:
     return base
 
 
+def refuse_adapter(base: ContainerSpec) -> None:
+    """Refuse an adapter where the container of its base has no `POST /adapters` (assumed: how SageMaker says so).
+
+    vLLM's own server has it since pull request 27892, with VLLM_ALLOW_RUNTIME_LORA_UPDATING alone; TGI has none. LMI
+    has it in every version that is known; of other images nothing is known.
+
+    Raises:
+        ArtifactError: It has not.
+    """
+    name = base.image.rpartition("/")[2]
+    is_allowed = base.environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower() in {"1", "true"}
+    if ("vllm" in name and not is_allowed) or "tgi" in name:
+        raise ArtifactError(f"The container {name} did not load the adapter: POST /adapters returned status 404.")
+
+
 def adapters_of(cloud: Cloud, component: Record) -> list[str]:
     """Return the names of a component's adapters."""
     placed = components_of(cloud, text_member(component.request, "EndpointName"))
     return [each.name for each in placed if base_name(each.request) == component.name]
-
-
-def _check_several(several: list[Document]) -> None:
-    types = Counter(text_member(each, "InstanceType") for each in several)
-    if len(several) < FEWEST or "" in types or max(types.values()) > 1:
-        raise invalid("Specifications must be two or more, each with an InstanceType of its own.")
-    if any(BASE in each for each in several):
-        raise invalid("An adapter takes one Specification.")

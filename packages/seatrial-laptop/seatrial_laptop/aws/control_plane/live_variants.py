@@ -26,7 +26,6 @@ class EmulatedVariant:
     """One variant of an endpoint.
 
     Attributes:
-        name: Its name.
         document: What the endpoint configuration says about it.
         weight: Its share of the traffic, relative to the other variants.
         instances: How many instances it should have.

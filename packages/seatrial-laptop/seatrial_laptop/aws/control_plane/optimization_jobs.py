@@ -22,7 +22,7 @@ from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_fo
 from seatrial_laptop.environment import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Store
@@ -67,11 +67,7 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
 
 
 def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
-    """Tell everything of a job.
-
-    Raises:
-        ApiError: ResourceNotFound.
-    """
+    """Tell everything of a job."""
     view = _view(cloud.jobs.need(text_member(request, "OptimizationJobName")))
     members = output_members(SERVICE, "DescribeOptimizationJob")
     return {key: value for key, value in view.items() if key in members}
@@ -129,22 +125,19 @@ def _check(request: Document) -> None:
     configs = children(request, "OptimizationConfigs")
     if not 0 < len(configs) <= MOST_CONFIGS:
         raise invalid(f"OptimizationConfigs must have 1 to {MOST_CONFIGS} entries; it has {len(configs)}.")
-    _check_combination([kind for config in configs for kind in config], text_member(request, "DeploymentInstanceType"))
+    kinds = [kind for config in configs for kind in config]
+    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
+    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
+        raise invalid("Compilation and speculative decoding can not be combined.")
+    on_neuron = text_member(request, "DeploymentInstanceType").startswith(("ml.inf", "ml.trn"))
+    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
+        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
     _check_variables("OptimizationEnvironment", child(request, "OptimizationEnvironment"))
     for config in configs:
         for kind, settings in config.items():
             if kind in CONFIGS and isinstance(settings, dict):
                 _check_variables(f"{kind}.OverrideEnvironment", child(settings, "OverrideEnvironment"))
-
-
-def _check_combination(kinds: Sequence[str], instance_type: str) -> None:
-    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
-        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
-    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
-        raise invalid("Compilation and speculative decoding can not be combined.")
-    on_neuron = instance_type.startswith(("ml.inf", "ml.trn"))
-    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
-        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
 
 
 def _check_variables(name: str, variables: Document) -> None:

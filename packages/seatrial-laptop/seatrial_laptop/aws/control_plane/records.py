@@ -1,4 +1,4 @@
-"""What the control planes remember."""
+"""Records of the control planes."""
 
 from __future__ import annotations
 
@@ -65,13 +65,9 @@ class Record:
     """One resource: what was asked for, and where it stands.
 
     Attributes:
-        kind: What it is.
-        name: Its name, unique within its kind.
         request: The request that made it, with the changes of later updates, without tags.
         status: None for a resource that has no life of its own.
         failure_reason: Why the last change failed; empty when it didn't.
-        created_s: Seconds since the epoch.
-        modified_s: Seconds since the epoch.
         born_s: When it was created, in virtual seconds; the store sets it.
         role_is_known: Whether a model's execution role existed when the model was created.
     """
@@ -93,12 +89,7 @@ class Record:
 
 
 class Store:
-    """Every record and every tag; hold `lock` over a check and the change that depends on it.
-
-    Args:
-        now_s: Tells the virtual time.
-        date_s: Tells AWS's date and time, in seconds since the epoch.
-    """
+    """Every record and every tag; hold `lock` over a check and the change that depends on it."""
 
     def __init__(self, now_s: Callable[[], float], date_s: Callable[[], float] = time.time) -> None:
         self._now_s, self._date_s = now_s, date_s
@@ -217,9 +208,6 @@ class OptimizationJobRecord:
 
     Attributes:
         request: The request that made it, without tags.
-        status: Where it stands.
-        created_s: Seconds since the epoch.
-        modified_s: Seconds since the epoch.
         started_s: Seconds since the epoch; `None` before.
         ended_s: Seconds since the epoch; `None` before.
         failure_reason: Why it failed or was stopped; empty otherwise.
@@ -252,11 +240,7 @@ def job_arn(name: str) -> str:
 
 
 class OptimizationJobs:
-    """Every optimization job, by name; threads may share it.
-
-    Args:
-        folder: Where each job has its log.
-    """
+    """Every optimization job, by name; threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

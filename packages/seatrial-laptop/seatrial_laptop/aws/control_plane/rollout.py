@@ -1,4 +1,4 @@
-"""How an update replaces copies: of a component batch by batch, of an endpoint with models blue/green or rolling.
+"""Replacement of copies by an update: of a component batch by batch, of an endpoint with models blue/green or rolling.
 
 New copies start beside the old ones, then as many old ones get no more requests and stop when theirs have ended. What
 fails is rolled back the same way; the component is InService again on its old specification, with a FailureReason. The
@@ -72,10 +72,6 @@ class Rollout:
     """One update of a component, from `old` to `new`.
 
     Attributes:
-        cloud: Where.
-        name: The component.
-        old: What serves now.
-        new: What shall serve.
         batch: How many copies are replaced at a time.
         deployment: The DeploymentConfig of the update; empty for none.
     """
@@ -88,12 +84,7 @@ class Rollout:
     deployment: Document
 
     def run(self) -> None:
-        """Move to the new specification.
-
-        Raises:
-            RolledBack: The old specification serves.
-            RollbackFailed: Not even that.
-        """
+        """Move to the new specification."""
         wait_s = whole(self._policy, "WaitIntervalInSeconds")
         stale = self._serving()
         fresh: tuple[CopyProcess, ...] = ()
@@ -119,12 +110,7 @@ class Rollout:
         return CopyPlace(self.name)
 
     def _roll_back(self, fresh: Sequence[CopyProcess], copies: int, reason: str) -> None:
-        """Bring back the old copies, as many as there were, and stop the new ones.
-
-        Raises:
-            RolledBack: It was done.
-            RollbackFailed: An old copy did not start; what serves now goes on serving.
-        """
+        """Bring back the old copies, as many as there were, and stop the new ones."""
         batch = rollback_batch_size(self._policy, copies)
         restored = self._without(fresh)
         try:
@@ -161,14 +147,7 @@ def launch_copies(
     """CopyPlace copies of a component on instances and start them; they don't serve yet.
 
     Args:
-        cloud: Where.
-        name: The component.
-        side: What they run.
-        count: How many.
         meanwhile: Is called again and again while they start; what it raises ends the wait.
-
-    Raises:
-        CopyFailed: There is no capacity, or one of them didn't come into service; none is left.
     """
     if side.spec is None:
         raise CopyFailed(f"The model of the former specification of {name} was deleted.")
@@ -239,9 +218,7 @@ class FleetShift:
     """One deployment of an endpoint's variants with models.
 
     Attributes:
-        cloud: Where.
         wanted: What shall run; places that are not named here stop at the end.
-        before: The copies that serve now.
         deployment: The DeploymentConfig; empty for blue/green all at once.
     """
 
@@ -318,13 +295,15 @@ class FleetShift:
 
     def _return_to_old(self, fresh: Copies) -> None:
         # `put` stops what served or stood by; new copies that did neither yet would be left running.
-        unseen = [copy for place, copies in fresh.items() for copy in copies if not self._knows(place, copy)]
+        unseen = [
+            copy
+            for place, copies in fresh.items()
+            for copy in copies
+            if copy not in self.cloud.running.every_copy(place)
+        ]
         for place in fresh:
             self.cloud.running.put(place, self.before.get(place, ()))
         stop_copies(unseen)
-
-    def _knows(self, place: CopyPlace, copy: CopyProcess) -> bool:
-        return copy in self.cloud.running.every_copy(place)
 
 
 def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyProcess, ...]], int]]:
@@ -376,13 +355,6 @@ def launch_variant(
 ) -> tuple[CopyProcess, ...]:
     """Start so many instances of a variant with their copies; they don't serve yet.
 
-    Args:
-        cloud: Where.
-        place: The variant.
-        wanted: What it runs.
-        count: How many copies.
-        meanwhile: Is called again and again while they start; what it raises ends the wait.
-
     Raises:
         CopyFailed: There is no capacity, or a copy didn't come into service; none is left.
     """
@@ -399,11 +371,7 @@ def launch_variant(
 
 
 def check_capacity(cloud: Cloud, count: int) -> None:
-    """Refuse more instances than the `capacity_limit` of the control interface allows.
-
-    Raises:
-        CopyFailed: InsufficientInstanceCapacity.
-    """
+    """Refuse more instances than the `capacity_limit` of the control interface allows."""
     limit = cloud.faults.settings().capacity_limit
     if limit is not None and count > limit:
         raise lack_of_capacity(
@@ -413,13 +381,7 @@ def check_capacity(cloud: Cloud, count: int) -> None:
 
 
 class AlarmWatch:
-    """The alarms and the execution timeout of one update, which begins now.
-
-    Args:
-        cloud: Whose clock and alarms.
-        deployment: The DeploymentConfig; empty for none.
-        limit_s: MaximumExecutionTimeoutInSeconds; 0 for none.
-    """
+    """The alarms and the execution timeout of one update, which begins now."""
 
     def __init__(self, cloud: Cloud, deployment: Document, limit_s: int) -> None:
         self._cloud = cloud
@@ -442,11 +404,7 @@ class AlarmWatch:
             clock.wait(min(WATCH_S, end_s - clock.now_s()))
 
     def check(self) -> None:
-        """Look once.
-
-        Raises:
-            CopyFailed: An alarm went off, or the update takes too long.
-        """
+        """Look once."""
         if self._deadline_s is not None and self._cloud.clock.now_s() > self._deadline_s:
             raise CopyFailed(f"It took more than MaximumExecutionTimeoutInSeconds ({self._limit_s} s).")
         raised = [name for name in self._alarms if self._cloud.alarm_state(name) is StateValue.ALARM]
@@ -469,12 +427,7 @@ def check_alarms(cloud: Cloud, deployment: Document, config: Record) -> None:
     IAM execution role").
 
     Args:
-        cloud: Where the alarms are.
-        deployment: The DeploymentConfig; empty for none.
         config: The endpoint configuration that the endpoint has afterwards.
-
-    Raises:
-        ApiError: ValidationException.
     """
     alarms = watched_alarms(deployment)
     for name in alarms:

@@ -87,9 +87,6 @@ class AccessControl:
     """The ASGI app in front of the embedded AWS.
 
     Attributes:
-        process: Whose key signs.
-        tags_of: Tells the tags of a resource.
-        behind: The embedded AWS.
         aws_date_s: Tells AWS's date, by which functions sign what they load with; all others sign by the real one.
     """
 
@@ -169,14 +166,7 @@ def claim_of_either(
     dates: tuple[datetime, datetime],
     read: Callable[[Received, RunningProcess, datetime], Claim | Refusal] = read_claim,
 ) -> Claim | Refusal:
-    """Read a request's proof, which may be of either date: of the real one or of AWS's.
-
-    Args:
-        received: The head of the request.
-        process: Whose key signs.
-        dates: Both.
-        read: Reads the proof: a signature, or a bearer token.
-    """
+    """Read a request's proof, which may be of either date: of the real one or of AWS's."""
     claim = read(received, process, dates[0])
     is_late = isinstance(claim, Refusal) and claim.query == EXPIRED
     return read(received, process, dates[1]) if is_late else claim
@@ -274,11 +264,6 @@ def read_bearer(received: Received, process: RunningProcess, now: datetime) -> C
     """Return whose token a request brings: its signature is right and of this Region, and it has not expired.
 
     A signature of the request itself is refused, as on AWS.
-
-    Args:
-        received: The head of the request.
-        process: Whose key signs.
-        now: The time.
     """
     given = received.headers.get("authorization", "")
     if not given.lower().startswith(SCHEME):

@@ -1,4 +1,4 @@
-"""What a caller may do: every request needs an `Allow` of its sender's policies, a user's or a role's.
+"""Authorization: every request needs an `Allow` of its sender's policies, a user's or a role's.
 
 The key of this start is the account's root and may do everything. Sessions of roles are those of functions, of the
 roles that the CDK CLI deploys with, and of whoever calls `sts:AssumeRole`. MiniStack evaluates what its services are
@@ -62,14 +62,7 @@ def principal_of(access_key_id: str) -> str:
 def refusal_of_caller(
     received: Received, access_key_id: str, service: str, body: bytes, tags_of: TagsOf
 ) -> Refusal | None:
-    """Return why a caller may not do what a request asks; `None` when it may, or when the root asks.
-
-    Args:
-        received: The head of the request.
-        access_key_id: The key that it is signed with.
-        service: The service in the scope of the signature.
-        tags_of: Returns the tags of an ARN.
-    """
+    """Return why a caller may not do what a request asks; `None` when it may, or when the root asks."""
     if (principal := _principal(access_key_id)) is None:
         return None
     parameters = sessions.request_parameters(received.query, body, received.headers.get("content-type", ""))

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 
 from ministack.core.sigv4 import HeaderSignature, parse_header_signature
 
-from seatrial_base.nesting import json_document
+from seatrial_base.text import json_document
 from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of
@@ -185,21 +185,17 @@ async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) 
     """Answer the control interface: GET tells the settings, PUT changes those given, DELETE returns to the defaults."""
     body = await body_of(receive)
     try:
-        _change_control(cloud, method, body)
+        if method == "DELETE":
+            cloud.faults.reset()
+        elif method == "PUT":
+            cloud.faults.change(_object(body))
+        elif method != "GET":
+            raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
     except ApiError as error:
         await reply_error(send, error)
         return
     settings = cloud.faults.settings().model_dump(mode="json")
     await reply(send, HTTPStatus.OK, settings, {"content-type": "application/json"})
-
-
-def _change_control(cloud: Cloud, method: str, body: bytes) -> None:
-    if method == "DELETE":
-        cloud.faults.reset()
-    elif method == "PUT":
-        cloud.faults.change(_object(body))
-    elif method != "GET":
-        raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
 
 
 def _object(body: bytes, code: str = "ValidationException") -> Document:

@@ -57,15 +57,7 @@ async def reply_openai(send: Send, error: ApiError) -> None:
 async def reply_openai_error(
     send: Send, status: int, error: str, message: str, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Send an error as an OpenAI client reads it.
-
-    Args:
-        send: Where to.
-        status: Of HTTP.
-        error: The exception's name in the runtime's API, as `ValidationError`.
-        message: What is wrong.
-        headers: More of them.
-    """
+    """Send an error as an OpenAI client reads it."""
     is_ours = error == MODEL_ERROR or status >= HTTPStatus.INTERNAL_SERVER_ERROR
     kind = "server_error" if is_ours else "invalid_request_error"
     code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error).lower()

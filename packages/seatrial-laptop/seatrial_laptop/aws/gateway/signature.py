@@ -67,11 +67,8 @@ class Received:
     """The head of a request as it arrived; names of headers in lower case, values of repeated ones joined by commas.
 
     Attributes:
-        method: Its method.
         path: Its path, decoded: by it the request is routed.
         raw_path: Its path as it was sent: this is what its sender signed.
-        query: Its query.
-        headers: Its headers.
     """
 
     method: str

@@ -33,12 +33,7 @@ REST_PATHS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """The ASGI app that refuses what is throttled, in front of the services.
-
-    Attributes:
-        faults: Tells what is throttled.
-        behind: The services.
-    """
+    """The ASGI app that refuses what is throttled, in front of the services."""
 
     faults: Faults
     behind: App

@@ -1,4 +1,4 @@
-"""What a principal may do: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
+"""Rights of a principal: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
 
 One evaluation for everyone who acts with a role: functions and workflows that sign with its session, CloudFormation
 that deploys with it, SageMaker that pulls, downloads, writes logs and reads alarms with it. A role that the embedded
@@ -82,21 +82,12 @@ class Right:
 
 
 def role_allows(role_arn: str, right: Right) -> bool:
-    """Tell whether the policies and the boundary of a role allow a right; a role that isn't there may nothing.
-
-    Args:
-        right: What the call needs.
-    """
+    """Tell whether the policies and the boundary of a role allow a right; a role that isn't there may nothing."""
     return role_denial(role_arn, right) is None
 
 
 def role_denial(role_arn: str, right: Right, session_name: str = "SageMaker") -> str | None:
-    """Return why a role may not do something, in IAM's words; `None` when it may.
-
-    Args:
-        right: What the call needs.
-        session_name: The name of the session, which the message tells.
-    """
+    """Return why a role may not do something, in IAM's words; `None` when it may."""
     return denial(role_principal(role_arn.rpartition("/")[2], session_name), right)
 
 
@@ -108,7 +99,6 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     access denied error messages".
 
     Args:
-        principal: Who calls; one without policies is the account's root, who may everything.
         right: What the call needs.
     """
     if principal.policies is None:
@@ -164,13 +154,7 @@ def _silent_policy(context: EvalContext, principal: PrincipalInfo) -> str:
 
 
 def sagemaker_rights(operation: str, request: Document, tags_of: TagsOf) -> Iterator[Right]:
-    """Return what a request to SageMaker's control plane needs.
-
-    Args:
-        operation: As `CreateEndpoint`.
-        request: Its body.
-        tags_of: Returns the tags of an ARN.
-    """
+    """Return what a request to SageMaker's control plane needs."""
     action = f"sagemaker:{operation}"
     given = request_tags(request)
     arns = [*_sagemaker_arns(request)] or ["*"]
@@ -193,14 +177,7 @@ def _sagemaker_arns(request: Document) -> Iterator[str]:
 
 
 def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str], tags_of: TagsOf) -> Iterator[Right]:
-    """Return what an invocation of an endpoint needs: the right to it, and to the component that it names.
-
-    Args:
-        operation: As `InvokeEndpoint`.
-        endpoint: The endpoint's name.
-        headers: Of the request, in lower case.
-        tags_of: Returns the tags of an ARN.
-    """
+    """Return what an invocation of an endpoint needs: the right to it, and to the component that it names."""
     component = headers.get(COMPONENT_HEADER)
     named = [(Kind.ENDPOINT, endpoint), *([(Kind.INFERENCE_COMPONENT, component)] if component else [])]
     for kind, name in named:
@@ -264,12 +241,7 @@ CONTROL_PLANES: Final[Mapping[str, Callable[[str, Document, TagsOf], Iterator[Ri
 
 
 def passed_role(action: str, request: Document) -> Right | None:
-    """Return the right to pass the role that a request names; `None` when it names none.
-
-    Args:
-        action: As `lambda:CreateFunction`.
-        request: Its parameters.
-    """
+    """Return the right to pass the role that a request names; `None` when it names none."""
     place = PASSED_ROLES.get(action)
     if place is None:
         return None
@@ -283,12 +255,7 @@ ENCRYPTED: Final = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:Generate
 
 
 def encryption_right(action: str, resource: str) -> Right | None:
-    """Return the right to the key that encrypts the objects of a bucket; `None` for another action, or without a key.
-
-    Args:
-        action: As `s3:GetObject`.
-        resource: ARN of the object.
-    """
+    """Return the right to the key that encrypts a bucket's objects; `None` for another action, or without a key."""
     if action not in ENCRYPTED:
         return None
     bucket = resource.removeprefix("arn:aws:s3:::").partition("/")[0]
@@ -340,11 +307,7 @@ def role_exists(arn: str) -> bool:
 
 
 def assumption_denial(role_arn: str) -> str | None:
-    """Return why SageMaker may not assume a role; `None` when it may.
-
-    Args:
-        role_arn: A role of the embedded IAM.
-    """
+    """Return why SageMaker may not assume a role; `None` when it may."""
     role = find_role(role_arn.rpartition("/")[2]) or {}
     context = iam_evaluator.EvalContext(
         principal_arn=SAGEMAKER,
@@ -370,7 +333,6 @@ def pull_denial(role_arn: str, image: str) -> str | None:
     Wording: https://github.com/aws/deep-learning-containers/issues/759.
 
     Args:
-        role_arn: The execution role.
         image: URI of the image; one that is in no private repository needs no right.
     """
     match = PRIVATE_IMAGE.match(image)
@@ -389,7 +351,6 @@ def download_denial(role_arn: str, url: str) -> str | None:
 
     Args:
         role_arn: The execution role; one that was deleted may nothing.
-        url: The object.
     """
     if not role_exists(role_arn):
         return f"AccessDenied: {role_arn} does not exist, so {url} can not be downloaded."
@@ -411,8 +372,6 @@ def may_log(role_arn: str, group: str, stream: str) -> bool:
 
     Args:
         role_arn: The execution role; one that is not known may.
-        group: Name of the log group.
-        stream: Name of the log stream.
     """
     arn = f"arn:aws:logs:{REGION}:{own_account()}:log-group:{group}"
     rights = [Right(action, f"{arn}:log-stream:{stream}" if "Group" not in action else arn) for action in LOGS]
@@ -427,11 +386,6 @@ def _denial(role_arn: str, action: str, url: str) -> str | None:
 
 
 def may_describe_alarm(role_arn: str, alarm: str) -> bool:
-    """Return whether a role may describe an alarm of an automatic rollback; one that is not known may.
-
-    Args:
-        role_arn: The execution role of the endpoint or of the component's model.
-        alarm: Name of the alarm.
-    """
+    """Return whether a role may describe an alarm of an automatic rollback; one that is not known may."""
     resource = f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{alarm}"
     return not role_exists(role_arn) or role_allows(role_arn, Right("cloudwatch:DescribeAlarms", resource))

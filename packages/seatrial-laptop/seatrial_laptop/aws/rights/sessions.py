@@ -119,10 +119,6 @@ def condition_keys(action: str, parameters: Document) -> dict[str, str | list[st
     """Return the condition keys of an action that its service reads from the request.
 
     Source: Service Authorization Reference, the tables of condition keys of each service.
-
-    Args:
-        action: As `cloudwatch:PutMetricData`.
-        asked: The parameters of the request.
     """
     keys: dict[str, str | list[str]] = {}
     if action == "cloudwatch:PutMetricData":
@@ -143,18 +139,15 @@ def condition_keys(action: str, parameters: Document) -> dict[str, str | list[st
 
 
 def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
-    """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none.
-
-    Args:
-        action: As `cloudwatch:DescribeAlarms`.
-        arn: The ARN that MiniStack derives.
-        asked: The parameters of the request.
-    """
+    """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none."""
     prefix = f"{REGION}:{own_account()}"
     names = parameters.get("Names")
     alarms = parameters.get("AlarmNames")
     if action == "cloudwatch:DescribeAlarms":
-        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms else ["*"]
+        # Composite alarms are described with the scope * alone (CloudWatch user guide, permissions reference).
+        types = parameters.get("AlarmTypes")
+        composite = isinstance(types, list) and "CompositeAlarm" in types
+        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms and not composite else ["*"]
         yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
     elif action == "ssm:GetParameters" and isinstance(names, list):
         yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)
@@ -193,16 +186,19 @@ def _with_workflow_role(theirs: Callable[..., object]) -> Callable[..., object]:
 def _allowed_call(theirs: Callable[..., object]) -> Callable[..., object]:
     def call_lambda(function: str, event: object) -> object:
         if refused := role_denial(
-            _workflow_role.get(), Right(INVOKE_FUNCTION, _function_arn(function)), "StepFunctions"
+            _workflow_role.get(),
+            Right(
+                INVOKE_FUNCTION,
+                function
+                if function.startswith("arn:")
+                else f"arn:aws:lambda:{REGION}:{own_account()}:function:{function}",
+            ),
+            "StepFunctions",
         ):
             raise stepfunctions._ExecutionError("Lambda.AWSLambdaException", refused)  # noqa: SLF001 (the contract)
         return theirs(function, event)
 
     return call_lambda
-
-
-def _function_arn(function: str) -> str:
-    return function if function.startswith("arn:") else f"arn:aws:lambda:{REGION}:{own_account()}:function:{function}"
 
 
 def _allowed_target(theirs: Callable[..., object]) -> Callable[..., object]:

@@ -54,9 +54,6 @@ def copy_prefix(prefix: str, folder: Path) -> None:
     """Copy what the local engine reads under an `s3://bucket/prefix/` into a folder; other weights stay where they are.
 
     That is `serving.properties`, `config.json` and GGUF files.
-
-    Raises:
-        ArtifactError: S3 refuses to give it.
     """
     for url in object_urls(f"{prefix.rstrip('/')}/"):
         name = url.removeprefix(f"{prefix.rstrip('/')}/")
@@ -65,11 +62,7 @@ def copy_prefix(prefix: str, folder: Path) -> None:
 
 
 def object_urls(prefix: str) -> list[str]:
-    """Return the objects under an `s3://bucket/prefix`, by name; none when there is no such bucket.
-
-    Raises:
-        ArtifactError: S3 refuses to tell them.
-    """
+    """Return the objects under an `s3://bucket/prefix`, by name; none when there is no such bucket."""
     bucket, _, start = prefix.removeprefix("s3://").partition("/")
     pages = own_s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=start)
     try:
@@ -81,11 +74,7 @@ def object_urls(prefix: str) -> list[str]:
 
 
 def read_s3_object(url: str) -> bytes | None:
-    """Return the content of an `s3://bucket/key`, or None when there is no such object.
-
-    Raises:
-        ArtifactError: S3 refuses to give it.
-    """
+    """Return the content of an `s3://bucket/key`, or None when there is no such object."""
     bucket, _, key = url.removeprefix("s3://").partition("/")
     try:
         answer = own_s3().get_object(Bucket=bucket, Key=key)
@@ -134,11 +123,7 @@ class OwnServices:
     """The S3 and the SNS of this process."""
 
     def read(self, url: str) -> bytes:
-        """Return the content of an `s3://bucket/key`.
-
-        Raises:
-            ServiceFailed: There is no such object, or it can't be read.
-        """
+        """Return the content of an `s3://bucket/key`."""
         try:
             content = read_s3_object(url)
         except (ArtifactError, BotoCoreError) as error:
@@ -148,11 +133,7 @@ class OwnServices:
         return content
 
     def write(self, url: str, body: bytes, content_type: str) -> None:
-        """Write an `s3://bucket/key`.
-
-        Raises:
-            ServiceFailed: The bucket isn't there, or refuses it.
-        """
+        """Write an `s3://bucket/key`."""
         bucket, _, key = url.removeprefix("s3://").partition("/")
         try:
             own_s3().put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
@@ -160,11 +141,7 @@ class OwnServices:
             raise ServiceFailed(f"Could not write {url}: {error}") from error
 
     def publish(self, topic_arn: str, message: str) -> None:
-        """Publish a message to a topic.
-
-        Raises:
-            ServiceFailed: The topic isn't there, or refuses it.
-        """
+        """Publish a message to a topic."""
         try:
             _own_sns().publish(TopicArn=topic_arn, Message=message)
         except (ClientError, BotoCoreError) as error:

@@ -99,12 +99,17 @@ def accepted(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body:
     name, extension = str(uuid.uuid4()), text_member(request, "S3OutputPathExtension").strip("/")
     prefix = "/".join(part for part in (text_member(output, "S3OutputPath").rstrip("/"), extension) if part)
     failures = text_member(output, "S3FailurePath").rstrip("/")
+    given = {
+        "content-type": text_member(request, "ContentType"),
+        "accept": text_member(request, "Accept"),
+        "x-amzn-sagemaker-custom-attributes": text_member(request, "CustomAttributes"),
+    }
     return AsyncJob(
         endpoint=endpoint_name,
         inference_id=text_member(request, "InferenceId") or str(uuid.uuid4()),
         input_location=text_member(request, "InputLocation"),
         body=body or None,
-        headers=_for_container(request),
+        headers={name: value for name, value in given.items() if value},
         output_location=f"{prefix}/{text_member(request, 'Filename') or f'{name}.out'}",
         failure_location=f"{failures}/{name}-error.out" if failures else "",
         received_s=time.time(),
@@ -129,15 +134,6 @@ def _request(endpoint_name: str, headers: Mapping[str, str], body: bytes) -> Doc
     if ("InputLocation" in request) == bool(body):
         raise ApiError("ValidationError", "Either InputLocation or Body must be given, and not both.")
     return request
-
-
-def _for_container(request: Document) -> dict[str, str]:
-    given = {
-        "content-type": text_member(request, "ContentType"),
-        "accept": text_member(request, "Accept"),
-        "x-amzn-sagemaker-custom-attributes": text_member(request, "CustomAttributes"),
-    }
-    return {name: value for name, value in given.items() if value}
 
 
 @dataclass(slots=True)

@@ -16,12 +16,10 @@ class AsyncJob:
     """One asynchronous request.
 
     Attributes:
-        endpoint: Whose queue.
         inference_id: The caller's, or one made for it.
         input_location: The object with the body; empty when the request carried it.
         body: The body that the request carried; None when it lies in S3.
         headers: What the container gets beside the body.
-        output_location: Where the answer is written.
         failure_location: Where the reason of a failure is written; empty for nowhere.
         received_s: When it came, in seconds since the epoch.
         queued_s: When it came, in virtual seconds.

@@ -1,4 +1,4 @@
-"""What copies told of their engines: read from their `/metrics`, kept as series, told by range queries of PromQL.
+"""Metrics of the copies' engines: read from their `/metrics`, kept as series, returned by range queries of PromQL.
 
 Facts: as in `seatrial_load.aws.container_metrics`, whose labels are used; Prometheus' text format and HTTP API. A
 query selects one metric by its name, and labels by equality; CloudWatch knows all of PromQL.
@@ -133,10 +133,6 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
 
 def answer_range(history: ContainerHistory, parameters: Mapping[str, Sequence[str]]) -> Document:
     """Answer a query over a stretch of time, as Prometheus does.
-
-    Args:
-        history: What was told.
-        asked: The form's fields.
 
     Raises:
         BadQueryError: A field is missing or no number, or the query selects in another way.

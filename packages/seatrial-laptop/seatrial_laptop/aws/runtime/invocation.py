@@ -42,7 +42,7 @@ from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_rou
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import Invocation, log_group, log_group_arn
 from seatrial_laptop.environment import REGION, own_account
-from seatrial_laptop.loopback import TOKEN_HEADER, Response, exchange
+from seatrial_laptop.loopback import TOKEN_HEADER, exchange
 from seatrial_load.decode.event_stream import encode_frame
 
 if TYPE_CHECKING:
@@ -209,7 +209,18 @@ async def _stream(route: Route, headers: Mapping[str, str], body: bytes, send: S
                     message = (await response.read()).decode(errors="replace")
                     return await _model_error(send, route, response.status, message)
                 begun = True
-                await begin_response(send, HTTPStatus.OK, _stream_head(route.variant, response))
+                kind = {"content-type": "application/vnd.amazon.eventstream"}
+                await begin_response(
+                    send,
+                    HTTPStatus.OK,
+                    {
+                        **common_head(route.variant, response.headers.get("x-seatrial-engine", "")),
+                        **kind,
+                        "x-amzn-sagemaker-content-type": response.headers.get(
+                            "content-type", "application/octet-stream"
+                        ),
+                    },
+                )
                 async for data in response.chunks():
                     first_s = time.monotonic() if first_s is None else first_s
                     await chunk(send, payload_part(data))
@@ -254,15 +265,6 @@ def _blame(status: int) -> str:
     return "client" if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR else "server"
 
 
-def _stream_head(variant: str, response: Response) -> dict[str, str]:
-    kind = {"content-type": "application/vnd.amazon.eventstream"}
-    return {
-        **common_head(variant, response.headers.get("x-seatrial-engine", "")),
-        **kind,
-        "x-amzn-sagemaker-content-type": response.headers.get("content-type", "application/octet-stream"),
-    }
-
-
 def common_head(variant: str, engine: str) -> dict[str, str]:
     """Return the headers of every good answer."""
     return {"x-amzn-invoked-production-variant": variant, "x-seatrial-engine": engine}
@@ -275,7 +277,6 @@ class ContainerAnswer:
     Attributes:
         status: Its status; 0 without a whole answer.
         body: The answer, or why there is none.
-        content_type: Of the answer.
         engine: What the local engine calls itself.
         first_chunk_at_s: When the first chunk of a stream came; None without one.
     """

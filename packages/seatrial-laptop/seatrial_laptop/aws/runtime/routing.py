@@ -68,9 +68,6 @@ def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], 
 
     Variants with models get their shares by weight. Within a variant or a component it is the copy with the least
     outstanding requests, or with PREFIX_AWARE the one that had the same prefix before.
-
-    Raises:
-        ApiError: ValidationError, as the runtime words it.
     """
     endpoint = serving_endpoint(cloud, endpoint_name)
     if is_asynchronous(cloud.store, endpoint):

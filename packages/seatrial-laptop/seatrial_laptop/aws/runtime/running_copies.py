@@ -67,8 +67,6 @@ class RunningCopies:
     """Starts, swaps and stops the copies of every place.
 
     Args:
-        state_dir: Where copies keep their files and logs.
-        variables: What a process needs to start, beside the container's own environment.
         died: Called with the place and a sentence when a copy ends by itself.
     """
 
@@ -276,10 +274,7 @@ class CopyProcess:
     """A process that serves requests.
 
     Attributes:
-        port: Where it listens.
-        process: The engine.
         folder: Its model folder's parent, removed with it.
-        log: What it writes; kept.
         token: What it demands with every invocation; nobody else knows it.
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
         peak: The most of them since the last sample.

@@ -1,4 +1,4 @@
-"""What every place did in the last ten virtual seconds, kept for alarms and target tracking."""
+"""Samples of every place's last ten virtual seconds, kept for alarms and target tracking."""
 
 from __future__ import annotations
 
@@ -183,20 +183,17 @@ class Publisher:
             except ClientError as error:
                 if error.response["Error"]["Code"] != "ResourceNotFoundException":
                     raise
-                self._make(group, stream)
+                steps: tuple[Callable[[], object], ...] = (
+                    lambda: self.logs.create_log_group(logGroupName=group),
+                    lambda: self.logs.create_log_stream(logGroupName=group, logStreamName=stream),
+                )
+                for make in steps:
+                    try:
+                        make()
+                    except ClientError as error:
+                        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                            raise
                 self.logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
-
-    def _make(self, group: str, stream: str) -> None:
-        steps: tuple[Callable[[], object], ...] = (
-            lambda: self.logs.create_log_group(logGroupName=group),
-            lambda: self.logs.create_log_stream(logGroupName=group, logStreamName=stream),
-        )
-        for make in steps:
-            try:
-                make()
-            except ClientError as error:
-                if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
-                    raise
 
 
 def start_publishing(cloud: Cloud) -> None:

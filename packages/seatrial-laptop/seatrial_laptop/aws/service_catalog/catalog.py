@@ -1,4 +1,4 @@
-"""What Service Catalog keeps until the embedded AWS stops, and the stacks of provisioned products.
+"""Records of Service Catalog, kept until the embedded AWS stops, and the stacks of provisioned products.
 
 A stack is made from a version's template with its portfolio's rules.
 """
@@ -78,8 +78,6 @@ class Artifact:
     """A version of a product.
 
     Attributes:
-        name: The version's name.
-        description: For people.
         url: Where its template was read.
         template: The template's text.
         guidance: DEFAULT or DEPRECATED.
@@ -156,12 +154,10 @@ class CatalogRecord:
 
     Attributes:
         kind: PROVISION_PRODUCT, UPDATE_PROVISIONED_PRODUCT or TERMINATE_PROVISIONED_PRODUCT.
-        stack_id: The stack that it works on.
         artifact_id: The version that it leads to.
         token: The caller's token, by which a repeated request is known.
         parameters: What it gives; the stack's when it has succeeded, as a failed update is rolled back.
         status: IN_PROGRESS until the stack has ended.
-        error: Why it failed.
     """
 
     kind: str
@@ -183,8 +179,6 @@ class Provisioned:
     """A provisioned product: a stack of its own.
 
     Attributes:
-        principal: Who provisioned it.
-        parameters: The parameters of its stack.
         status: AVAILABLE, UNDER_CHANGE, TAINTED after a failed update, ERROR after a failed launch.
     """
 
@@ -238,11 +232,7 @@ class Catalog:
         ]
 
     def product_for(self, principal: str, product_id: str) -> Product:
-        """Return a product that a principal may launch.
-
-        Raises:
-            ApiError: ResourceNotFoundException.
-        """
+        """Return a product that a principal may launch."""
         product = self.products.get(product_id)
         if product is None or not self.portfolios_of(principal, product_id):
             raise not_found(f"Product {product_id}")
@@ -261,11 +251,7 @@ class Catalog:
         )
 
     def provisioned_for(self, principal: str, request: Document) -> Provisioned:
-        """Return what a principal has provisioned, by ID or name; that of another is not its to see.
-
-        Raises:
-            ApiError: ResourceNotFoundException.
-        """
+        """Return what a principal has provisioned, by ID or name; that of another is not its to see."""
         wanted = {
             str(request[key])
             for key in ("Id", "Name", "ProvisionedProductId", "ProvisionedProductName")
@@ -322,9 +308,19 @@ def deploy(catalog: Catalog, provisioned: Provisioned, artifact: Artifact, param
     if role is not None:
         change = partial(change, RoleARN=str(role.properties["RoleArn"]))
     try:
+        bucket = f"sc-{own_account()}-{REGION}"
+        s3, key = own_s3(), f"{provisioned.provisioned_id}/{time.time_ns()}.template"
+        try:
+            s3.create_bucket(Bucket=bucket)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+                raise
+        s3.put_object(
+            Bucket=bucket, Key=key, Body=json.dumps(template).encode(), Tagging="servicecatalog%3Aprovisioning=true"
+        )
         answer = change(
             StackName=provisioned.stack_name,
-            TemplateURL=_kept(provisioned, json.dumps(template)),
+            TemplateURL=f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}",
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
             Capabilities=CAPABILITIES,
             Tags=[{"Key": str(tag["Key"]), "Value": str(tag["Value"])} for tag in provisioned.tags],
@@ -379,16 +375,3 @@ def _is_start(event: StackEventTypeDef, stack_id: str) -> bool:
     """Tell whether an event begins an operation on the whole stack."""
     starts = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
     return event.get("PhysicalResourceId") == stack_id and event.get("ResourceStatus") in starts
-
-
-def _kept(provisioned: Provisioned, template: str) -> str:
-    """Keep a template where CloudFormation reads it, and return its URL."""
-    bucket = f"sc-{own_account()}-{REGION}"
-    s3, key = own_s3(), f"{provisioned.provisioned_id}/{time.time_ns()}.template"
-    try:
-        s3.create_bucket(Bucket=bucket)
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
-            raise
-    s3.put_object(Bucket=bucket, Key=key, Body=template.encode(), Tagging="servicecatalog%3Aprovisioning=true")
-    return f"https://s3.{REGION}.amazonaws.com/{bucket}/{key}"

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 def call_service_catalog(catalog: Catalog, operation: str, request: Document, principal: str) -> Document:
     """Do one operation of the Service Catalog API.
 
-    Args:
-        catalog: What the service remembers.
-        operation: The operation's name.
-        principal: ARN of the role, user or root that asks.
-
     Raises:
         ApiError: The request isn't valid, or the embedded AWS has no such operation.
     """

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_lint.engines.conflicts import FIRST_TGI_WITH_TYPED_BITSANDBYTES
+from seatrial_lint.engines.neutral import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.redaction import shown
-from seatrial_lint.lint.rules import finding, key_like, key_of, rename, rule
-from seatrial_lint.lint.subject import hub_id
+from seatrial_lint.lint.rules import finding, hub_id, key_like, key_of, rename, rule
 from seatrial_lint.lint.target import is_above_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.names import NamedOption
-    from seatrial_lint.lint.subject import Subject
-    from seatrial_lint.lint.target import TargetContainer
+    from seatrial_lint.lint.rules import Subject
+    from seatrial_lint.lint.target import NamedOption
 
 # vLLM's names of what LMI always sets under its own (vllm_rb_properties.handle_lmi_vllm_config_conflicts).
 _OWN_NAMES = {
@@ -85,20 +84,14 @@ def tgi_conflicts(subject: Subject) -> Iterator[Finding]:
     if old and new and within(target.version, "2.0.0", None):
         message = "TGI does not start with both MAX_INPUT_LENGTH and MAX_INPUT_TOKENS"
         yield finding(subject, "SEA319", old.entry, message, "leave MAX_INPUT_LENGTH out")
-    yield from _type_and_quantization(subject, target)
-    shards, quantize = subject.fields.get("tensor_parallel_degree"), subject.option("QUANTIZE")
+    dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
+    is_typed = target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES
+    if dtype and quantize and not (is_typed and quantize.value in _BOTH_WAYS):
+        message = f"TGI does not start with both DTYPE and QUANTIZE={quantize.value}"
+        yield finding(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
+    shards = subject.fields.get("tensor_parallel_degree")
     if quantize and quantize.value == "exl2" and shards and (shards.number or 1) > 1:
         yield finding(subject, "SEA319", quantize.entry, "TGI can't shard exl2 weights", "write SM_NUM_GPUS=1")
-
-
-def _type_and_quantization(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
-    dtype, quantize = subject.option("DTYPE"), subject.option("QUANTIZE")
-    if dtype is None or quantize is None:
-        return
-    if quantize.value in _BOTH_WAYS and target.version >= FIRST_TGI_WITH_TYPED_BITSANDBYTES:
-        return
-    message = f"TGI does not start with both DTYPE and QUANTIZE={quantize.value}"
-    yield finding(subject, "SEA319", dtype.entry, message, "leave DTYPE out")
 
 
 @rule("SEA319")
@@ -197,13 +190,6 @@ def lora_without_loader(subject: Subject) -> Iterator[Finding]:
 _FIRST_ADAPTERS = (10,)
 
 
-def _place_of_weights(subject: Subject) -> str:
-    """Return the file or address of the model that is packaged or mounted; empty without one."""
-    files = (other.source.file for other in subject.beside)
-    uris = (subject.facts[name].value for name in _WEIGHTS if name in subject.facts)
-    return next(files, None) or next(uris, "")
-
-
 @rule("SEA335", handler="any")
 def two_models(subject: Subject) -> Iterator[Finding]:
     """A hub id in the environment beside a packaged model loads two models."""
@@ -211,7 +197,9 @@ def two_models(subject: Subject) -> Iterator[Finding]:
     written = next((entry for entry in subject.source.entries if entry.key == "HF_MODEL_ID"), None)
     if target is None or target.engine != "lmi" or written is None or not hub_id(written.value):
         return
-    if place := _place_of_weights(subject):
+    # The file or the address of the model that is packaged or mounted.
+    files = (other.source.file for other in subject.beside)
+    if place := next(chain(files, (subject.facts[name].value for name in _WEIGHTS if name in subject.facts)), ""):
         message = f"LMI loads {written.value} as a second model besides the one in {place}"
         fix = "leave HF_MODEL_ID out and write option.model_id in serving.properties, or package no model"
         yield finding(subject, "SEA335", written, message, fix)

@@ -10,14 +10,14 @@ from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.known import is_known_option, judge, nearest_in
-from seatrial_lint.lint.names import NamedOption
 from seatrial_lint.lint.rules import finding, key_like, remove, rename, rule
+from seatrial_lint.lint.target import NamedOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.subject import Subject
+    from seatrial_lint.lint.rules import Subject
     from seatrial_lint.lint.target import TargetContainer
 
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
@@ -123,7 +123,8 @@ def unknown_keys(subject: Subject) -> Iterator[Finding]:
     if target is None or subject.source.facts.keys() & _PACKAGED:
         return
     for option in subject.options:
-        if option.space == ("env" if target.engine == "tgi" else "option") and not _has_rule(target, option):
+        has_rule = _renamed_to(target, option.name) or _dropped(target, option.name)
+        if option.space == ("env" if target.engine == "tgi" else "option") and not has_rule:
             yield from _judged(subject, target, option)
 
 
@@ -131,8 +132,10 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
     verdict = judge(target, option.name)
     if verdict is None:
         return
-    cased = _in_known_case(target, option.name)
-    if cased:
+    name, lowered = option.name, option.name.lower()
+    mixed = (known for known in ("entryPoint", "pythonExecutable") if known.lower() == lowered)
+    cased = lowered if is_known_option(target, lowered) else next(mixed, "")
+    if target.engine == "lmi" and cased and cased != name:
         key = (
             f"option.{cased}"
             if option.entry.form == "properties"
@@ -150,18 +153,6 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
         nearest = key_like(option, verdict.nearest) if verdict.nearest else ""
         fix = f"did you mean {nearest}?" if nearest else "leave it out"
         yield finding(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
-
-
-def _has_rule(target: TargetContainer, option: NamedOption) -> bool:
-    return bool(_renamed_to(target, option.name) or _dropped(target, option.name))
-
-
-def _in_known_case(target: TargetContainer, name: str) -> str:
-    if target.engine != "lmi":
-        return ""
-    if name != name.lower() and is_known_option(target, name.lower()):
-        return name.lower()
-    return next((known for known in ("entryPoint", "pythonExecutable") if known.lower() == name.lower() != known), "")
 
 
 @rule("SEA314")
@@ -199,8 +190,11 @@ def foreign(subject: Subject) -> Iterator[Finding]:
     for option in subject.options if target else ():
         if target and option.space == "env" and not _dropped(target, option.name):
             key = option.entry.key
-            unread = _unread_by_all(key) or _unread_by_lmi(subject, target, key) or _of_another_container(target, key)
-            if unread is not None:
+            unread = _unread_by_lmi(subject, target, key) or _of_another_container(target, key)
+            if key.lower() in _API_FIELDS and key != key.upper():
+                message = "no container reads this field of SageMaker's API or SDK from the environment"
+                yield finding(subject, "SEA316", option.entry, message, f"set {_API_FIELDS[key.lower()]}")
+            elif unread is not None:
                 message, fix = unread
                 yield finding(subject, "SEA316", option.entry, message, fix)
         elif target and target.engine == "lmi":
@@ -230,14 +224,6 @@ def bare(subject: Subject) -> Iterator[Finding]:
             if nearest:
                 message = f"{option.name} is not a key of the model server"
                 yield finding(subject, "SEA313", option.entry, message, f"did you mean {nearest}?")
-
-
-def _unread_by_all(key: str) -> tuple[str, str] | None:
-    """Return why no container reads a variable, and what to do instead."""
-    if key.lower() not in _API_FIELDS or key == key.upper():
-        return None
-    message = "no container reads this field of SageMaker's API or SDK from the environment"
-    return message, f"set {_API_FIELDS[key.lower()]}"
 
 
 def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple[str, str] | None:

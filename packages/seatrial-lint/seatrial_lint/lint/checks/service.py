@@ -1,4 +1,4 @@
-"""What SageMaker itself makes of a model: timeouts, AMI, accelerators, isolation, secrets, EULA, weights."""
+"""Limits of SageMaker, of the instance's accelerators and of the model's shape."""
 
 from __future__ import annotations
 
@@ -6,20 +6,93 @@ import re
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
+from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import finding, rule
-from seatrial_lint.lint.subject import MOUNT, hub_id
+from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.findings import Finding
-    from seatrial_lint.lint.subject import Subject
+    from seatrial_base.catalog.instances import Instance
+    from seatrial_base.findings import Finding, Severity
+    from seatrial_lint.lint.rules import Subject
 
+# Engines that give each GPU the same number of heads: Transformers-NeuronX pads them, Accelerate places whole layers,
+# and DeepSpeed shards unevenly.
+SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 # ContainerStartupHealthCheckTimeoutInSeconds.
 MAX_STARTUP_TIMEOUT_S = 3600
 _CUDA = re.compile(r"cu(\d{2})(\d)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
+
+
+@rule("SEA326")
+def divisible_degree(subject: Subject) -> Iterator[Finding]:
+    """A tensor parallel degree that the model or the instance can't be split into."""
+    field = subject.fields.get("tensor_parallel_degree")
+    degree = field.number if field else None
+    if field is None or degree is None:
+        return
+    # Else it is told as out of range.
+    if degree > 0:
+        heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
+        if heads and heads % degree:
+            message = f"{degree} GPUs do not divide the {heads} attention heads of {subject.fields['model_id'].value}"
+            fits = ", ".join(str(number) for number in (1, 2, 4, 8, 16) if not heads % number)
+            yield finding(subject, "SEA326", field.option.entry, message, f"write {fits.replace(', ', ' or ')}")
+        instance = subject.instance
+        if instance and degree > _devices(instance):
+            devices_message = f"{instance.instance_type} has {_devices(instance)} accelerators, fewer than {degree}"
+            fix = f"write at most {_devices(instance)}, or choose a larger instance"
+            yield finding(subject, "SEA326", field.option.entry, devices_message, fix)
+
+
+def _devices(instance: Instance) -> int:
+    """Count what a degree counts: GPUs, or the two NeuronCores of a first- or second-generation Neuron chip."""
+    return instance.accelerator_count * (2 if instance.link == "neuron" else 1)
+
+
+@rule("SEA327", "SEA328")
+def supported_dtype(subject: Subject) -> Iterator[Finding]:
+    """A type or quantization that the accelerator can't run, or only weight-only."""
+    instance = subject.instance
+    if instance is None or instance.link == "neuron":
+        return
+    dtype = subject.fields.get("dtype")
+    if dtype and dtype.value == "bf16" and not instance.has_bf16:
+        message = f"{instance.accelerator} has no bfloat16: the engine does not start"
+        is_lmi = subject.target is not None and subject.target.engine == "lmi"
+        yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
+    quantization, has_fp8 = subject.fields.get("quantization"), computes_in(instance, "fp8")
+    no_fp8 = f"{instance.accelerator} has no FP8"
+    if quantization and quantization.value == "fp8" and not has_fp8:
+        message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
+        yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
+    elif quantization and not has_kernels(instance, quantization.value):
+        message = f"there are no {quantization.value} kernels for {instance.accelerator}"
+        fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
+        yield finding(subject, "SEA327", quantization.option.entry, message, fix)
+    cache = subject.fields.get("kv_cache_dtype")
+    if cache and cache.value.startswith("fp8") and not has_fp8:
+        message = f"{no_fp8}: some attention kernels reject an FP8 cache"
+        yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
+
+
+@rule("SEA340")
+def context(subject: Subject) -> Iterator[Finding]:
+    """More tokens than the model was made for."""
+    field, model = subject.fields.get("max_model_len"), subject.architecture
+    stretched = any(name.startswith("rope_scaling") for name in subject.fields) or subject.option("hf_overrides")
+    vllm = subject.target is not None and subject.target.dialect in ("lmi-async", "lmi-vllm", "vllm")
+    if field is None or model is None or field.number is None or stretched or not vllm:
+        return
+    if field.number > model.max_context:
+        message = f"{field.number} tokens exceed the context of {model.id}, {model.max_context}"
+        starts = subject.text_of("VLLM_ALLOW_LONG_MAX_MODEL_LEN").strip().lower() in ("1", "true", "yes", "on")
+        message += ": vLLM starts, and fails or answers nonsense beyond it" if starts else ": vLLM does not start"
+        severity: Severity | None = "warning" if starts else None
+        fix = f"write at most {model.max_context}"
+        yield finding(subject, "SEA340", field.option.entry, message, fix, severity=severity)
 
 
 @rule("SEA323", handler="any")
@@ -47,19 +120,16 @@ def instance_ami(subject: Subject) -> Iterator[Finding]:
     if (gap := driver_gap(image, chosen)) is not None:
         fix = f"write InferenceAmiVersion {gap[1]}"
         yield finding(subject, "SEA324", subject.source.facts.get("image"), gap[0], fix)
-    elif (cuda := _CUDA.search(image.rpartition(":")[2])) and chosen and _is_newer(chosen, int(cuda[1])):
+        return
+    # An AMI whose driver is of a newer CUDA (aws/deep-learning-containers pull 6187).
+    cuda, has = _CUDA.search(image.rpartition(":")[2]), ami_cuda(chosen) if chosen else None
+    if cuda and has and has[0] > int(cuda[1]):
         message = (
             f"CUDA {cuda[1]}.{cuda[2]} of the image is older than the driver of {chosen}: "
             "such endpoints were seen to stay in Creating without a log"
         )
         fix = f"write InferenceAmiVersion {ami_version('cu124')}, or use an image with CUDA 13"
         yield finding(subject, "SEA324", subject.source.facts.get("image"), message, fix, severity="warning")
-
-
-def _is_newer(chosen: str, major: int) -> bool:
-    """Say whether an AMI's driver is of a newer CUDA (aws/deep-learning-containers pull 6187)."""
-    has = ami_cuda(chosen)
-    return has is not None and has[0] > major
 
 
 def driver_gap(image: str, chosen: str | None) -> tuple[str, str] | None:

@@ -1,28 +1,31 @@
-"""Values that the container doesn't take."""
+"""Values that the container doesn't take: words, numbers out of range, and limits that constrain each other."""
 
 from __future__ import annotations
 
+import operator
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_base.errors import RenderError
+from seatrial_base.findings import Edit
 from seatrial_lint.engines.parse import is_object, read_value
+from seatrial_lint.engines.properties import env_problems
 from seatrial_lint.lint.known import is_known_option, nearest_of
-from seatrial_lint.lint.rules import finding, revalue, rule
-from seatrial_lint.lint.subject import spelled_by
+from seatrial_lint.lint.rules import finding, revalue, rule, spelled_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seatrial_base.catalog.engine_options import Spelling, SpellingTable
     from seatrial_base.catalog.engine_versions import DialectName, Version
     from seatrial_base.findings import Finding
-    from seatrial_lint.lint.names import NamedOption
-    from seatrial_lint.lint.subject import Subject
-    from seatrial_lint.lint.target import TargetContainer
+    from seatrial_lint.lint.rules import NeutralField, Subject
+    from seatrial_lint.lint.target import NamedOption, TargetContainer
 
 _SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
@@ -71,6 +74,14 @@ _KINDS = {
 }
 _WITH_PARSERS: Final = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 _PARSERS: Final = {"tool_call_parser": "tool call parser", "reasoning_parser": "reasoning parser"}
+# TGI 2.4 brought prefill chunking; before it a prompt must fit one prefill.
+LAST_WITHOUT_CHUNKS = "2.3"
+# huggingface/text-generation-inference v0.9.3 to v1.4.5 launcher/src/main.rs: defaults before TGI 2.0 read the model's.
+LAST_WITH_FIXED_DEFAULTS = "1"
+DEFAULT_PROMPT, DEFAULT_TOTAL, DEFAULT_PREFILL = 1024, 2048, 4096
+# TGI 2.0 to 2.4: min(max_position_embeddings, 4096).
+LARGEST_DEFAULT_TOTAL, LAST_WITH_LARGEST = 4096, "2"
+_Limit = tuple["NeutralField", int]
 
 
 @rule("SEA317")
@@ -93,23 +104,18 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
 
 
 def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether another rule tells what is wrong with a value."""
+    """Say whether another rule reports what is wrong with a value."""
     target = subject.target
+    is_lmi = target is not None and target.engine == "lmi"
     return (
         option.name in ("rolling_batch", "output_formatter")
-        or _is_left_out(target, option)
+        or (target is not None and target.engine == "vllm" and option.value.lower() == "false")
         or _is_short(target, option)
         or _is_flag(target, rows, option)
         or _is_others(subject, option)
         or _is_frayed(subject, option)
-        or (target is not None and _is_dtype(target, option))
+        or (option.name.lower() == "dtype" and option.value.strip().lower() in (_SHORT if is_lmi else _LONG))
     )
-
-
-def _is_misspelled(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
-    if any(_reads(row, option) for row in rows):
-        return False
-    return _wrong_kind(rows, option) or _wrong_word(target, rows, option)
 
 
 @rule("SEA318")
@@ -120,13 +126,24 @@ def spelled(subject: Subject) -> Iterator[Finding]:
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
         if not rows or target is None or _has_own_rule(subject, rows, option):
             continue
-        if _is_misspelled(target, rows, option):
-            message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
-            yield finding(subject, "SEA318", option.entry, message, _nearest_fix(rows, option))
-
-
-def _is_left_out(target: TargetContainer | None, option: NamedOption) -> bool:
-    return target is not None and target.engine == "vllm" and option.value.lower() == "false"
+        kinds = {row.kind for row in rows}
+        is_pair = any(row.kind.startswith("pair") for row in rows)
+        is_wrong_kind = not is_object(option.value) if "json" in kinds else not (is_pair or "text" in kinds)
+        if any(_reads(row, option) for row in rows) or not (is_wrong_kind or _wrong_word(target, rows, option)):
+            continue
+        plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
+        takes = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
+        valid = ", ".join(dict.fromkeys((*plain, *takes))) or "another one"
+        message = f"{option.value!r} is not valid in {target.called}; valid: {valid}"
+        words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
+        nearest = nearest_of(option.value, words)
+        yield finding(
+            subject,
+            "SEA318",
+            option.entry,
+            message,
+            f"did you mean {nearest}?" if nearest else "use another value, or leave the key out",
+        )
 
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
@@ -167,21 +184,8 @@ def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
     return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
 
-def _is_dtype(target: TargetContainer, option: NamedOption) -> bool:
-    if option.name.lower() != "dtype":
-        return False
-    return option.value.strip().lower() in (_SHORT if target.engine == "lmi" else _LONG)
-
-
 def _reads(row: Spelling, option: NamedOption) -> bool:
     return read_value(row, option.value) is not None or option.value in row.unset
-
-
-def _wrong_kind(rows: list[Spelling], option: NamedOption) -> bool:
-    kinds = {row.kind for row in rows}
-    if "json" in kinds:
-        return not is_object(option.value)
-    return not kinds & {"text", "json"} and not any(row.kind.startswith("pair") for row in rows)
 
 
 def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
@@ -197,18 +201,6 @@ def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOpti
 def _words(field: str) -> frozenset[str]:
     rows = [row for row in all_spellings() if row.field == field]
     return frozenset(word for row in rows for word in (*row.values.values(), *row.values, *row.reads))
-
-
-def _allowed(rows: list[Spelling]) -> str:
-    words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
-    plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
-    return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
-
-
-def _nearest_fix(rows: list[Spelling], option: NamedOption) -> str:
-    words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
-    nearest = nearest_of(option.value, words)
-    return f"did you mean {nearest}?" if nearest else "use another value, or leave the key out"
 
 
 @rule("SEA314", "SEA318")
@@ -259,14 +251,6 @@ def _engine(subject: Subject, target: TargetContainer) -> Iterator[Finding]:
         yield finding(subject, "SEA318", option.entry, f"{target.called} has no engine {name}", "write engine=Python")
 
 
-def _is_refused_choice(target: TargetContainer, chosen: NamedOption) -> bool:
-    """Say whether the rules on the values of rolling_batch and engine tell of it."""
-    if chosen.name == "rolling_batch":
-        taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
-        return chosen.value not in taken
-    return chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
-
-
 @rule("SEA318")
 def dialect_exists(subject: Subject) -> Iterator[Finding]:
     """A batcher that this version does not have."""
@@ -274,8 +258,14 @@ def dialect_exists(subject: Subject) -> Iterator[Finding]:
     if target is None or subject.table is not None:
         return
     chosen = subject.option("rolling_batch") or subject.option("engine", "server") or subject.option("async_mode")
-    if chosen is None or _is_refused_choice(target, chosen):
+    if chosen is None:
         # Where nothing written chooses it, it is an older version than is known.
+        return
+    # The rules on the values of rolling_batch and engine report what they refuse.
+    taken = next((names for since, until, names in _ROLLING_BATCH if within(target.version, since, until)), ())
+    if (chosen.name == "rolling_batch" and chosen.value not in taken) or (
+        chosen.name == "engine" and target.version > _LAST_DEEPSPEED_ENGINE
+    ):
         return
     message = missing_dialect_text(target.dialect, target.version)
     yield finding(subject, "SEA318", chosen.entry, message, "give a version that has it: --version")
@@ -301,7 +291,9 @@ def _is_frayed(subject: Subject, option: NamedOption) -> bool:
         return False
     value = option.value
     blank = value != value.rstrip() and bool(value.strip())
-    return _is_quoted(value) or (blank and (option.name in _PARSED_BY_JAVA or not _is_number(value)))
+    return _is_quoted(value) or (
+        blank and (option.name in _PARSED_BY_JAVA or not (re.fullmatch(r"\s*-?[0-9.]+\s*", value) is not None))
+    )
 
 
 def _is_quoted(value: str) -> bool:
@@ -313,10 +305,6 @@ def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
     if option.space == "server":
         return option.name == "engine"
     return option.name not in ("env", "stop") and is_known_option(target, option.name)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\s*-?[0-9.]+\s*", text) is not None
 
 
 @rule("SEA378")
@@ -335,3 +323,158 @@ def unknown_parser(subject: Subject) -> Iterator[Finding]:
         listed = f"known on {known.date}: {', '.join(known.names)}"
         message = f"{written} is no {what} of {target.called}"
         yield finding(subject, "SEA378", option.entry, message, f"write {near}; {listed}" if near else listed, edit)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a number may be.
+
+    Attributes:
+        dialects: Those that refuse another.
+        names: Options, without prefix.
+        least: Smallest value that is taken; `None` for no end.
+        most: Largest value; `None` for no end.
+        above: The value that is not taken any more below `least`: the range is open there.
+        but: Single values that are taken beside the range.
+        values: The only values that are taken; empty for a range.
+        since: First version; `None` for every.
+        until: Last version, a prefix.
+    """
+
+    dialects: tuple[str, ...]
+    names: tuple[str, ...]
+    source: str
+    date: str
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    but: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    since: str | None = None
+    until: str | None = None
+
+    def takes(self, number: float) -> bool:
+        """Say whether a number is taken."""
+        if number in self.but or number in self.values:
+            return True
+        low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
+        return not (self.values or low or (self.most is not None and number > self.most))
+
+    @property
+    def shown(self) -> str:
+        """The range for people."""
+        if self.values:
+            return ", ".join(f"{value:g}" for value in self.values)
+        low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
+        both = f"{low}, at most {self.most:g}" if self.most is not None else low
+        return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
+
+
+RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")
+
+
+@rule("SEA318")
+def out_of_range(subject: Subject) -> Iterator[Finding]:
+    """A number that the engine refuses."""
+    target = subject.target
+    for option in subject.options if target else ():
+        if target is None or option.space == "server":
+            continue
+        try:
+            number = float(option.value.strip())
+        except ValueError:
+            continue
+        rows = (
+            row
+            for row in RANGES.having(option.name)
+            if target.dialect in row.dialects and within(target.version, row.since, row.until) and not row.takes(number)
+        )
+        # Longer digits are no setting.
+        row = next(rows, None) if abs(number) < 1e15 else None  # noqa: PLR2004 (as above)
+        if row:
+            message = f"{option.value.strip()} is out of range: {target.called} does not start with it"
+            yield finding(subject, "SEA318", option.entry, message, f"valid: {row.shown}")
+
+
+@rule("SEA322")
+def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
+    """TGI's token limits. Prompt < total <= batch total; prefill <= batch total; prompt <= prefill."""
+    target = subject.target
+    if target is None or target.engine != "tgi":
+        return
+    prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
+    prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
+    written = {"prompt": prompt, "total": total, "prefill": prefill}
+    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
+    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
+        given = written[row.written]
+        if given and not written[row.absent] and row.exceeds(given[1], row.default):
+            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
+            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
+    orders = [
+        (prompt, "not below", total, operator.ge, "at most", -1),
+        (total, "above", batch, operator.gt, "at most", 0),
+        (prefill, "above", batch, operator.gt, "at most", 0),
+    ]
+    if within(target.version, "0", LAST_WITHOUT_CHUNKS):
+        orders.append((prefill, "below", prompt, operator.lt, "at least", 0))
+    for limit, relation, other, is_broken, bound, margin in orders:
+        if limit and other and is_broken(limit[1], other[1]):
+            entry, beside = limit[0].option.entry, other[0].option.entry
+            message = f"{entry.key}={limit[1]} is {relation} {beside.key}={other[1]}, and TGI does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {bound} {other[1] + margin}")
+    for name in ("MAX_BATCH_SIZE", "VALIDATION_WORKERS"):
+        option = subject.option(name)
+        if option and option.value.strip() == "0":
+            yield finding(subject, "SEA322", option.entry, f"{name} must be above 0, or TGI does not start", "write 1")
+
+
+@dataclass(frozen=True, slots=True)
+class _DefaultLimit:
+    """A limit that is written, one that is absent with its name and default, and when the first exceeds it."""
+
+    written: str
+    absent: str
+    name: str
+    default: int
+    exceeds: Callable[[int, int], bool]
+
+
+_LARGEST_DEFAULTS = (_DefaultLimit("prompt", "total", "MAX_TOTAL_TOKENS", LARGEST_DEFAULT_TOTAL, operator.ge),)
+
+
+_FIXED_DEFAULTS = (
+    _DefaultLimit("prompt", "total", "MAX_TOTAL_TOKENS", DEFAULT_TOTAL, operator.ge),
+    _DefaultLimit("total", "prompt", "MAX_INPUT_LENGTH", DEFAULT_PROMPT, operator.le),
+    _DefaultLimit("prompt", "prefill", "MAX_BATCH_PREFILL_TOKENS", DEFAULT_PREFILL, operator.gt),
+    _DefaultLimit("prefill", "prompt", "MAX_INPUT_LENGTH", DEFAULT_PROMPT, operator.lt),
+)
+
+
+def _limit(subject: Subject, field: str) -> _Limit | None:
+    neutral = subject.fields.get(field)
+    return (neutral, neutral.number) if neutral and neutral.number is not None else None
+
+
+@rule("SEA302", handler="any")
+def unquoted_values(subject: Subject) -> Iterator[Finding]:
+    """A number or true without quotes in the Environment of SageMaker's API, which takes texts only."""
+    if subject.source.kind != "model definition" or not subject.source.is_fixable:
+        return
+    for entry in subject.source.entries:
+        start, end = entry.value_span
+        if start < end and subject.source.text[start] != '"':
+            message = f"{entry.value} is not a text: the API refuses the request"
+            quoted = Edit(start, end, f'"{subject.source.text[start:end]}"')
+            yield finding(subject, "SEA302", entry, message, "put it in quotes", quoted)
+
+
+@rule("SEA302", handler="any")
+def service(subject: Subject) -> Iterator[Finding]:
+    """The service's limits on a container's environment."""
+    entries = {entry.key: entry for entry in subject.source.entries if entry.form == "env"}
+    by_start = {key[:40]: entry for key, entry in entries.items()}
+    for problem in env_problems({key: entry.value for key, entry in entries.items()}, subject.source.file):
+        hint = problem.hint or "remove variables, or move options to serving.properties"
+        yield finding(subject, "SEA302", by_start.get(problem.field), problem.message, hint)

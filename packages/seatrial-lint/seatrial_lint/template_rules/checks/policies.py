@@ -1,28 +1,78 @@
-"""Statements of IAM policies: actions and condition keys that exist, on resources of their types."""
+"""IAM policies: actions and condition keys that exist, resources of their types, sizes, the rights of a rollback.
+
+The size of a policy counts a reference with the shortest text that it can be, so that what is refused here is refused
+by AWS.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seatrial_base.catalog.rows import nearest_names
-from seatrial_base.catalog.service_authorization import carry, find_service, matching_actions, service_prefixes
+from seatrial_base.catalog.service_authorization import (
+    carry,
+    find_service,
+    matching_actions,
+    patterns_overlap,
+    service_prefixes,
+)
 from seatrial_base.printer import MOST_LISTED
-from seatrial_lint.template_rules.hosting import STEPS_OF_A_PATTERN, finding_at, listed_names, rule
-from seatrial_lint.template_rules.policy_documents import BUCKET_POLICY, arn_pattern
+from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
+from seatrial_lint.template_rules.hosting import (
+    ALARMS,
+    COMPONENT,
+    ENDPOINT,
+    STEPS_OF_A_PATTERN,
+    finding_at,
+    listed_names,
+    rule,
+    specifications,
+    with_model,
+)
+from seatrial_lint.template_rules.policy_documents import (
+    BUCKET_POLICY,
+    GROUP,
+    MANAGED_POLICY,
+    ROLE,
+    USER,
+    arn_pattern,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from pydantic import JsonValue
+
     from seatrial_base.catalog.service_authorization import ActionFacts
     from seatrial_base.findings import Finding, Severity
-    from seatrial_lint.cloudformation.template import TemplateValue
+    from seatrial_lint.cloudformation.intrinsic import Reference
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
-    from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyStatement
+    from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyDocument, PolicyStatement
 
 PASSING = "iam:PassRole"
 PASSED_TO = "iam:passedtoservice"
 _WILD = ("*", "?")
+MANAGED_CHARACTERS: Final = 6_144
+TRUST_CHARACTERS: Final = 2_048
+INLINE_CHARACTERS: Final[Mapping[str, int]] = {ROLE: 10_240, USER: 2_048, GROUP: 5_120}
+"""Of all inline policies of one holder together."""
+RESOURCE_CHARACTERS: Final[Mapping[str, int]] = {
+    BUCKET_POLICY: 20 * 1024,
+    "AWS::KMS::Key": 32 * 1024,
+    "AWS::KMS::ReplicaKey": 32 * 1024,
+}
+SHORTEST: Final[Mapping[str, int]] = {
+    "AWS::AccountId": 12,
+    "AWS::Region": len("us-east-1"),
+    "AWS::Partition": len("aws"),
+    "AWS::URLSuffix": len("amazonaws.com"),
+}
+"""The shortest text of a pseudo parameter."""
+SHORTEST_ARN: Final = len("arn:aws:s3:::abc")
+DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 
 
 @rule("SEA780")
@@ -130,7 +180,18 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
                 if facts and not carry(facts, rights.keys[name], condition.key)
             ]
             if len(without) == count:
-                yield _uncarried(statement, condition, without)
+                always = condition.holds_without_key
+                effect = {
+                    (True, False): "the statement never allows anything",
+                    (True, True): "the statement always allows",
+                    (False, False): "the statement never denies anything",
+                    (False, True): "the statement always denies",
+                }[statement.is_allow, always]
+                message = f"{condition.key} is no condition key of {listed_names(without)}: {effect}"
+                is_lost = statement.is_allow and not always
+                severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
+                hint = "use a key that the action carries, or leave the condition out"
+                yield _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
             elif without and _is_judged_one_by_one(statement) and not condition.holds_without_key:
                 yield _never_allowed(statement, condition, without)
 
@@ -138,21 +199,6 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
 def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
     """Tell whether each action has a request of its own; a role is assumed and its session tagged by one."""
     return statement.is_allow and statement.policy.kind != "trust"
-
-
-def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
-    always = condition.holds_without_key
-    effect = {
-        (True, False): "the statement never allows anything",
-        (True, True): "the statement always allows",
-        (False, False): "the statement never denies anything",
-        (False, True): "the statement always denies",
-    }[statement.is_allow, always]
-    message = f"{condition.key} is no condition key of {listed_names(actions)}: {effect}"
-    is_lost = statement.is_allow and not always
-    severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
-    hint = "use a key that the action carries, or leave the condition out"
-    return _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
 
 
 def _never_allowed(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
@@ -233,3 +279,162 @@ def _policy_finding(
 ) -> Finding:
     finding = finding_at(statement.policy.resource, value, rule, message, hint)
     return replace(finding, severity=severity) if severity else finding
+
+
+@rule("SEA784")
+def policy_sizes(hosting: Hosting) -> Iterator[Finding]:
+    """A managed policy, a trust policy or a policy of a resource that is too large."""
+    for policy in hosting.policies:
+        most, kind = _limit(policy)
+        size = least_characters(policy.value.raw)
+        if most and size > most:
+            message = f"{kind} has at least {size:,} characters, more than {most:,}"
+            hint = "split it, or name resources by a common prefix with a wildcard"
+            yield finding_at(policy.resource, policy.value, "SEA784", message, hint)
+
+
+@rule("SEA784")
+def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
+    """Inline policies of a role, user or group that are too large together."""
+    # One may have many holders.
+    least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}
+    for holder_type, most in INLINE_CHARACTERS.items():
+        for holder in hosting.resources.of(holder_type):
+            sizes = {_name(policy, holder): least[id(policy)] for policy in hosting.inline_policies(holder)}
+            if sum(sizes.values()) > most:
+                parts = listed_names([f"{name} {size:,}" for name, size in sizes.items()])
+                message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"
+                hint = f"move statements into a managed policy ({parts})"
+                yield finding_at(holder, holder.at("Policies"), "SEA784", message, hint)
+
+
+def _name(policy: PolicyDocument, holder: TemplateResource) -> str:
+    is_own = policy.resource.key == holder.key
+    return policy.value.path.removeprefix("Properties.") if is_own else policy.resource.logical_id
+
+
+def _limit(policy: PolicyDocument) -> tuple[int, str]:
+    """Return the most characters of a policy, and what it is called; 0 where it counts with others or none is known."""
+    if policy.kind == "trust":
+        return TRUST_CHARACTERS, "the trust policy"
+    if policy.resource.resource_type == MANAGED_POLICY:
+        return MANAGED_CHARACTERS, "the managed policy"
+    return RESOURCE_CHARACTERS.get(policy.resource.resource_type, 0), "the policy"
+
+
+def least_characters(value: JsonValue) -> int:
+    """Return how many characters a document has at least when CloudFormation has evaluated it, without white space."""
+    text = replace_references(value, _shortest)
+    if text is not None:
+        return len("".join(json.dumps(text, ensure_ascii=False).split()))
+    if is_function(value):
+        match value:
+            case {"Fn::If": [_, first, second]}:
+                return min(0 if is_no_value(one) else least_characters(one) for one in (first, second))
+        return 0
+    if isinstance(value, dict):
+        sizes = [least_characters(name) + 1 + least_characters(below) for name, below in value.items()]
+    elif isinstance(value, list):
+        sizes = [least_characters(below) for below in value if not is_no_value(below)]
+    else:
+        return len(json.dumps(value))
+    return sum(sizes) + max(len(sizes) - 1, 0) + len("{}")
+
+
+def _shortest(reference: Reference) -> str:
+    is_arn = reference.attribute.endswith("Arn")
+    return "x" * (SHORTEST_ARN if is_arn else SHORTEST.get(reference.logical_id, 1))
+
+
+@rule("SEA786")
+def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
+    """Alarms of an automatic rollback that no execution role may describe."""
+    # Many endpoints may have one role.
+    known: dict[tuple[str, str], list[_Describable] | None] = {}
+    for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
+        alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
+        roles = _roles(hosting, resource) if alarms else []
+        for role in roles:
+            if role and role.key not in known:
+                known[role.key] = _describable(hosting, hosting.statements_of(role))
+        given = [known[role.key] for role in roles if role]
+        if not roles or None in roles or None in given:
+            continue
+        described = [one for some in given for one in some or ()]
+        steps = STEPS_OF_A_PATTERN * len(alarms) * len(described)
+        if not hosting.resources.takes(steps, of=resource.template):
+            continue
+        lacking = [alarm for alarm in alarms if not _covered(hosting, described, resource, alarm)]
+        if lacking:
+            written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in lacking)
+            names = ", ".join(hosting.resources.readable(name or "?") for name in written)
+            held_by = " and ".join(dict.fromkeys(role.logical_id for role in roles if role))
+            message = f"{held_by} may not describe the alarms of the rollback: {names}"
+            value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
+            yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
+
+
+def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResource | None]:
+    """Return the execution roles of an endpoint or component: of its configuration and of its models."""
+    if resource.resource_type == COMPONENT:
+        endpoint = hosting.endpoint_of(resource)
+        names = [
+            specification.at("ModelName")
+            for specification in specifications(resource)
+            if not specification.at("ModelName").is_absent
+        ]
+    else:
+        endpoint = resource
+        config = hosting.config_of(endpoint)
+        variants = config.at("ProductionVariants").items if config else ()
+        names = [variant.at("ModelName") for variant in variants if with_model(variant)]
+    config = hosting.config_of(endpoint)
+    if config is None:
+        return []
+    models = [hosting.model_of(resource.template, name) for name in names]
+    given = [config.at("ExecutionRoleArn"), *(model.at("ExecutionRoleArn") for model in models if model)]
+    unknown: list[TemplateResource | None] = [None] * models.count(None)
+    return [_role(hosting, resource.template, value) for value in given if not value.is_absent] + unknown
+
+
+def _role(hosting: Hosting, template: str, value: TemplateValue) -> TemplateResource | None:
+    role = hosting.resources.referred(template, value)
+    return role if role and role.resource_type == ROLE else None
+
+
+class _Describable(NamedTuple):
+    """What a statement lets describe: an alarm of the templates where it is one, and its ARNs where they are known."""
+
+    alarm: TemplateResource | None
+    pattern: str | None
+
+
+def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | None) -> list[_Describable] | None:
+    if statements is None:
+        return None
+    alarms: list[_Describable] = []
+    for one in filter(_may_describe, statements):
+        for value in one.resources:
+            alarm = hosting.resources.referred(one.template, value)
+            pattern = arn_pattern(hosting.resources, one.template, value)
+            alarms.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
+    return alarms
+
+
+def _may_describe(statement: PolicyStatement) -> bool:
+    """Return whether a statement allows describing some alarm; what only the deployment knows may."""
+    named = [action.text for action in statement.actions] if statement.is_allow else []
+    return any(
+        text is None or text == "*" or DESCRIBE_ALARMS in {facts.name for facts in matching_actions(text)}
+        for text in named
+    )
+
+
+def _covered(hosting: Hosting, described: list[_Describable], resource: TemplateResource, alarm: TemplateValue) -> bool:
+    given = hosting.resources.referred(resource.template, alarm.at("AlarmName"))
+    name = alarm.at("AlarmName").text if given is None else given.at("AlarmName").text
+    arn = f"arn:*:cloudwatch:*:*:alarm:{name or '*'}"
+    return any(
+        one.alarm.key == given.key if one.alarm and given else one.pattern is None or patterns_overlap(one.pattern, arn)
+        for one in described
+    )

@@ -84,8 +84,8 @@ def test_a_query_over_time_is_a_signed_form(cloudwatch: FakeServer) -> None:
     ("status", "answer", "message"),
     [
         (403, b"not you", "HTTP 403: not you"),
-        (200, b"[]", "the answer has no `data.result`"),
-        (200, b'{"data": {"result": [{"metric": {}}]}}', "a series of the answer has no `metric` or no `values`"),
+        (200, b"[]", "the response has no `data.result`"),
+        (200, b'{"data": {"result": [{"metric": {}}]}}', "a series of the response has no `metric` or no `values`"),
     ],
 )
 def test_what_is_no_answer_is_refused(cloudwatch: FakeServer, status: int, answer: bytes, message: str) -> None:

@@ -183,5 +183,5 @@ def test_a_refusal_of_cloudwatch_is_data() -> None:
     overhead, _ = ask(COMPONENT, FakeCloudWatch({}, refusal=denied))
     assert overhead.overhead_ms is None
     assert overhead.because == (
-        "CloudWatch did not answer: An error occurred (AccessDenied) when calling the GetMetricData operation: no"
+        "CloudWatch did not respond: An error occurred (AccessDenied) when calling the GetMetricData operation: no"
     )

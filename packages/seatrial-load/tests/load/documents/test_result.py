@@ -91,7 +91,7 @@ def refused(text: str) -> list[str]:
         ({"levels": {"errors": {"throttled": 1}}}, "levels[0].errors: 1 failures of 0 requests that failed"),
         ({"levels": {"output_tok_s": -0.5}}, "levels[0].output_tok_s: -0.5 is below 0"),
         ({"levels": {"window_s": -2.0}}, "levels[0].window_s: -2 is below 0"),
-        ({"levels": {"concurrency": 2}}, "levels: concurrency 2 stands there 2 times"),
+        ({"levels": {"concurrency": 2}}, "levels: concurrency 2 is listed 2 times"),
     ],
 )
 def test_what_no_trial_can_have_measured_is_refused(result: TrialResult, change: dict[str, object], told: str) -> None:
@@ -110,7 +110,7 @@ def test_a_latency_below_0_is_refused(result: TrialResult) -> None:
 def test_two_levels_of_one_rate_are_refused(result: TrialResult, level: Callable[..., LevelResult]) -> None:
     rates = (2.0, 3.0, 3.0)
     levels = tuple(level(1, offered_requests_per_s=rate, arrival="poisson") for rate in rates)
-    assert refused(replace(result, levels=levels).to_json()) == ["levels: 3 requests/s stands there 2 times"]
+    assert refused(replace(result, levels=levels).to_json()) == ["levels: 3 requests/s is listed 2 times"]
 
 
 def test_more_answers_than_requests_are_refused_where_nothing_is_measured(result: TrialResult) -> None:
@@ -120,7 +120,7 @@ def test_more_answers_than_requests_are_refused_where_nothing_is_measured(result
 
 def test_a_key_that_stands_there_twice_is_refused(result: TrialResult) -> None:
     text = result.to_json().replace('"duration_s":', '"duration_s":1.0,"duration_s":', 1)
-    assert refused(text) == [": not JSON: the key 'duration_s' stands there twice"]
+    assert refused(text) == [": not JSON: the key 'duration_s' is given twice"]
 
 
 def test_error_rate_is_the_share_that_failed(level: Callable[..., LevelResult]) -> None:

@@ -8,7 +8,7 @@ from seatrial_load.knee.causes import causes_of
 CASES = [
     (
         ContainerLoad(preemptions=12.0, kv_cache_share_max=1.0, waiting_max=3.0),
-        [("preempted", "12 preemptions: the KV cache was full, and requests were computed anew")],
+        [("preempted", "12 preemptions: the KV cache was full, and requests were computed again")],
     ),
     (
         ContainerLoad(preemptions=0.0, kv_cache_share_max=0.95, waiting_max=1.0),

@@ -101,7 +101,7 @@ def test_a_verdict_that_fails_says_what_held_it_back(ended: Ended, published: Ca
     assert result.container is not None
     assert [cause.kind for cause in result.container.causes] == ["preempted"]
     assert result.verdict.status == "fail"
-    assert result.verdict.because.endswith("; 3 preemptions: the KV cache was full, and requests were computed anew")
+    assert result.verdict.because.endswith("; 3 preemptions: the KV cache was full, and requests were computed again")
 
 
 def test_the_queue_of_a_closed_loop_does_not_grow(ended: Ended, published: Callable[..., PromQl]) -> None:
@@ -153,7 +153,7 @@ def test_a_refusal_is_told_and_changes_no_verdict(ended: Ended) -> None:
 
     result = ended.told(refuse)
     assert result.container is not None
-    assert result.container.because == "CloudWatch did not answer: HTTP 403: vllm: 1000 1115 10"
+    assert result.container.because == "CloudWatch did not respond: HTTP 403: vllm: 1000 1115 10"
     assert result.verdict == ended.told(None).verdict
 
 

@@ -43,6 +43,7 @@ class Watched:
     queries: list[Mapping[str, object]] = field(default_factory=list)
     window: tuple[datetime, datetime] | None = None
     composite: frozenset[str] = frozenset()
+    denies_composites: bool = False
 
     def describe_alarms(
         self,
@@ -51,17 +52,17 @@ class Watched:
         AlarmTypes: Sequence[str],  # noqa: N803 (likewise)
         MaxRecords: int,  # noqa: N803 (likewise)
     ) -> dict[str, object]:
-        assert tuple(AlarmTypes) == ("MetricAlarm", "CompositeAlarm")
+        (kind,) = AlarmTypes  # both kinds in one request need a right to every alarm
         assert len(AlarmNames) <= MaxRecords == 100
         self.looks += 1
         if self.failures:
             self.failures -= 1
             raise DENIED
         known = [{"AlarmName": name, "StateValue": self.states[name]} for name in AlarmNames if name in self.states]
-        return {
-            "MetricAlarms": [one for one in known if one["AlarmName"] not in self.composite],
-            "CompositeAlarms": [one for one in known if one["AlarmName"] in self.composite],
-        }
+        is_composite = kind == "CompositeAlarm"
+        if is_composite and self.denies_composites:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, "DescribeAlarms")
+        return {f"{kind}s": [alarm for alarm in known if (alarm["AlarmName"] in self.composite) is is_composite]}
 
     def get_metric_data(
         self,
@@ -121,6 +122,19 @@ def test_nothing_stops_a_trial_whose_users_fare_well(guard: MakeGuard) -> None:
 def test_an_alarm_stops_the_trial(guard: MakeGuard) -> None:
     made, _, _ = guard("errors", "latency", states={"errors": "OK", "latency": "ALARM"})
     assert made.check() == Stop(reason=StopReason.ALARM, because="alarm latency is in ALARM")
+
+
+def test_metric_alarms_are_read_without_the_right_to_every_alarm(guard: MakeGuard) -> None:
+    made, watched, _ = guard("errors", states={"errors": "OK"}, denies_composites=True)
+    assert (made.check(), watched.looks) == (None, 1)
+
+
+def test_a_composite_alarm_that_may_not_be_read_is_not_watched(guard: MakeGuard) -> None:
+    made, _, _ = guard("errors", "all", states={"errors": "OK", "all": "OK"}, composite=frozenset({"all"}),
+                       denies_composites=True)  # fmt: skip
+    stopped = made.check()
+    assert stopped is not None
+    assert (stopped.reason, "AccessDenied" in stopped.because) == (StopReason.UNWATCHED, True)
 
 
 def test_composite_alarms_are_alarms(guard: MakeGuard) -> None:

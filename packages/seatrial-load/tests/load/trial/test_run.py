@@ -286,7 +286,7 @@ def test_a_rollback_during_the_trial_voids_it(proven_trial: Callable[..., TrialR
     [
         ("ExpiredTokenException", "the AWS credentials have expired (ExpiredTokenException: in its words)"),
         ("AccessDeniedException", "access is denied: DescribeEndpoint (AccessDeniedException: in its words)"),
-        ("ServiceUnavailable", "AWS could not answer DescribeEndpoint (ServiceUnavailable: in its words)"),
+        ("ServiceUnavailable", "AWS could not carry out DescribeEndpoint (ServiceUnavailable: in its words)"),
     ],
 )
 def test_a_proof_that_nobody_can_ask_for_afterwards_keeps_what_was_measured(

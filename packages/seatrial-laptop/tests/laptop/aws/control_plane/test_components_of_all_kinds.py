@@ -82,6 +82,29 @@ def test_requests_of_an_adapter_reach_the_copies_of_its_base(stub: StubSageMaker
     assert sum(count for _, _, count in stub.running.launched) == 2
 
 
+VLLM = "r/vllm:0.21.0-gpu-py312"
+
+
+@pytest.mark.usefixtures("no_files")
+@pytest.mark.parametrize(
+    ("image", "variables", "is_loaded"),
+    [
+        (VLLM, {}, False),
+        (VLLM, {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"}, True),
+        ("r/huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6", {}, False),
+        (IMAGE, {}, True),
+    ],
+)
+def test_an_adapter_is_loaded_by_containers_that_have_the_route(
+    stub: StubSageMaker, image: str, variables: dict[str, str], *, is_loaded: bool
+) -> None:
+    host(stub)
+    base = {"Container": {"Image": image, "Environment": variables}, "ComputeResourceRequirements": NEEDS}
+    assert component(stub, "base", Specification=base) == (Status.IN_SERVICE, "")
+    status, reason = component(stub, "sql", Specification=adapter())
+    assert (status is Status.IN_SERVICE, "POST /adapters" in reason) == (is_loaded, not is_loaded)
+
+
 @pytest.mark.usefixtures("no_files")
 def test_a_base_is_not_deleted_before_its_adapters(stub: StubSageMaker) -> None:
     host(stub)

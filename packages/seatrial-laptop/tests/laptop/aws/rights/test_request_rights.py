@@ -168,6 +168,16 @@ def test_condition_keys_come_from_the_request(action: str, asked: Document, keys
         ),
         ("cloudwatch:DescribeAlarms", {"AlarmNamePrefix": "a"}, ["cloudwatch:us-east-1:000000000000:alarm:*"]),
         (
+            "cloudwatch:DescribeAlarms",
+            {"AlarmNames": ["a"], "AlarmTypes": ["MetricAlarm"]},
+            ["cloudwatch:us-east-1:000000000000:alarm:a"],
+        ),
+        (
+            "cloudwatch:DescribeAlarms",
+            {"AlarmNames": ["a"], "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]},
+            ["cloudwatch:us-east-1:000000000000:alarm:*"],
+        ),
+        (
             "ssm:GetParameters",
             {"Names": ["/a/b", "c"]},
             ["ssm:us-east-1:000000000000:parameter/a/b", "ssm:us-east-1:000000000000:parameter/c"],

@@ -1,6 +1,6 @@
-"""How old the facts of the catalog are, and the command that renews each table.
+"""The age of the catalog's facts, and the command that renews each table.
 
-    python -m seatrial_base.catalog.data_age [TODAY]     exit 1 where a table is older than 90 days
+    python scripts/data_age.py [TODAY]     exit 1 where a table is older than 90 days
 
 The day is an input: no test of the gate looks at the calendar. `make data-age` does.
 """
@@ -50,7 +50,6 @@ class DataAge:
     """A table of the catalog.
 
     Attributes:
-        file: Its file.
         newest: When the youngest of its facts was read; the first of a month where no day is told.
         days: Days since then.
         renewal: What renews it.
