@@ -18,14 +18,7 @@ from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.probing import watched
 from seatrial_base.errors import BenchError
 from seatrial_base.terminal import end_when_interrupted, scratch_folder, show, show_lines
-from seatrial_load.cli.files import (
-    BaselineResult,
-    Unwritten,
-    check_folder,
-    keeping,
-    measured_trial,
-    prompted,
-)
+from seatrial_load.cli.files import BaselineResult, Unwritten, check_folder, keeping, measured_trial, prompted
 from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
 from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 
@@ -48,7 +41,7 @@ Environments = Annotated[
     typer.Option(
         "--environments",
         metavar="DIR",
-        help="Folder of environments; `environments` beside the specs'.",
+        help="Folder of environments; `environments` next to the specs'.",
         rich_help_panel=TARGET,
     ),
 ]
@@ -59,10 +52,7 @@ Tokenizer = Annotated[
 Against = Annotated[
     str | None,
     typer.Option(
-        "--against",
-        metavar="RESULT",
-        help="Earlier result to compare with: file or s3:// URI.",
-        rich_help_panel=OUTPUT,
+        "--against", metavar="RESULT", help="Earlier result to compare with: file or s3:// URI.", rich_help_panel=OUTPUT
     ),
 ]
 Output = Annotated[
@@ -103,12 +93,6 @@ def _annotation(row: CommandOption) -> object:
 def _deployed_request(
     spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
 ) -> tuple[TrialRequest, Plan]:
-    """Return the trial of a deployment, and the plan that it was deployed from.
-
-    Raises:
-        SpecError: SEA501, with every mistake of the command line; or the spec, its environment or its lock are wrong.
-        BenchError: As `aws_failures`, AWS can't be asked.
-    """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment

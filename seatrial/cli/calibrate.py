@@ -39,7 +39,7 @@ def calibrate_command(
         ),
     ] = None,
     probes: Annotated[str | None, typer.Option("--probes", help="Use only these concurrencies, as in 1,64.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the calibration next to the spec.")] = False,
 ) -> None:
     """Fit the predictions of the deployed plan to two or more measured points of one copy.
 
@@ -83,7 +83,6 @@ def _levels(text: str | None) -> frozenset[int] | None:
 def _measured(
     result: Path | None, points: Path | None, benchmarks: list[str] | None, loaded: LoadedSpec, plan: Plan
 ) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
-    """Return the measured points of one copy, and where they were read."""
     from seatrial.documents.calibration import CalibrationSource
     from seatrial.planner.calibration import read_points
     from seatrial_base.files import read_text

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.probe.pinned import ProbedHardware
     from seatrial.probe.recipes import PinnedRecipe
+    from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe
@@ -26,7 +27,7 @@ WHERE = "command line"
 RULE = "SEA532"
 REFUSED = 1
 MOST_TOKENS = 1024
-_DEFAULT_TOKENS = 256  # at most; SageMaker gives a model 60 s for a whole answer
+_DEFAULT_TOKENS = 256  # at most; SageMaker gives a model 60 s for a whole response
 _USAGE = "write SPEC RECIPE_A RECIPE_B -e ENV, as in endpoints/chat.yaml none awq+kv_fp8 -e dev; or two result files"
 
 
@@ -36,7 +37,7 @@ class _Compared:
 
     Attributes:
         hardware: Of every copy; `None` leaves it to the planner.
-        most_tokens: Tokens that an answer may have.
+        most_tokens: Tokens that a response may have.
         results: The folder of the recipes' results.
         again: Whether recipes are measured again that were measured before.
         err: Whether progress is shown on standard error.
@@ -117,12 +118,8 @@ def compare_command(
     from seatrial.probe.recipes import results_folder
     from seatrial.quality.recipe_comparison import compare_recipes
     from seatrial.quality.recipe_result import read_recipe_result
-    from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.terminal.trial import recipe_comparison_view
-    from seatrial.report.write import comparison_document, write_comparison
     from seatrial.specs.load import load_spec
     from seatrial.specs.recipe import parse_recipe, recipe_name
-    from seatrial_base.terminal import show, show_json, show_text
 
     _check_usage(what, environment, {"--on": on, "--evaluation-set": evaluation_set, "--max-tokens": max_tokens,
                                      "--results": results, "--again": again or None})  # fmt: skip
@@ -157,25 +154,13 @@ def compare_command(
         )
         a, b = _measured(comparison, yes=yes, verbose=verbose)
     compared = compare_recipes(a, b)
-    if output_format == "json":
-        show_json(comparison_document(compared))
-    elif output_format == "markdown":
-        show_text(recipes_markdown(compared))
-    else:
-        show(recipe_comparison_view(compared))
-    if output is not None:
-        for path in write_comparison(compared, output):
-            typer.echo(path.as_posix(), err=output_format != "text")
+    _show(compared, output_format, output)
     if not compared.is_accepted:
         raise typer.Exit(REFUSED)
 
 
 def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[str, object | None]) -> None:
-    """Refuse a command line that names neither two recipes of a spec nor two results.
-
-    Raises:
-        SpecError: SEA532, with every problem.
-    """
+    """Refuse a command line that names neither two recipes of a spec nor two results."""
     from seatrial_base.findings import Finding, Place
 
     problems: list[Finding] = []
@@ -269,3 +254,20 @@ def _deployed(
         typer.echo(f"{each.name}: {path.as_posix()}", err=comparison.err)
         measured[each.name] = result
     return measured
+
+
+def _show(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
+    from seatrial.report.document.recipes import recipes_markdown
+    from seatrial.report.terminal.trial import recipe_comparison_view
+    from seatrial.report.write import comparison_document, write_comparison
+    from seatrial_base.terminal import show, show_json, show_text
+
+    if output_format == "json":
+        show_json(comparison_document(compared))
+    elif output_format == "markdown":
+        show_text(recipes_markdown(compared))
+    else:
+        show(recipe_comparison_view(compared))
+    if output is not None:
+        for path in write_comparison(compared, output):
+            typer.echo(path.as_posix(), err=output_format != "text")

@@ -85,11 +85,7 @@ def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:
 
 
 def _query(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> EndpointQuery:
-    """Return the endpoint to examine, and the clients of its account.
-
-    Raises:
-        SpecError: SEA107, it is no name; SEA108, options contradict each other; SEA512, no region is known.
-    """
+    """Return the endpoint to examine, and the clients of its account."""
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import EndpointQuery
@@ -151,12 +147,7 @@ def _show_text(examination: Examination, diagnoses: tuple[Finding, ...], *, why:
 
 
 def _fixed(examination: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:
-    """Show the steps, ask for confirmation, and do them; return whether anything was done.
-
-    Raises:
-        SpecError: SEA769, it was not confirmed.
-        BenchError: SEA769, with every step that failed or was left out.
-    """
+    """Show the steps, ask for confirmation, and do them; return whether anything was done."""
     from seatrial.operations.doctor.fix import Patience, carry_out
     from seatrial.operations.doctor.steps import fix_steps
 

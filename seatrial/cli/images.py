@@ -106,7 +106,6 @@ def lock(
 
 
 def _digest(plan: Plan) -> str:
-    """Return the digest that the plan's registry has for its tag."""
     import boto3
 
     from seatrial.account.images import read_address, read_digest

@@ -31,8 +31,7 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
         str | None, typer.Option(metavar="OWNER/NAME", help="The repository on GitHub, GitLab or another host.")
     ] = None,
     owner: Annotated[
-        str | None,
-        typer.Option(metavar="@OWNER/TEAM", help="Who owns all but specs (CODEOWNERS)."),
+        str | None, typer.Option(metavar="@OWNER/TEAM", help="Who owns all but specs (CODEOWNERS).")
     ] = None,
     connection_arn: Annotated[
         str | None, typer.Option(metavar="ARN", help="CodeConnections connection, for CodePipeline.")
@@ -113,7 +112,7 @@ class _Answers:
             from seatrial_base.errors import SpecError
 
             hint = "give the options (seatrial init --help), or take the defaults: --yes"
-            raise SpecError.of("SEA482", "there is no terminal to answer at", where=question, hint=hint) from None
+            raise SpecError.of("SEA482", "there is no terminal to ask at", where=question, hint=hint) from None
 
 
 def _ci(given: Ci | None, answers: _Answers) -> Ci:

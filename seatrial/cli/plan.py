@@ -75,7 +75,7 @@ def plan_command(
         bool,
         typer.Option("--check", help="List missing, stale and edited locks without planning; exit 1 if there are any."),
     ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock next to its spec.")] = False,
     adopt: Annotated[bool, typer.Option("--adopt", help="Adopt the values set by hand in the lock.")] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
@@ -92,6 +92,7 @@ def plan_command(
     sections = _sections(section, explain=explain)
     many = names_list(specs)
     _check_options(
+        specs,
         output_format,
         {
             "--why": why is not None,
@@ -105,9 +106,6 @@ def plan_command(
         },
         many=many,
     )
-    if (write or adopt or check) and any(is_model(path) for path in specs):
-        message = "a model has no lock; write its spec with --save, and plan that"
-        raise typer.BadParameter(message, param_hint="SPEC…")
     if write:
         # Before minutes of planning, not after them: a lock that can't be replaced stops the command at once.
         of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
@@ -143,24 +141,27 @@ def _check_lock(file: Path, environment: str | None, environments: Path | None) 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A plan and what it was made from."""
-
     plan: Plan
     loaded: LoadedSpec
 
 
-def _check_options(output_format: Format, given: dict[str, bool], *, many: bool) -> None:
+def _check_options(specs: Sequence[Path], output_format: Format, given: dict[str, bool], *, many: bool) -> None:
     for option, others in _ALONE.items():
         clash = [other for other in others if given[other]]
         if given[option] and clash:
             raise typer.BadParameter(f"can't be combined with {', '.join(clash)}", param_hint=f"'{option}'")
-    for option in ("--why", "--adopt"):
-        if given[option] and many:
-            raise typer.BadParameter("needs exactly one spec", param_hint=f"'{option}'")
-    for option in ("--explain", "--section"):
-        if given[option] and output_format == "json":
-            raise typer.BadParameter("JSON always contains the whole plan", param_hint=f"'{option}'")
+    for option, is_wrong, message in (
+        ("--why", many, "needs exactly one spec"),
+        ("--adopt", many, "needs exactly one spec"),
+        ("--explain", output_format == "json", "JSON always contains the whole plan"),
+        ("--section", output_format == "json", "JSON always contains the whole plan"),
+    ):
+        if given[option] and is_wrong:
+            raise typer.BadParameter(message, param_hint=f"'{option}'")
     refuse_format_of_findings(output_format, is_check=given["--check"])
+    if (given["--write"] or given["--adopt"] or given["--check"]) and any(is_model(path) for path in specs):
+        message = "a model has no lock; write its spec with --save, and plan that"
+        raise typer.BadParameter(message, param_hint="SPEC…")
 
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
@@ -178,13 +179,7 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
 
 
 def _check_with_others(one: _Made) -> None:
-    """Hold an endpoint against the guard rails together with what it runs of other specs, where these are locked.
-
-    Synthesis holds it against them in any case.
-
-    Raises:
-        SpecError: SEA111 with every guard rail that is broken.
-    """
+    """Check an endpoint's guard rails with what it runs of other specs, as synthesis does, where these are locked."""
     from seatrial.deployment.load import runs_others, whole_problems
 
     if not runs_others(one.loaded):
@@ -225,11 +220,7 @@ def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
 
 
 def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
-    """Show where the copies of several models run, or why it is unknown; on stderr with JSON.
-
-    Raises:
-        SpecError: SEA213 when a model does not fit on the endpoint's instances.
-    """
+    """Show where the copies of several models run, or why it is unknown; on stderr with JSON."""
     from seatrial.deployment.guests import packing_lines, packing_of, read_guests
 
     for one in made:

@@ -99,7 +99,7 @@ def add(
     ] = None,
     environments: EnvironmentsFolder = None,
 ) -> None:
-    """Add what a trial measured to the team's presets, `presets.yaml` beside the folder of environments.
+    """Add what a trial measured to the team's presets, `presets.yaml` next to the folder of environments.
 
     The recipe, the model and the instance type are those of the spec and its lock, which must be the ones of the trial.
     A preset of the same name is replaced; adding a result twice changes nothing. No plan reads the file.

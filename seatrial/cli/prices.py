@@ -30,7 +30,7 @@ def refresh(
         typer.Option("--region", metavar="REGION", help="Only this region; repeat for more. Default: all in use."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Prices file; prices.yaml beside the environments.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Prices file; prices.yaml next to the environments.")
     ] = None,
     environments: Annotated[Path, typer.Option("--environments", metavar="DIR", help="Folder of environments.")] = Path(
         "environments"
@@ -68,7 +68,6 @@ def refresh(
 
 
 def _before(file: Path) -> TeamPrices:
-    """Return the prices file as it is; an empty one where there is none."""
     from seatrial.specs.load import read_prices
     from seatrial.specs.prices import TeamPrices
     from seatrial_base.errors import SpecError

@@ -61,10 +61,9 @@ def probe_command(
         typer.Option(metavar="NAME", help="Deploy nothing: measure the level on this endpoint, which serves already."),
     ] = None,
     component: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Inference component of --endpoint. Default: the only one."),
+        str | None, typer.Option(metavar="NAME", help="Inference component of --endpoint. Default: the only one.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the answer as calibration beside the spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the result as calibration next to the spec.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking for confirmation.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the CDK CLI.")] = False,
 ) -> None:
@@ -104,9 +103,9 @@ def probe_command(
             answers = _deployed(request, yes=yes, verbose=verbose)
     if not answers:
         typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
-        _tell_sides(request.plan)
+        _show_sides(request.plan)
         return
-    _tell(request.plan, answers)
+    _show(request.plan, answers)
     if write:
         from seatrial.planner.calibration import write_calibration
         from seatrial.probe.answer import calibration_of, replaced
@@ -160,19 +159,19 @@ def _deployed(request: _ProbeRequest, *, yes: bool, verbose: bool) -> tuple[Prob
     root, folder = check_tools(request.loaded.path), probe_folder(request.loaded)
     pinned = pin(request.loaded, probed, folder, request.environments)
     tools = aws_tools(request.loaded, root, folder)
-    _tell_sides(request.plan)
+    _show_sides(request.plan)
     confirm(estimate_lines(pinned), yes=yes or request.loaded.environment.is_embedded)
     end_on_signals()
     answers: list[ProbeAnswer] = []
     try:
         answers += deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
     except SeatrialError:
-        _tell(request.plan, answers)
+        _show(request.plan, answers)
         raise
     return tuple(answers)
 
 
-def _tell_sides(plan: Plan) -> None:
+def _show_sides(plan: Plan) -> None:
     """Show the chance of the plan and of the deployments on both sides of it."""
     from seatrial.report.planned import side_lines
 
@@ -180,7 +179,7 @@ def _tell_sides(plan: Plan) -> None:
         typer.echo(line)
 
 
-def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
+def _show(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
     """Show what was measured, and what it decides; nothing where nothing was measured."""
     from seatrial.probe.answer import conclusion
     from seatrial.probe.view import probe_view

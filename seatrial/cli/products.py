@@ -110,7 +110,7 @@ def publish_product(
         typer.Option("--check", help="Write nothing; list what is published, exit 1 unless every product is as it is."),
     ] = False,
 ) -> None:
-    """Write the CloudFormation templates of the current versions beside their products.
+    """Write the CloudFormation templates of the current versions next to their products.
 
     A published version never changes: raise `version` to publish another template.
     """
@@ -193,11 +193,7 @@ def deprecate(
 
 
 def _offered(files: list[Path], environments: Path | None, environment: str) -> tuple[LoadedProduct, ...]:
-    """Return the products that an environment offers.
-
-    Raises:
-        SpecError: SEA491 when it offers none of them.
-    """
+    """Return the products that an environment offers."""
     loaded = _loaded(files, environments)
     offered = tuple(one for one in loaded if environment in one.product.environments)
     if not offered:

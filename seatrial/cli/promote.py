@@ -39,9 +39,9 @@ def promote_command(
     ] = None,
     *,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
-    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock next to its spec.")] = False,
     accept_simulated: Annotated[
-        bool, typer.Option("--accept-simulated", help="Accept a trial on simulated hardware; the lock says so.")
+        bool, typer.Option("--accept-simulated", help="Accept a trial on simulated hardware; the lock records it.")
     ] = False,
 ) -> None:
     """Promote the tried plan of one environment to the next, with the trial as its provenance.
@@ -87,7 +87,6 @@ def promote_command(
 
 
 def _step(file: Path, environments: Path, source: str | None, target: str) -> tuple[LoadedSpec, LoadedSpec]:
-    """Return the spec in the environment of the trial, and in the one to come."""
     from seatrial.operations.promotion import check_order, source_of
     from seatrial.specs.load import load_environment, load_spec
     from seatrial.specs.pipeline import promotion_order

@@ -15,7 +15,7 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 def report_command(
     result: Annotated[str, typer.Argument(metavar="RESULT", help="Result: file or s3:// URI.")],
     spec: Annotated[
-        Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside the result.")
+        Path | None, typer.Option("--spec", help="Spec whose locked plan is shown with the result.")
     ] = None,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Its environment.")] = None,
     environments: EnvironmentsFolder = None,
@@ -52,7 +52,7 @@ def report_command(
         folder = environments_folder(environments, spec)
         loaded = load_spec(spec, environment or measured.request.environment, environments=folder)
         plan = read_locked_plan(loaded)
-        # A calibration corrects the plan that was tried: a trial of another one says nothing of its constants.
+        # A calibration corrects the plan that was tried: a trial of another one does not measure its constants.
         if plan_of_trial(measured, plan) is not None and is_comparable(measured, plan):
             outlook = outlook_of(measured, plan, loaded)
     written = write_trial_report(measured, plan, output, outlook=outlook)

@@ -68,11 +68,6 @@ def teams_command(
 
 
 def _locked(files: Sequence[Path], environment: str, environments: Path | None) -> tuple[TeamEndpoint, ...]:
-    """Return what is locked for an environment.
-
-    Raises:
-        SpecError: With every problem of every spec and lock.
-    """
     from seatrial.locks.lock_file import locked_environments
     from seatrial.operations.teams import locked_endpoint
     from seatrial.specs.spec_files import hosts

@@ -15,7 +15,7 @@ Existence = Literal["found", "absent", "not asked"]
 ROLLBACK_ALARM: Final = "Rolls updates back"
 """Begins the description of an alarm that rolls updates back (`seatrial_cdk.observability.endpoint_alarms`)."""
 ROLLBACK_ALARMS_OFF: Final = "rollback_alarms=off"
-"""In the descriptions of these alarms in a deployment that none of them rolls back; also how the CDK is told."""
+"""In the descriptions of these alarms in a deployment that none of them rolls back; also a context value of the CDK."""
 IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
 """Statuses of endpoints and components that change by themselves."""
 
@@ -33,16 +33,12 @@ class LiveVariant:
     """A production or shadow variant.
 
     Attributes:
-        name: Its name.
         instance_type: Its instance type; empty with instance pools.
-        pools: Its instance pools, in their order.
-        current: Instances that it has.
         desired: Instances that it is to have.
         least: Instances that managed scaling leaves it; `None` without managed scaling.
         most: Instances that it may have.
         ami: Its InferenceAmiVersion; empty where the service chooses.
-        model: The model that it holds; empty with inference components.
-        statuses: What the service says of its change.
+        statuses: Of its change, by the service.
     """
 
     name: str
@@ -82,13 +78,6 @@ class LiveComponent:
     """An inference component.
 
     Attributes:
-        name: Its name.
-        status: SageMaker's status.
-        arn: Its ARN.
-        endpoint: The endpoint that it is on.
-        variant: The variant whose instances it uses.
-        reason: Why it failed.
-        copies: Copies that it has.
         desired: Copies that it is to have.
         model: The model that it holds; empty for an adapter.
         artifact: The S3 URI of its own files, which an adapter has.
@@ -100,8 +89,6 @@ class LiveComponent:
         download_timeout_s: Time for the download; likewise.
         tags: Its tags; none where they were not read.
         is_candidate: Whether the trial service made it, by its tags.
-        created: When it was created; `None` where the service does not say.
-        changed: When it was changed; likewise.
     """
 
     name: str
@@ -136,12 +123,8 @@ class LiveModel:
     """A model: what its container reads, and by which right.
 
     Attributes:
-        name: Its name.
-        image: The container image.
         environment: The container's variables, which may hold credentials: they are never shown.
         uris: Where its files lie.
-        role_arn: Its execution role.
-        arn: Its ARN.
         tags: Its tags; none where they were not read.
     """
 
@@ -156,13 +139,7 @@ class LiveModel:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAlarm:
-    """An alarm in state ALARM.
-
-    Attributes:
-        name: Its name.
-        reason: Why.
-        rolls_back: Whether SageMaker rolls an update back while it is raised.
-    """
+    """An alarm in state ALARM; `rolls_back`, SageMaker rolls an update back while it is raised."""
 
     name: str
     reason: str
@@ -171,13 +148,7 @@ class RaisedAlarm:
 
 @dataclass(frozen=True, slots=True)
 class LiveStack:
-    """A deployed stack.
-
-    Attributes:
-        name: Its name.
-        status: CloudFormation's status.
-        outputs: Its outputs by name.
-    """
+    """A deployed stack."""
 
     name: str
     status: str

@@ -34,7 +34,7 @@ LAST_LINES = 25
 PUBLISHER = "seatrial_stacks.publish_products"
 """The module that writes the templates of products, by its name: the core knows no CDK."""
 STOP_S: Final = 5.0
-"""After which a CDK CLI that was asked to end is killed."""
+"""After which a CDK CLI that does not end is killed."""
 APPROVAL: Final = "--require-approval"
 _OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 
@@ -161,9 +161,9 @@ def deploy_command_of(
     if root is None:
         hint = "keep the spec below the folder of the CDK app (`seatrial init` writes one)"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
-    # The CLI beside this interpreter goes first: another on PATH may be of another project and version.
-    beside = Path(sys.executable).parent / "cdk"
-    cdk = beside if beside.is_file() else shutil.which("cdk")
+    # The CLI next to this interpreter goes first: another on PATH may be of another project and version.
+    own = Path(sys.executable).parent / "cdk"
+    cdk = own if own.is_file() else shutil.which("cdk")
     if cdk is None:
         hint = "install it: npm install --global aws-cdk"
         raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)

@@ -62,7 +62,7 @@ def commits_ahead(folder: Path, commit: str) -> int:
     """Return how many commits another commit has that the checkout lacks, as far as the clone holds them.
 
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     return int(_git(folder, "rev-list", "--count", f"HEAD..{commit}"))
 
@@ -71,7 +71,7 @@ def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
     """Return the files that differ between a commit and the checkout, those that git does not ignore, sorted.
 
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     tracked = _git(top, *_NAMES, commit, "--")
     new = _git(top, "ls-files", "--others", "--exclude-standard", "-z")
@@ -84,7 +84,7 @@ def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
     Without a common commit in the clone, they are all that differ.
 
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     try:
         common = _git(folder, "merge-base", commit, "HEAD")

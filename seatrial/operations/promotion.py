@@ -128,12 +128,11 @@ def evidence_problems(
     # be accepted by name.
     if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
         message = f"the engine of the trial was simulated: {result.engine_note}"
-        hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock says so"
+        hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock records it"
         yield promotion.problem("SEA477", message, hint)
 
 
 def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
-    """Yield a trial of another endpoint, environment or plan."""
     request, plan = result.request, promotion.plan
     pairs = {
         "endpoint": (request.endpoint, plan.endpoint),
@@ -311,7 +310,7 @@ def source_of(target: EnvironmentSpec, given: str | None) -> str:
     """Return the environment that plans are promoted from: the given one, else `promotion.source`.
 
     Raises:
-        SpecError: SEA470 when there is none, or it is another one than the environments' order says.
+        SpecError: SEA470 when there is none, or it contradicts the environments' order.
     """
     ordered = target.promotion.source
     source = given or ordered

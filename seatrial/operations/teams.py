@@ -62,8 +62,6 @@ class TeamEndpoint:
         plan_digest: The deployed plan, else the locked one.
         product: The product that it was made from; empty for one of a spec.
         usd_per_hour: Planned cost.
-        trial_verdict: Of the last trial.
-        trial_date: The day on which that ended.
         drift: `yes`, `no`, or `unknown`.
     """
 

@@ -172,7 +172,6 @@ def _tags(value: JsonValue) -> JsonValue:
 
 
 def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChange]:
-    """Yield the innermost values that differ."""
     # Python holds `True == 1`, and JSON does not: equal values are compared as they are written, too.
     if old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return

@@ -25,11 +25,7 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
             `read_locked_plan`.
     """
     plan = read_locked_plan(loaded, stale=True)
-    # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
-    # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
-    valid = [level for level in result.levels if level.void is None and level.output_tok_s]
-    highest = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
-    level = next((level for level in reversed(valid) if level.concurrency <= highest), valid[0] if valid else None)
+    level = _level(result)
     model = next((str(value) for name in _SOURCES if (value := loaded.document.value("model", name))), None)
     if reason := _unfit(result, plan, level, model):
         message, hint = reason
@@ -62,6 +58,13 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
         knee_concurrency_per_copy=_rounded(knee),
         verdict=result.verdict.status,
     )
+
+
+def _level(result: TrialResult) -> LevelResult | None:
+    # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
+    valid = [level for level in result.levels if level.void is None and level.output_tok_s]
+    highest = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
+    return next((level for level in reversed(valid) if level.concurrency <= highest), valid[0] if valid else None)
 
 
 def _unfit(result: TrialResult, plan: Plan, level: LevelResult | None, model: str | None) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
-    from seatrial_load.documents.request import Metric, Statistic
+    from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 EDGES = "from value / (1 + share) to value × (1 + share)"
@@ -153,19 +153,16 @@ class Expectation:
 def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None:
     """Return the prediction of the thing that was measured; `None` without one."""
     copies = result.request.copy_count
+
+    def level(point: CurvePoint | PredictedLevel, latencies: dict[tuple[Metric, Statistic], float]) -> ExpectedLevel:
+        tok_s = point.output_tok_s * copies
+        return ExpectedLevel(concurrency=point.concurrency, output_tok_s=tok_s, latencies=latencies)
+
     if plan is not None:
         if not is_comparable(result, plan) or not plan.curve:
             return None
         levels = tuple(
-            ExpectedLevel(
-                concurrency=point.concurrency,
-                output_tok_s=point.output_tok_s * copies,
-                latencies={
-                    ("ttft_ms", "p95"): point.ttft_p95_ms,
-                    ("tpot_ms", "p95"): point.tpot_p95_ms,
-                    ("e2e_latency_ms", "p95"): point.e2e_latency_p95_ms,
-                },
-            )
+            level(point, {(row.metric, row.statistic): row.predicted(point) for row in P95S if row.metric})
             for point in plan.curve
         )
         band = plan.band
@@ -181,12 +178,8 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
         return None
     return Expectation(
         levels=tuple(
-            ExpectedLevel(
-                concurrency=level.concurrency,
-                output_tok_s=level.output_tok_s * copies,
-                latencies={("ttft_ms", "p95"): level.ttft_p95_ms, ("e2e_latency_ms", "mean"): level.e2e_mean_ms},
-            )
-            for level in prior
+            level(point, {("ttft_ms", "p95"): point.ttft_p95_ms, ("e2e_latency_ms", "mean"): point.e2e_mean_ms})
+            for point in prior
         )
     )
 

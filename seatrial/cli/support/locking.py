@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
-    """Write one lock beside its spec, and return its path with what changed since `before`, the locked plan.
+    """Write one lock next to its spec, and return its path with what changed since `before`, the locked plan.
 
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.

@@ -113,8 +113,7 @@ class ModelOptions:
         ),
     ] = None
     save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL),
+        Path | None, typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL)
     ] = None
     texts: list[str] = field(default_factory=list)
 
@@ -260,10 +259,10 @@ def _load_model(
         raise SpecError.of(
             "SEA514", "the file is there already", where=model_options.save.as_posix(), field="--save", hint=hint
         )
-    beside = model if is_weights_folder(model) else Path()  # where the file lies that an unsaved spec names
-    path = beside / file.name if is_weights_folder(model) else file
+    folder_of_spec = model if is_weights_folder(model) else Path()  # the folder of the file that an unsaved spec names
+    path = folder_of_spec / file.name if is_weights_folder(model) else file
     text = spec_text(_model_load(model, path, model_options), file.stem, most_copies=most_copies)
-    source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
+    source = replace(parse_source(text, (folder_of_spec / COMMAND_LINE).as_posix()), lines={})
     loaded = load_source(source, path, name, environments=folder, default_region=default_region(model_options.region))
     show_defaults(loaded, model_options.region)
     if model_options.save is not None:
@@ -289,11 +288,7 @@ def _model_load(model: Path, spec: Path, model_options: ModelOptions) -> ModelLo
 
 
 def _beside(spec: Path, file: Path) -> str:
-    """Return a file's path relative to a spec that names it.
-
-    Raises:
-        SpecError: SEA138 when a spec that is to be saved would name a file outside of its repository.
-    """
+    """Return a file's path relative to a spec that names it."""
     from seatrial.specs.spec_files import why_away
 
     name = Path(os.path.relpath(file, spec.parent)).as_posix()

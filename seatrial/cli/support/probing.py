@@ -26,7 +26,7 @@ def aws_tools(loaded: LoadedSpec, root: Path, folder: Path) -> ProbeTools:
     """Return clients of the region, once the credentials are known to be the environment's; `folder` is for logs.
 
     Raises:
-        SeatrialError: The credentials are of another account, or AWS can't be asked.
+        SeatrialError: The credentials are of another account, or AWS does not respond.
     """
     import boto3
 
@@ -49,7 +49,7 @@ def confirm(lines: Iterable[str], *, yes: bool, err: bool = False) -> None:
     """Print what a measurement deploys and costs, and ask for confirmation unless `yes`.
 
     Raises:
-        SpecError: SEA526 when the answer is no, or nobody can be asked.
+        SpecError: SEA526 when it is not confirmed, or there is no terminal.
     """
     for line in lines:
         typer.echo(line, err=err)

@@ -55,8 +55,8 @@ def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", so
 
     Args:
         cause: What is wrong, as a sentence.
-        mend: How to mend it, as an imperative.
-        source: Where the cause is known from; empty where what was seen says it.
+        mend: The remedy, as an imperative.
+        source: Of the cause; empty where the evidence shows it.
     """
     return Finding(rule, Place(resource=part), cause, mend, source=source, evidence=seen)
 
@@ -64,8 +64,8 @@ def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", so
 def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
     """Yield the cause of the symptom in lines, where the catalog has it."""
     if (match := find_symptom(lines)) is not None:
-        known, seen = match.symptom, match.line
-        yield diagnosis(rule=known.rule, part=part, cause=known.cause, mend=known.mend, seen=seen, source=known.source)
+        known, place = match.symptom, Place(resource=part)
+        yield Finding(known.rule, place, known.cause, known.mend, source=known.source, evidence=match.line)
 
 
 def diagnose(examination: Examination) -> tuple[Finding, ...]:
@@ -156,16 +156,10 @@ def _causes(
     """
     known = next(chain(by_symptom(part, log or ()), by_symptom(part, reasons)), None)
     seen = reasons[0] if reasons else status
-    # Images of AWS Neuron need no driver of CUDA.
-    gaps = (
-        gap
-        for variant in examination.endpoint.variants
-        for model in examination.models
-        if model.image and "neuron" not in model.image and (gap := driver_gap(model.image, variant.ami or None))
-    )
+
     if known is not None and known.rule not in {"SEA757", "SEA761"}:
         yield known
-    elif (gap := next(gaps, None)) is not None:
+    elif (gap := _gap(examination)) is not None:
         yield diagnosis(
             rule="SEA754",
             part=part,
@@ -195,6 +189,16 @@ def _causes(
             seen=f"{status}, and there is no log group",
             source=_STUCK_SOURCE,
         )
+
+
+def _gap(examination: Examination) -> tuple[str, str] | None:
+    """Return why an instance has no driver for an image, and the AMI that has; `None` when all have one."""
+    for variant in examination.endpoint.variants:
+        for model in examination.models:
+            # Images of AWS Neuron need no driver of CUDA.
+            if model.image and "neuron" not in model.image and (gap := driver_gap(model.image, variant.ami or None)):
+                return gap
+    return None
 
 
 def _log_of(examination: Examination, component: str) -> tuple[str, ...] | None:
@@ -267,7 +271,7 @@ def _alarms(examination: Examination) -> Iterator[Finding]:
             else "It is raised.",
             mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`: {RUNBOOK}#deploy-a-repair."
             if alarm.rolls_back
-            else f"Act as {RUNBOOK} says.",
+            else f"Act as in {RUNBOOK}.",
             seen=alarm.reason,
         )
 
@@ -438,11 +442,7 @@ def container_status(containers: ContainerFacts) -> str:
         ("accelerators", load.gpu_share_mean),
         ("accelerator memory", load.gpu_memory_share_max),
     )
-    counts = (
-        ("running", load.running_max),
-        ("waiting", load.waiting_max),
-        ("preemptions", load.preemptions),
-    )
+    counts = (("running", load.running_max), ("waiting", load.waiting_max), ("preemptions", load.preemptions))
     parts = [f"{name} {value:.0f}" for name, value in counts if value is not None]
     parts += [f"{name} {value:.0%}" for name, value in shares if value is not None]
     simulated = f" (measured by {containers.simulated_by})" if containers.simulated_by else ""

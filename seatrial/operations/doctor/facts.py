@@ -24,8 +24,6 @@ class TargetFacts:
 
     Attributes:
         resource_id: `inference-component/NAME` or `endpoint/NAME/variant/VARIANT`.
-        least: Its MinCapacity.
-        most: Its MaxCapacity.
         suspended: What of its scaling is suspended.
         wakes: Whether a step scaling policy adds a copy to none.
         failure: The error of the last activity; empty when it did not fail.
@@ -130,9 +128,7 @@ class Examination:
     Attributes:
         name: The endpoint's name on SageMaker.
         components: Its inference components, by name.
-        models: Their models and those of its variants, by name.
         targets: The scalable targets that are its own, by resource.
-        alarms: Its alarms in state ALARM, by name.
         logs: The ends of its containers' logs, by log group.
         checks: Role, weights, secrets and quotas.
         workflows: When each running workflow of the trial service began; read only while a custom resource has waited

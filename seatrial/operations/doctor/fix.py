@@ -84,11 +84,6 @@ def _carried_out(step: FixStep, calls: AwsCalls, patience: Patience) -> StepOutc
 
 
 def _until_done(attempt: Callable[[], None], patience: Patience, step: FixStep) -> None:
-    """Attempt until it is over.
-
-    Raises:
-        BenchError: SEA769, it was refused or took too long; as `aws_failures`.
-    """
     waited_s = 0.0
     while True:
         try:

@@ -34,12 +34,7 @@ from seatrial.operations.preflight import Need, ok, problem, quota_checks, secre
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
 from seatrial_base.text import printable
-from seatrial_load.aws.container_metrics import (
-    COMPONENT_LABEL,
-    ENDPOINT_LABEL,
-    VARIANT_LABEL,
-    read_container_series,
-)
+from seatrial_load.aws.container_metrics import COMPONENT_LABEL, ENDPOINT_LABEL, VARIANT_LABEL, read_container_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -372,7 +367,6 @@ def _quotas(query: EndpointQuery, endpoint: LiveEndpoint) -> Iterator[AccountChe
 
 
 def _role(arn: str, reader: AwsReader) -> AccountCheck:
-    """Check that a role exists and that SageMaker may assume it."""
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
     # The reader notes every refusal by itself; here it becomes a check of its own, and must not be listed twice.
     before = len(reader.not_asked)

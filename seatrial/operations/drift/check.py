@@ -24,6 +24,7 @@ from seatrial.specs.yaml_source import read_source
 from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
 from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_base.findings import Place
 from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
@@ -139,7 +140,6 @@ def _component(deployment: Deployment, stack: LiveStack, component: LiveComponen
 
 
 def _number(value: float | None) -> str:
-    """Return a number as it is written; empty where there is none."""
     return "" if value is None else f"{value:g}"
 
 
@@ -177,7 +177,7 @@ def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
             what=what,
             expected=expected,
             live=f"{live}",
-            hint="set the copies, or the bounds of scaling, as the spec says: `cdk deploy --revert-drift`",
+            hint="set the copies, or the bounds of scaling, to those of the spec: `cdk deploy --revert-drift`",
         )
 
 
@@ -279,10 +279,7 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
     place = locked.environment.name
     for name, problems in locked.unreadable.items():
-        findings = tuple(
-            drift_finding(rule=problem.rule, severity="warning", what="lock", live=problem.message, hint=problem.hint)
-            for problem in problems
-        )
+        findings = tuple(replace(problem, place=Place(field="lock"), severity="warning") for problem in problems)
         drifts.append(EndpointDrift(endpoint=name, stack_name=stack_name(place, name), findings=findings))
     checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
     quotas = tuple(check.finding for check in checks if check.finding is not None and check.is_wrong)
@@ -354,9 +351,7 @@ def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _findings_of(
-    ask: Callable[[], tuple[Finding, ...]],
-) -> tuple[tuple[Finding, ...] | None, str]:
+def _findings_of(ask: Callable[[], tuple[Finding, ...]]) -> tuple[tuple[Finding, ...] | None, str]:
     """Return the findings of a comparison, or `None` and why AWS could not be read."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 

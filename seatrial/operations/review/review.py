@@ -93,7 +93,6 @@ def more_instances(review: EndpointReview) -> Mapping[str, int]:
 
 
 def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
-    """Return the instances of one endpoint by type, before, during and after."""
     before, after = (
         (Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances}))
         for plan in review.plans
@@ -322,10 +321,7 @@ def _checked(states: States, side: RepositorySide) -> States:
 def _wanted(
     before: States, after: States, *, is_code_changed: bool
 ) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
-    """Return what must be synthesized of both sides: what is deployed by the new one, and not the same by the old one.
-
-    The same code makes the same template of equal deployments.
-    """
+    """Return what must be synthesized of both sides: the same code makes the same template of equal deployments."""
     old: dict[EndpointPlace, Deployment] = {}
     new: dict[EndpointPlace, Deployment] = {}
     for place, state in after.items():
@@ -389,7 +385,7 @@ def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[
     """Yield the trial services that differ; one that a side does not need for what was compared is not compared."""
     old, new = (side.services for side in templates)
     # A side synthesizes a trial service only where one of its compared endpoints is tried: one that only one side
-    # has says nothing about the other.
+    # has proves nothing about the other.
     for name in sorted((old.keys() & new.keys()) - set(moved)):
         diff = diff_templates(old[name], new[name])
         if not diff.is_empty:

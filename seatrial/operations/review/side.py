@@ -62,8 +62,6 @@ class RepositorySide:
     Attributes:
         top: The repository's folder, or that of the other revision's checkout.
         root: Folder of `cdk.json`.
-        endpoints: Folder of specs.
-        environments: Folder of environments.
     """
 
     top: Path
@@ -97,7 +95,6 @@ class EndpointState:
         loaded: Its spec; `None` when that is wrong.
         plan: Its locked plan, stale or not; `None` when it can't be read.
         deployment: What would be synthesized; `None` where there are problems.
-        problems: Why it can't be synthesized.
     """
 
     loaded: LoadedSpec | None = None

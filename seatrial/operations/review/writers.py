@@ -50,7 +50,7 @@ MOST_CHARACTERS: Final = 65_000
 LONGEST_VALUE: Final = 120
 MOST_NAMES: Final = 3
 """Of endpoints and environments in the title of a folded part."""
-_RESERVED: Final = 200  # characters, for the line that tells what is left out
+_RESERVED: Final = 200  # characters, for the line on what is left out
 _HEAD: Final = (
     "endpoint",
     "environment",
@@ -258,7 +258,6 @@ def _row(review: EndpointReview) -> list[str]:
 
 
 def _shared(review: Review) -> Iterator[str]:
-    """Yield what concerns whole environments."""
     if review.unlocked:
         yield "".join(f"- {code(name)} has no plan yet: run `seatrial plan`.\n" for name in review.unlocked) + "\n"
     for product in review.products:
@@ -326,16 +325,7 @@ def _sections(view: EndpointView) -> Iterator[list[str]]:
     if view.has_new_costs:
         yield ["**Cost**", "", *(f"- {escaped(line)}" for line in view.cost_lines)]
     if view.changed_curve:
-        rows = []
-        for row in view.changed_curve:
-            after = level_figures(row.after)
-            before = after if view.review.before is None else level_figures(row.before)
-            pairs = zip(before, after, strict=True)
-            rows.append((f"{row.concurrency}", *(old if old == new else f"{old} → {new}" for old, new in pairs)))
-        former, latter = map(band_words, view.review.plans)
-        bands = f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
-        table = _table(("concurrency", "tok/s", "TTFT p95, ms", "TPOT p95, ms"), rows)
-        yield ["**Predicted for one copy**", "", *table, "", bands]
+        yield ["**Predicted for one copy**", "", *_curve(view)]
 
 
 def _decisions(review: EndpointReview) -> list[str]:
@@ -359,8 +349,19 @@ def _value(value: str | None) -> str:
     return "(none)" if value is None else code(value if len(value) <= LONGEST_VALUE else f"{value[:LONGEST_VALUE]}…")
 
 
+def _curve(view: EndpointView) -> list[str]:
+    rows = []
+    for row in view.changed_curve:
+        after = level_figures(row.after)
+        before = after if view.review.before is None else level_figures(row.before)
+        pairs = zip(before, after, strict=True)
+        rows.append((f"{row.concurrency}", *(old if old == new else f"{old} → {new}" for old, new in pairs)))
+    former, latter = map(band_words, view.review.plans)
+    bands = f"Before: {former}. After: {latter}." if former and former != latter else f"{latter}."
+    return [*_table(("concurrency", "tok/s", "TTFT p95, ms", "TPOT p95, ms"), rows), "", bands]
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Write a table of cells that are Markdown already."""
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
@@ -406,7 +407,6 @@ def _resource(row: ChangeWithEffects, size: PlannedSize) -> dict[str, object]:
 
 
 def _needs(instances: int, most: int, size: PlannedSize) -> dict[str, object]:
-    """Return what is needed on top of what serves."""
     prices = [size.hourly(count) for count in (instances, most)]
     usd_per_hour, most_usd_per_hour = (None if price is None else round(price, 4) for price in prices)
     return {

@@ -80,8 +80,6 @@ class Series:
     Attributes:
         points: In the order in which they are joined.
         shade: Of curves that differ by a number (levels): where between the two ends of the scale, 0 to 1; else None.
-        marked: Whether its points are drawn besides the line.
-        filled: Whether the area below it is shaded.
     """
 
     name: str
@@ -149,7 +147,6 @@ class Axis:
         label: What it measures, with its unit.
         scale: `log2` for loads that double, `log10` for latencies of all levels, else `linear`.
         ticks: The places of labels; chosen by the page when empty.
-        percent: Whether the values are shares, written in percent.
     """
 
     label: str
@@ -330,7 +327,7 @@ def _trade(view: LoadView) -> Chart:
             predicted_trade.append(Series(name=f"predicted {statistic}", style="predicted", points=points))
     return Chart(
         anchor="latency-throughput",
-        title=f"End-to-end latency over output throughput{_together(view.result)}",
+        title=f"End-to-end latency over output throughput{together(view.result)}",
         description=_described(view, series[-1], "ms", "p95"),
         x=Axis(label="output throughput, tok/s"),
         y=Axis(label="end-to-end latency, ms"),
@@ -403,7 +400,7 @@ def _outline(expected: Expectation | None) -> tuple[Outline, ...]:
 
 
 def _knee_between(view: LoadView, series: Series) -> Iterator[Dot]:
-    """Yield the knee's place on the curve where it lies between two levels."""
+    """Yield the knee's place on the curve where it is between two levels."""
     knee, levels = view.knee, view.result.levels
     # A level at the knee is marked by its own point.
     if knee is None or any(level_load(level, view.result) == knee for level in levels):
@@ -445,7 +442,7 @@ def _throughput(view: LoadView) -> Chart:
     series = Series(name="measured", points=points)
     return Chart(
         anchor="throughput",
-        title=f"Output throughput{_together(view.result)}",
+        title=f"Output throughput{together(view.result)}",
         description=_described(view, series, "tok/s", "output throughput"),
         x=view.axis(),
         y=Axis(label="tok/s"),
@@ -517,7 +514,8 @@ def _regions(result: TrialResult, metric: Metric) -> tuple[Region, ...]:
     )
 
 
-def _together(result: TrialResult) -> str:
+def together(result: TrialResult) -> str:
+    """Return the end of the title of what all copies do: `, 2 copies together`; empty for one copy."""
     copies = result.request.copy_count
     return "" if copies == 1 else f", {copies} copies together"
 
@@ -527,7 +525,6 @@ def _void(level: LevelResult) -> str:
 
 
 def _written(value: float | None, interval: Interval | None, unit: str) -> str:
-    """Write a value with its 95 % interval."""
     if value is None:
         return "no value"
     ends = "" if interval is None else _ends(interval)

@@ -73,6 +73,14 @@ def comparison_sentence(comparison: Comparison) -> str:
     )
 
 
+def verdict_reason(result: TrialResult) -> str:
+    """Return the reason of the verdict; of a regression, how many numbers got worse instead of all of them."""
+    because, comparison = result.verdict.because, result.comparison
+    if comparison is None or not comparison.because:
+        return because
+    return because.replace(comparison.because, comparison_sentence(comparison))
+
+
 def changed_of(comparison: Comparison) -> tuple[Change, ...]:
     """Return what changed beyond tolerance and noise: the worse first, the larger first."""
     changed = [change for change in comparison.changes if change.worse or change.better]

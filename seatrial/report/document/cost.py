@@ -63,16 +63,8 @@ def cost_table(result: TrialResult, plan: Plan) -> Table:
     rows = (
         ("planned, per hour", cost.usd_per_hour, size),
         ("planned, per hour and copy", cost.usd_per_hour_per_copy, "one copy's share of its instance"),
-        (
-            "planned, per million output tokens",
-            per_token,
-            "predicted throughput, planned load",
-        ),
-        (
-            "planned, blended, per million tokens",
-            blended,
-            "3 input tokens to 1 output token",
-        ),
+        ("planned, per million output tokens", per_token, "predicted throughput, planned load"),
+        ("planned, blended, per million tokens", blended, "3 input tokens to 1 output token"),
     )
     return Table(
         "Cost, planned and measured",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.document.baseline import comparison_sentence
+from seatrial.report.document.baseline import comparison_sentence, verdict_reason
 from seatrial.report.document.cost import NO_MEASURED_COST
 from seatrial.report.document.section import Fact
 from seatrial.report.planned import plan_of_trial
@@ -136,8 +136,5 @@ def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | Non
 
 
 def verdict_sentence(result: TrialResult) -> str:
-    """Say why the verdict is what it is; of a regression, how many numbers are worse instead of each."""
-    because, comparison = result.verdict.because, result.comparison
-    if comparison is not None and comparison.because:
-        because = because.replace(comparison.because, comparison_sentence(comparison))
-    return sentence(because)
+    """Return the reason of the verdict as a sentence."""
+    return sentence(verdict_reason(result))

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts import Axis, Chart, ChartPoint, Mark, Series, is_open, load_charts
+from seatrial.report.charts import Axis, Chart, ChartPoint, Mark, Series, is_open, load_charts, together
 from seatrial.report.document.section import Section
 from seatrial.report.values import (
     NO_DURATION,
@@ -160,7 +160,7 @@ def throughput_table(result: TrialResult) -> Table:
         )
         for level in result.levels
     )
-    return Table(f"Requests and throughput by level{_together(result)}", columns, rows)
+    return Table(f"Requests and throughput by level{together(result)}", columns, rows)
 
 
 def protocol_table(result: TrialResult) -> Table:
@@ -204,7 +204,7 @@ def summary_table(result: TrialResult) -> Table:
         Column("SLO", kind="text"),
     )
     return Table(
-        f"Throughput and latency by level{_together(result)}",
+        f"Throughput and latency by level{together(result)}",
         columns,
         tuple(
             (
@@ -223,7 +223,7 @@ def summary_table(result: TrialResult) -> Table:
 
 
 def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
-    """Say whether a level meets the SLO; a void one says nothing of the endpoint."""
+    """Return whether a level meets the SLO; a void one proves nothing of the endpoint."""
     if not level.valid:
         return Cell("○ void", tone="unknown")
     if not level.succeeded:
@@ -231,11 +231,6 @@ def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
     if not result.request.objectives:
         return missing_cell("the spec sets no objective")
     return Cell("✓ met", tone="good") if level.meets_slo else Cell("✗ missed", tone="bad")
-
-
-def _together(result: TrialResult) -> str:
-    copies = result.request.copy_count
-    return "" if copies == 1 else f", {copies} copies together"
 
 
 def _reading(result: TrialResult) -> str:
@@ -264,13 +259,13 @@ def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: boo
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)
     prompts = (level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95)
-    answers = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
+    outputs = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
     for number in prompts if varied else prompts[:1]:
         yield number_cell(number, why_missing(level, NO_INPUT_COUNT))
     if cached:
         share = level.cached_share
         yield missing_cell("the endpoint reported no count of it") if share is None else share_cell(share)
-    for number in answers if varied else answers[:1]:
+    for number in outputs if varied else outputs[:1]:
         yield number_cell(number, why_missing(level, NO_TOKEN_COUNT))
     yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share

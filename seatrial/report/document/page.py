@@ -105,7 +105,7 @@ def render_html(
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
-        library: The chart library; where it is missing, the page says so and holds the tables alone.
+        library: The chart library; where it is missing, the page has a note and the tables alone.
         document: What `render_json` wrote of the result, where it is at hand.
     """
     carried = scripts(library)
@@ -156,8 +156,8 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield time_section(result)
     yield failures_section(result)
     if plan is not None:
-        beside = is_comparable(result, plan)
-        yield prediction_beside(result, plan, outlook) if beside else prediction_apart(result, plan)
+        comparable = is_comparable(result, plan)
+        yield prediction_beside(result, plan, outlook) if comparable else prediction_apart(result, plan)
     yield knees_section(result)
     yield measurement_section(result)
     yield level_cost_section(result, plan)

@@ -62,13 +62,13 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
 
     The curves of the 95th percentiles are in the first figure; here are those of the means.
     """
-    beside = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
+    reading = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
     sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
     return Section(
         anchor="prediction",
         heading="Predicted and measured",
         paragraphs=(
-            beside,
+            reading,
             *_of_local(result, plan),
             band_text(plan),
             plan.regime.sentence,

@@ -63,7 +63,6 @@ class MetricVolume:
         enhanced: Metrics by instance, copy and accelerator; 0 where they are off.
         enhanced_usd: What these cost in a month, if they are billed as custom metrics.
         detailed_gb: GB of every hundred series of OpenTelemetry metrics; 0 where they are off.
-        every_s: How often they are published.
     """
 
     enhanced: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
+from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table, verdict_reason
 from seatrial.report.document.jumpstart import jumpstart_table
 from seatrial.report.document.recipes import comparison_title, recipe_sections
 from seatrial.report.terminal.tables import heading, table_view
@@ -64,14 +64,6 @@ def release_view(comparison: Comparison) -> RenderableType:
     view = table_view(replace(table, columns=tuple(replace(column, unit="") for column in table.columns)))
     more = len(changed) - MOST_CHANGES
     return Group(title, view, *((Text(f"and {more} more in the report"),) if more > 0 else ()))
-
-
-def verdict_reason(result: TrialResult) -> str:
-    """Return why a trial passed or not; of a regression, how many numbers got worse instead of all of them."""
-    because, comparison = result.verdict.because, result.comparison
-    if comparison is None or not comparison.because:
-        return because
-    return because.replace(comparison.because, comparison_sentence(comparison))
 
 
 def _check_row(check: Check) -> tuple[str, ...]:
