@@ -81,7 +81,7 @@ def takes_trial_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     parameters = [*own[:place], *added, *own[place + 1 :]]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 

@@ -55,7 +55,7 @@ def calibrate_command(
     folder = environments_folder(environments, spec)
     if write:
         read = {**spec_inputs(spec, folder, environment), "--result": result, "--points": points}
-        read |= {f"--benchmark {each.path.name}": each.path for each in _files(benchmarks)}
+        read |= {f"--benchmark {file.path.name}": file.path for file in _files(benchmarks)}
         del read["the calibration"]  # it is changed in place
         check_outputs({"--write": calibration_path(spec)}, read)
     loaded = load_spec(spec, environment, environments=folder)

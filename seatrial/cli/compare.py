@@ -204,20 +204,20 @@ def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[Recip
         )
         prompts = None
         if comparison.evaluation_file is not None:
-            chat = all(each.takes_messages for each in pinned)
+            chat = all(recipe.takes_messages for recipe in pinned)
             prompts = read_evaluation_set(comparison.evaluation_file, chat=chat)
         stored = {
-            each.name: None if comparison.again else stored_result(
-                comparison.results, each.name, each.digest(prompts, comparison.most_tokens)
+            recipe.name: None if comparison.again else stored_result(
+                comparison.results, recipe.name, recipe.digest(prompts, comparison.most_tokens)
             )
-            for each in pinned
+            for recipe in pinned
         }  # fmt: skip
-        missing = [each for each in pinned if stored[each.name] is None]
-        for each in pinned:
-            if each not in missing:
-                typer.echo(f"{each.name}: measured before, in {comparison.results.as_posix()}", err=comparison.err)
+        missing = [recipe for recipe in pinned if stored[recipe.name] is None]
+        for recipe in pinned:
+            if recipe not in missing:
+                typer.echo(f"{recipe.name}: measured before, in {comparison.results.as_posix()}", err=comparison.err)
         stored |= _deployed(comparison, missing, prompts, yes=yes, verbose=verbose)
-    a, b = (stored[each.name] for each in pinned)
+    a, b = (stored[recipe.name] for recipe in pinned)
     if a is None or b is None:
         raise TypeError("a recipe was neither stored nor measured")
     return a, b
@@ -241,18 +241,18 @@ def _deployed(
     loaded = comparison.loaded
     tools = aws_tools(loaded, check_tools(loaded.path), compare_folder(loaded))
     lines = estimate_lines(
-        [each.pinned for each in missing], what="comparison", asking_s=asking_limit_s(prompts)
+        [recipe.pinned for recipe in missing], what="comparison", asking_s=asking_limit_s(prompts)
     )  # fmt: skip
     confirm(lines, yes=yes or loaded.environment.is_embedded, err=comparison.err)
     end_on_signals()
     steps = Steps(console(markup=True, stderr=comparison.err), verbose=verbose)
     measured: dict[str, RecipeResult] = {}
-    for each in missing:
-        result = measure_recipe(each, tools, steps, prompts, comparison.most_tokens)
+    for recipe in missing:
+        result = measure_recipe(recipe, tools, steps, prompts, comparison.most_tokens)
         # Kept before the next is deployed: a failure of the second recipe must not cost the first, which is paid for.
         path = keep_recipe_result(comparison.results, result)
-        typer.echo(f"{each.name}: {path.as_posix()}", err=comparison.err)
-        measured[each.name] = result
+        typer.echo(f"{recipe.name}: {path.as_posix()}", err=comparison.err)
+        measured[recipe.name] = result
     return measured
 
 

@@ -200,22 +200,22 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
     from seatrial.report.terminal.plan import plan_view
 
     if output_format == "json":
-        documents = [one.plan.model_dump(mode="json") for one in made]
+        documents = [planned.plan.model_dump(mode="json") for planned in made]
         show_json(documents if many else documents[0])
     elif many and not sections:
-        show(plans_view([(one.plan, one.loaded) for one in made]))
+        show(plans_view([(planned.plan, planned.loaded) for planned in made]))
     else:
-        for one in made:
-            show(plan_view(one.plan, one.loaded, sections))
+        for planned in made:
+            show(plan_view(planned.plan, planned.loaded, sections))
 
 
 def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
     """Show the laptop's values in place of the spec's; on stderr with JSON."""
-    for one in made:
-        if values := one.loaded.local_values:
-            where = f"environments.{one.loaded.environment.name}"
-            lines = [f"{one.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
-            for line in (*lines, *(f"  {each.words}" for each in values)):
+    for planned in made:
+        if values := planned.loaded.local_values:
+            where = f"environments.{planned.loaded.environment.name}"
+            lines = [f"{planned.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
+            for line in (*lines, *(f"  {value.words}" for value in values)):
                 typer.echo(line, err=output_format == "json")
 
 
@@ -223,17 +223,17 @@ def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
     """Show where the copies of several models run, or why it is unknown; on stderr with JSON."""
     from seatrial.deployment.guests import packing_lines, packing_of, read_guests
 
-    for one in made:
-        if not one.loaded.endpoint.hosting.more_models:
+    for planned in made:
+        if not planned.loaded.endpoint.hosting.more_models:
             continue
         try:
-            guests = read_guests(one.loaded, one.plan)
+            guests = read_guests(planned.loaded, planned.plan)
         except SpecError as error:
-            typer.echo(f"{one.plan.endpoint}: instances of all models not counted yet\n{error}", err=True)
+            typer.echo(f"{planned.plan.endpoint}: instances of all models not counted yet\n{error}", err=True)
             continue
-        packing = packing_of(one.loaded, one.plan, guests)
+        packing = packing_of(planned.loaded, planned.plan, guests)
         for line in packing_lines(packing):
-            typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
+            typer.echo(f"{planned.plan.endpoint}: {line}", err=output_format == "json")
 
 
 def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: dict[str, bool]) -> None:

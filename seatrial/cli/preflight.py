@@ -43,7 +43,7 @@ def preflight_command(
     loaded = load_specs_or_model(specs, environment, environments, model_options)
     deployments = of_every(loaded, _deployment)
     # Specs of two folders may each have a `dev` of its own: quotas are read once, of one account and region.
-    if any(one.environment != deployments[0].environment for one in deployments):
+    if any(deployment.environment != deployments[0].environment for deployment in deployments):
         message = f"the specs have different environments named {deployments[0].environment.name}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")
     place = deployments[0].environment

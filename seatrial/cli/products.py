@@ -117,7 +117,7 @@ def publish_product(
     from seatrial.deployment.published import changed_version, publication_state
     from seatrial.operations.app import publish_products
 
-    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    offered = [(product, name) for product in _loaded(files, environments) for name in product.product.environments]
     states = of_every(offered, lambda pair: publication_state(*pair))
     if check:
         for (one, name), state in zip(offered, states, strict=True):
@@ -140,7 +140,7 @@ def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) 
     """List products with their sizes and published versions, by environment."""
     from seatrial.deployment.published import published_versions
 
-    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    offered = [(product, name) for product in _loaded(files, environments) for name in product.product.environments]
     versions = of_every(offered, lambda pair: published_versions(*pair))
     for (loaded, environment), published in zip(offered, versions, strict=True):
         deprecated = loaded.product.deprecated
@@ -195,10 +195,10 @@ def deprecate(
 def _offered(files: list[Path], environments: Path | None, environment: str) -> tuple[LoadedProduct, ...]:
     """Return the products that an environment offers."""
     loaded = _loaded(files, environments)
-    offered = tuple(one for one in loaded if environment in one.product.environments)
+    offered = tuple(product for product in loaded if environment in product.product.environments)
     if not offered:
-        known = ", ".join(sorted({name for one in loaded for name in one.product.environments}))
-        where = ", ".join(one.path.as_posix() for one in loaded)
+        known = ", ".join(sorted({name for product in loaded for name in product.product.environments}))
+        where = ", ".join(product.path.as_posix() for product in loaded)
         hint = f"they are offered in {known}"
         raise SpecError.of("SEA491", f"{environment} offers none of these products", where=where, hint=hint)
     return offered

@@ -54,7 +54,7 @@ def promote_command(
     from seatrial.locks.lock_file import write_lock
     from seatrial_base.terminal import show_json
 
-    files = list(dict.fromkeys(endpoint_file(each) for each in endpoints))
+    files = list(dict.fromkeys(endpoint_file(endpoint) for endpoint in endpoints))
     if result is not None and len(files) > 1:
         raise typer.BadParameter("needs exactly one endpoint", param_hint="'--result'")
     steps = of_every(files, lambda file: _step(file, environments_folder(environments, file), source, target))
@@ -67,20 +67,20 @@ def promote_command(
         show_json(
             [
                 {
-                    "spec": one.loaded.path.as_posix(),
-                    "environment": one.loaded.environment.name,
-                    "changes": list(one.lines),
-                    "plan": one.plan.model_dump(mode="json"),
+                    "spec": lock.loaded.path.as_posix(),
+                    "environment": lock.loaded.environment.name,
+                    "changes": list(lock.lines),
+                    "plan": lock.plan.model_dump(mode="json"),
                 }
-                for one in promoted
+                for lock in promoted
             ]
         )
     else:
         from seatrial.locks.locked_plan import provenance_lines
 
-        for one in promoted:
-            typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")
-            for line in (*provenance_lines(one.plan.promoted), *one.lines):
+        for lock in promoted:
+            typer.echo(f"{lock.loaded.path.as_posix()}: {lock.loaded.environment.name}")
+            for line in (*provenance_lines(lock.plan.promoted), *lock.lines):
                 typer.echo(f"  {line}")
     for one in promoted if write else ():
         typer.echo(f"locked in {write_lock(one.plan, one.loaded.path).as_posix()}", err=True)

@@ -70,7 +70,7 @@ class LiveEndpoint:
 
     def variant(self, name: str) -> LiveVariant | None:
         """Return a production variant; `None` where there is none of this name."""
-        return next((each for each in self.variants if each.name == name), None)
+        return next((variant for variant in self.variants if variant.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,8 @@ def _rollback(
         yield Finding("SEA770", Place(resource=off[0]), message, hint, severity="error")
         return
     updated = (row for row in rows if row.change.resource_type in {ENDPOINT, COMPONENT})
-    if any(row.change.action == "updated" and any(one.kind in MOVES_COPIES for one in row.effects) for row in updated):
+    moved = (row for row in updated if any(effect.kind in MOVES_COPIES for effect in row.effects))
+    if any(row.change.action == "updated" for row in moved):
         for alarm in raised:
             message = f"alarm {alarm.name} is raised, and SageMaker rolls this update back meanwhile: {alarm.reason}"
             hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
@@ -258,7 +259,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
         return
     old, new = variant_parts(before), variant_parts(after)
     # Another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in.
-    models = [any("ModelName" in each for each in variant_parts(config).values()) for config in (before, after)]
+    models = [any("ModelName" in part for part in variant_parts(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
         where = "out of" if models[0] else "into"

@@ -183,8 +183,8 @@ def config_of(template: Template, endpoint: TemplateResource) -> TemplateResourc
 def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
     """Return the production variants of a configuration by name."""
     variants = config.properties.get("ProductionVariants")
-    rows = [one for one in variants if isinstance(one, dict)] if isinstance(variants, list) else []
-    return {f"{one.get('VariantName', '')}": one for one in rows}
+    rows = [variant for variant in variants if isinstance(variant, dict)] if isinstance(variants, list) else []
+    return {f"{row.get('VariantName', '')}": row for row in rows}
 
 
 def at(value: JsonValue, *names: str) -> JsonValue:

@@ -176,7 +176,7 @@ def instance_checks(
     """Yield one check for each instance type, by name."""
     types = sorted({need.instance_type for need in needs})
     if environment.is_embedded:
-        yield from (unread(_subject(one), "the embedded AWS has no service quotas") for one in types)
+        yield from (unread(subject, "the embedded AWS has no service quotas") for subject in map(_subject, types))
         return
     yield from quota_checks(needs, environment.region, clients)
 
@@ -184,13 +184,13 @@ def instance_checks(
 def quota_checks(needs: tuple[Need, ...], region: str, clients: AccountClients) -> Iterator[AccountCheck]:
     """Yield one check for each instance type of an account on AWS, by name."""
     types = sorted({need.instance_type for need in needs})
-    quotas, because = _quotas(clients.quotas, {_quota_name(one) for one in types})
+    quotas, because = _quotas(clients.quotas, {_quota_name(instance_type) for instance_type in types})
     in_use = instances_in_use(clients.endpoints)
-    for one in types:
+    for instance_type in types:
         if because:
-            yield unread(_subject(one), because)
+            yield unread(_subject(instance_type), because)
         else:
-            yield _judged(one, needs, in_use, quotas.get(_quota_name(one)), region)
+            yield _judged(instance_type, needs, in_use, quotas.get(_quota_name(instance_type)), region)
 
 
 def _subject(instance_type: str) -> str:
@@ -278,8 +278,9 @@ def functions_at_once(deployments: Iterable[Deployment]) -> int:
     Of each trial that is its largest level's, and one more for a request of CloudFormation that waits.
     """
     # The largest trials may meet in one pipeline: their sum is the bound, not the mean.
-    each = sorted((functions_of(one) + 1 for one in deployments if one.endpoint.trial.mode != "off"), reverse=True)
-    return sum(each[:AT_ONCE]) + SWEEP if each else 0
+    tried = (deployment for deployment in deployments if deployment.endpoint.trial.mode != "off")
+    functions = sorted((functions_of(deployment) + 1 for deployment in tried), reverse=True)
+    return sum(functions[:AT_ONCE]) + SWEEP if functions else 0
 
 
 def functions_of(deployment: Deployment) -> int:
@@ -357,7 +358,7 @@ def preflight_judgement(checks: tuple[AccountCheck, ...], environment: Environme
     answers = [{"subject": check.subject, "status": _status(check), "answer": check.answer} for check in checks]
     facts: dict[str, Json] = {"environment": environment.name, "region": environment.region, "checks": answers}
     findings = [check.finding for check in checks if check.finding is not None]
-    placed = [replace(each, place=replace(each.place, file=environment.name)) for each in findings]
+    placed = [replace(finding, place=replace(finding.place, file=environment.name)) for finding in findings]
     return Judgement(command="preflight", findings=placed, facts=facts)
 
 
@@ -395,7 +396,7 @@ def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
     subject = f"alarms of {name}"
     components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
     reader = AwsReader(ClientCalls(clients.alarms))
-    raised = [each.name for each in raised_alarms(name, components, reader) if each.rolls_back]
+    raised = [alarm.name for alarm in raised_alarms(name, components, reader) if alarm.rolls_back]
     if reader.not_asked:
         return unread(subject, reader.not_asked[0])
     if raised:
@@ -468,14 +469,14 @@ def _ask_network(subject: str, environment: EnvironmentSpec, networks: EC2Client
     network = environment.network
     subnets = [*rows(networks.describe_subnets(SubnetIds=[*network.subnet_ids]), "Subnets")]
     groups = [*rows(networks.describe_security_groups(GroupIds=[*network.security_group_ids]), "SecurityGroups")]
-    vpcs = sorted({text_at(one, "VpcId") for one in (*subnets, *groups)})
+    vpcs = sorted({text_at(row, "VpcId") for row in (*subnets, *groups)})
     if len(vpcs) > 1:
         return problem(subject, "SEA465", f"they belong to several VPCs: {', '.join(vpcs)}", NETWORK_HINT)
-    full = [text_at(one, "SubnetId") for one in subnets if one.get("AvailableIpAddressCount") == 0]
+    full = [text_at(subnet, "SubnetId") for subnet in subnets if subnet.get("AvailableIpAddressCount") == 0]
     if full:
         hint = "free addresses, or give other subnets"
         return problem(subject, "SEA465", f"no address is free in {', '.join(full)}", hint)
-    free = sum(count(one, "AvailableIpAddressCount") for one in subnets)
+    free = sum(count(subnet, "AvailableIpAddressCount") for subnet in subnets)
     return ok(subject, f"they exist in {', '.join(vpcs)}; {free:,} addresses are free")
 
 

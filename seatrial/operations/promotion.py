@@ -190,7 +190,8 @@ def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | Non
     """
     # Throughput is of all copies, and how many the target runs is decided from this very number: it is judged
     # afterwards, by `slo_problems`.
-    objectives = [each for each in slo_objectives(promotion.target.endpoint.slo) if each.metric != "output_tok_s"]
+    bounded = slo_objectives(promotion.target.endpoint.slo)
+    objectives = [objective for objective in bounded if objective.metric != "output_tok_s"]
     confidence = promotion.target.endpoint.trial.confidence
     held = [
         level.concurrency
@@ -340,7 +341,7 @@ def check_order(source: EnvironmentSpec, target: EnvironmentSpec, order: tuple[E
     """
     # `--from` may name any environment: followed back to its own sources, it must never come to the target, or
     # plans would travel in a circle.
-    sources = {each.name: each.promotion.source for each in order}
+    sources = {environment.name: environment.promotion.source for environment in order}
     before = sources.get(source.name)
     while before is not None:
         if before == target.name:
@@ -407,7 +408,7 @@ def _planned(
     except (SpecError, PlanError, RenderError) as error:
         return None, error.problems
     hint = "relax the limit, or try a plan that keeps it"
-    limits = (replace(each, hint=hint) for each in limit_problems(plan, promotion.target))
+    limits = (replace(problem, hint=hint) for problem in limit_problems(plan, promotion.target))
     rest = (*limits, *provenance_problems(plan, promotion.target))
     return plan, (*served, *slo_problems(promotion, plan, result), *rest)
 

@@ -183,7 +183,7 @@ def synthesize_both(
     """
     # The accounts that either side names, by environment: a side that names none may mean the same one.
     every = (deployment.environment for deployments in wanted for deployment in deployments.values())
-    accounts = {one.name: one.account for one in every if one.account is not None}
+    accounts = {place.name: place.account for place in every if place.account is not None}
     # Each side waits for processes of its own, so both run at the same time; they share nothing but the accounts.
     with ThreadPoolExecutor(len(sides)) as pool:
         old, new = (

@@ -73,7 +73,7 @@ def comparison_document(compared: RecipeComparison) -> dict[str, object]:
         "engine_note": compared.engine_note,
         "a": _recipe(compared.a),
         "b": _recipe(compared.b),
-        "figures": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in compared.figures],
+        "figures": [{**dataclasses.asdict(figure), "ratio": figure.ratio} for figure in compared.figures],
         "quality": None if compared.quality is None else dataclasses.asdict(compared.quality),
         "accepted": compared.is_accepted,
         "verdict": compared.verdict,

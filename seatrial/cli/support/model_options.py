@@ -140,7 +140,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     # Typer reads signatures: the options of a model are put into each command's own, so that help and completion
     # show them.
     signature = inspect.signature(command, eval_str=True)
-    kept = [each for each in signature.parameters.values() if each.name != "model_options"]
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "model_options"]
     hints = inspect.get_annotations(ModelOptions, eval_str=True)
     if "output" in signature.parameters:
         hints["output_tokens"] = _BESIDE_OUTPUT
@@ -180,15 +180,15 @@ def load_specs_or_model(
             name = path.as_posix().lower()
             if "/" in name or path.suffix in SUFFIXES or path.exists():
                 continue
-            if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
+            if ids := [row.id for row in MODELS.rows if row.id.lower().endswith(f"/{name}")]:
                 message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
                 raise typer.BadParameter(message, param_hint="SPEC")
         _refuse_options(given, model_options)
         files = spec_files(given)
         region = None if needs_file else default_region(model_options.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
-        for one in loaded:
-            show_defaults(one, model_options.region)
+        for spec in loaded:
+            show_defaults(spec, model_options.region)
         return loaded
     return (_load_model(_without_address(given[0]), environment, environments, model_options),)
 

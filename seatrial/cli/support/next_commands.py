@@ -129,9 +129,9 @@ def next_commands(seen: Situation) -> tuple[NextCommand, ...]:
 def lines_of(seen: Situation) -> Iterator[str]:
     """Yield what `seatrial` alone shows, at most 80 characters a line."""
     yield seen.words
-    for each in next_commands(seen):
+    for command in next_commands(seen):
         yield ""
-        yield f"  {each.line}"
-        yield f"      {each.does}"
+        yield f"  {command.line}"
+        yield f"      {command.does}"
     yield ""
     yield "seatrial --help lists every command, seatrial COMMAND --help its options."

@@ -71,14 +71,14 @@ def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
 def diagnose(examination: Examination) -> tuple[Finding, ...]:
     """Return the problems, causes first; empty when nothing is wrong."""
     every = chain(
-        *(_component(each, examination) for each in examination.components if not each.is_candidate),
+        *(_component(component, examination) for component in examination.components if not component.is_candidate),
         _endpoint(examination),
         _account(examination),
         stack_diagnoses(examination),
         _missing(examination),
         _existence(examination),
         scaling_diagnoses(examination),
-        *(_candidate(each, examination) for each in examination.components if each.is_candidate),
+        *(_candidate(component, examination) for component in examination.components if component.is_candidate),
         _alarms(examination),
         container_diagnoses(examination),
     )
@@ -88,8 +88,8 @@ def diagnose(examination: Examination) -> tuple[Finding, ...]:
 def _existence(examination: Examination) -> Iterator[Finding]:
     if examination.endpoint.existence != "absent" or examination.stack.is_at_work:
         return
-    left = [f"inference component {each.name}" for each in examination.components]
-    left += [f"scalable target {each.resource_id}" for each in examination.targets]
+    left = [f"inference component {component.name}" for component in examination.components]
+    left += [f"scalable target {target.resource_id}" for target in examination.targets]
     mend = "Check the name and the region; deploy its stack"
     if examination.missing:
         mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {examination.stack.name}"
@@ -136,12 +136,12 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
         return
     minutes = examination.minutes_since(endpoint.changed)
     at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
-    statuses = tuple(line for each in endpoint.variants for line in each.statuses)
+    statuses = tuple(line for variant in endpoint.variants for line in variant.statuses)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
         yield from _causes(
             part, endpoint.status, (*endpoint.reason.splitlines(), *statuses), _log_of(examination, ""), examination
         )
-    elif at_work and minutes > SILENT_MINUTES and any(each.model for each in endpoint.variants):
+    elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
         yield from _causes(part, endpoint.status, statuses, _log_of(examination, ""), examination)
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure, then `seatrial doctor --fix`")
@@ -360,7 +360,8 @@ def scaling_diagnoses(examination: Examination) -> Iterator[Finding]:
 def is_orphan(target: TargetFacts, examination: Examination) -> bool:
     """Return whether a target scales a component that is known to be gone."""
     listed = not any(line.startswith("inference component") for line in examination.not_asked)
-    return bool(target.component) and listed and target.component not in {each.name for each in examination.components}
+    names = {component.name for component in examination.components}
+    return bool(target.component) and listed and target.component not in names
 
 
 def is_left_suspended(target: TargetFacts, examination: Examination) -> bool:

@@ -82,7 +82,7 @@ class StackFacts:
     @property
     def left_behind(self) -> tuple[str, ...]:
         """The logical IDs that a failed rollback could not set back: what CloudFormation may skip."""
-        return tuple(each.logical_id for each in self.resources if each.status == "UPDATE_FAILED")
+        return tuple(resource.logical_id for resource in self.resources if resource.status == "UPDATE_FAILED")
 
     @property
     def is_gone(self) -> bool:
@@ -158,9 +158,10 @@ class Examination:
         """Whether it serves requests, or would once a copy is woken: then nothing that serves may be deleted."""
         if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
             return False
-        with_model = any(each.model and each.current for each in self.endpoint.variants)
+        with_model = any(variant.model and variant.current for variant in self.endpoint.variants)
         return with_model or any(
-            (each.copies or each.status == "InService") and not each.is_candidate for each in self.components
+            (component.copies or component.status == "InService") and not component.is_candidate
+            for component in self.components
         )
 
     @property

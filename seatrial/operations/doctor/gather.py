@@ -118,9 +118,9 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     endpoint = read_endpoint(name, reader)
     components = tuple(_components(name, reader))
     models = tuple(_models(endpoint, components, reader))
-    there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
+    there = [each for each in (endpoint.arn, *(component.arn for component in components)) if each]
     stack = find_stack(name, query.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
-    is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(each.tags for each in components)))
+    is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(component.tags for component in components)))
     # A stack of any name may hold the endpoint, another team's too: what the user, the usual name or a tag does
     # not claim is explained, and never changed.
     stack = replace(stack, is_ours=is_tagged or stack.name in (query.stack, f"seatrial-{name}"))
@@ -131,7 +131,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
         components=components,
         models=models,
         targets=scalable_targets(name, endpoint, components, stack, reader),
-        alarms=raised_alarms(name, [each.name for each in components], reader),
+        alarms=raised_alarms(name, [component.name for component in components], reader),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, reader)),
         checks=tuple(account_checks(query, endpoint, models, components, reader)),
@@ -189,7 +189,7 @@ def _has_no_stack(arn: str, reader: AwsReader) -> bool:
 
 
 def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[LiveModel]:
-    names = {each.model for each in endpoint.variants} | {each.model for each in components}
+    names = {variant.model for variant in endpoint.variants} | {component.model for component in components}
     for name in sorted(names - {""}):
         if model := read_model(name, reader):
             yield replace(model, tags=read_tags(f"model {name}", model.arn, reader))
@@ -200,9 +200,9 @@ def _logs(
 ) -> Iterator[LogFacts]:
     every = [*components]
     # A candidate's log is read only where nothing else is there: what serves explains what users see.
-    live = [each for each in every if not each.is_candidate] or every
+    live = [component for component in every if not component.is_candidate] or every
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in live]
-    if any(each.model for each in endpoint.variants) or not groups:
+    if any(variant.model for variant in endpoint.variants) or not groups:
         groups.append(f"{_LOGS}/Endpoints/{name}")
     for group in sorted(groups):
         yield _log(group, reader)
@@ -304,17 +304,17 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
     # While an operation runs, resources come and go by its own doing.
     if stack.existence != "found" or stack.is_at_work:
         return
-    made = [each for each in stack.resources if each.physical_id and not each.status.startswith("DELETE_")]
-    for each in made:
-        if (look := _LOOKS.get(each.resource_type)) is not None:
+    made = [part for part in stack.resources if part.physical_id and not part.status.startswith("DELETE_")]
+    for resource in made:
+        if (look := _LOOKS.get(resource.resource_type)) is not None:
             service, operation, argument = look
-            name = _name_of(each)
-            if reader.read(f"{each.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
-                yield each
+            name = _name_of(resource)
+            if reader.read(f"{resource.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
+                yield resource
     for resource_type, kind, member in _ALARMS:
-        alarms = [each for each in made if each.resource_type == resource_type]
+        alarms = [resource for resource in made if resource.resource_type == resource_type]
         for first in range(0, len(alarms), MOST_ALARMS):
-            page = {_name_of(each): each for each in alarms[first : first + MOST_ALARMS]}
+            page = {_name_of(alarm): alarm for alarm in alarms[first : first + MOST_ALARMS]}
             response = reader.read(
                 "alarms of the stack",
                 "cloudwatch",
@@ -343,9 +343,9 @@ def account_checks(
     """Yield the checks of what a new copy or instance would need, each thing once, in order."""
     deployment = query.deployment
     models = tuple(models)
-    for arn in sorted({each.role_arn for each in models} - {""}):
+    for arn in sorted({model.role_arn for model in models} - {""}):
         yield _role(arn, reader)
-    read = {uri for each in models for uri in each.uris} | {each.artifact for each in components}
+    read = {uri for model in models for uri in model.uris} | {component.artifact for component in components}
     for uri in sorted(uri for uri in read if uri.startswith("s3://")):
         yield weights_check(uri, query.account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
@@ -399,9 +399,9 @@ def scalable_targets(
     Another endpoint's name may begin with this one's. So a target of a component that is gone counts as this
     endpoint's only when its name is `NAME-model`, a candidate's, or one of the stack's resources.
     """
-    of_stack = {each.physical_id.partition("|")[0] for each in stack.resources if each.resource_type == _TARGET_TYPE}
+    of_stack = {row.physical_id.partition("|")[0] for row in stack.resources if row.resource_type == _TARGET_TYPE}
     known = {f"inference-component/{each.name}" for each in components} | of_stack
-    known |= {f"endpoint/{name}/variant/{each.name}" for each in endpoint.variants}
+    known |= {f"endpoint/{name}/variant/{variant.name}" for variant in endpoint.variants}
     known.add(f"inference-component/{name}{COMPONENT_SUFFIX}")
     listed = reader.rows(
         "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
@@ -428,7 +428,7 @@ def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
         least=count(row, "MinCapacity"),
         most=count(row, "MaxCapacity"),
         suspended=tuple(sorted(key for key, value in mapping(row, "SuspendedState").items() if value is True)),
-        wakes=any(text_at(each, "PolicyType") == "StepScaling" for each in policies),
+        wakes=any(text_at(policy, "PolicyType") == "StepScaling" for policy in policies),
         failure=text_at(last, "StatusMessage") if text_at(last, "StatusCode") == "Failed" else "",
     )
 
@@ -445,10 +445,10 @@ def container_facts(
     """Yield what the containers of each component, candidates excepted, and of each variant with a model published."""
     if ask is None:
         return
-    places = [(f"inference component {each.name}", {COMPONENT_LABEL: each.name}) for each in components
-              if each.copies and not each.is_candidate]  # fmt: skip
-    places += [(f"variant {each.name}", {ENDPOINT_LABEL: name, VARIANT_LABEL: each.name}) for each in endpoint.variants
-               if each.model and each.current]  # fmt: skip
+    live = (component.name for component in components if component.copies and not component.is_candidate)
+    places = [(f"inference component {component}", {COMPONENT_LABEL: component}) for component in live]
+    variants = (variant.name for variant in endpoint.variants if variant.model and variant.current)
+    places += [(f"variant {variant}", {ENDPOINT_LABEL: name, VARIANT_LABEL: variant}) for variant in variants]
     for part, labels in places:
         try:
             now_s = at.timestamp()

@@ -163,9 +163,9 @@ def _doomed(examination: Examination) -> tuple[LiveComponent, ...]:
     blocked = examination.stack.status in _BLOCKED and examination.stack.is_ours and not examination.serves
     unmanaged = is_abandoned(examination) or blocked
     return tuple(
-        each
-        for each in examination.components
-        if _proof(each.tags, examination) and (unmanaged or is_left_over(each, examination))
+        component
+        for component in examination.components
+        if _proof(component.tags, examination) and (unmanaged or is_left_over(component, examination))
     )
 
 
@@ -174,7 +174,7 @@ def _components(examination: Examination) -> Iterator[FixStep]:
         left = (
             "It was left over by a trial." if component.is_candidate else "No stack manages it, and it does not serve."
         )
-        keys = [f"target {each.resource_id}" for each in examination.targets if each.component == component.name]
+        keys = [f"target {target.resource_id}" for target in examination.targets if target.component == component.name]
         named = {"InferenceComponentName": component.name}
         yield FixStep(
             key=f"component {component.name}",
@@ -214,7 +214,7 @@ def _stack(examination: Examination) -> Iterator[FixStep]:
         service="cloudformation",
         operation="delete_stack",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(examination)),
+        after=tuple(f"component {component.name}" for component in _doomed(examination)),
         until="gone",
         look="describe_stacks",
         look_at=named,
@@ -235,7 +235,7 @@ def _endpoint(examination: Examination) -> Iterator[FixStep]:
         service="sagemaker",
         operation="delete_endpoint",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(examination)),
+        after=tuple(f"component {component.name}" for component in _doomed(examination)),
         until="gone",
         look="describe_endpoint",
         look_at=named,
@@ -243,7 +243,7 @@ def _endpoint(examination: Examination) -> Iterator[FixStep]:
         tags=proof,
     )
     parts = [
-        ("model", "ModelName", each.name, each.arn) for each in examination.models if _proof(each.tags, examination)
+        ("model", "ModelName", model.name, model.arn) for model in examination.models if _proof(model.tags, examination)
     ]
     if endpoint.config:
         parts = [("endpoint_config", "EndpointConfigName", endpoint.config, endpoint.config_arn), *parts]

@@ -80,8 +80,8 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
     yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
     for log in examination.logs:
         yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
-    for each in examination.containers:
-        yield f"containers of {each.part}", container_status(each)
+    for container in examination.containers:
+        yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
         yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
 
@@ -125,7 +125,7 @@ def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], s
         "fix": [{"why": step.why, "command": step.command} for step in steps],
         "not_asked": examination.not_asked,
     }
-    placed = [replace(each, place=replace(each.place, file=examination.name)) for each in diagnoses]
+    placed = [replace(finding, place=replace(finding.place, file=examination.name)) for finding in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)
 
 

@@ -91,8 +91,8 @@ def _absent(what: str, name: str) -> Finding:
 
 def own_variant(deployment: Deployment) -> str:
     """Return the name of the variant that runs the endpoint's own plan and image."""
-    own = (each.name for each in deployment.endpoint.hosting.variants or () if not (each.spec or each.image))
-    return next(own, ONLY_VARIANT)
+    variants = deployment.endpoint.hosting.variants or ()
+    return next((variant.name for variant in variants if not (variant.spec or variant.image)), ONLY_VARIANT)
 
 
 def _differences(compared: Compared) -> Iterator[Finding]:

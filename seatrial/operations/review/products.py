@@ -87,7 +87,7 @@ def product_reviews(
         return ()
     names = sorted({file.stem for side in (old, new) for file in (side.root / PRODUCTS).glob("*.yaml")})
     reviews = (_review(name, _state(old, name), _state(new, name), holds, review_size) for name in names)
-    return tuple(one for one in reviews if not one.is_empty)
+    return tuple(review for review in reviews if not review.is_empty)
 
 
 def _review(
@@ -160,7 +160,7 @@ def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
             state = publication_state(loaded, environment)
         except SeatrialError as error:
             # Every other problem here is a lock's, which its size reports already.
-            yield from (one for one in error.problems if one.rule == "SEA498")
+            yield from (problem for problem in error.problems if problem.rule == "SEA498")
             continue
         if state == "not published":
             yield from unpublished_version(loaded, environment).problems

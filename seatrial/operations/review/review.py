@@ -171,7 +171,7 @@ class EndpointReview:
         """What CloudFormation can't do this way, at the endpoint's name."""
         findings = () if self.consequences is None else self.consequences.refused
         name = f"{self.place.endpoint} in {self.place.environment}"
-        return tuple(replace(one, place=replace(one.place, file=name)) for one in findings)
+        return tuple(replace(finding, place=replace(finding.place, file=name)) for finding in findings)
 
     @property
     def is_empty(self) -> bool:
@@ -226,7 +226,7 @@ class Review:
     @property
     def refused(self) -> tuple[Finding, ...]:
         """What CloudFormation can't do this way."""
-        return tuple(problem for one in self.endpoints for problem in one.refused)
+        return tuple(problem for endpoint in self.endpoints for problem in endpoint.refused)
 
 
 def make_review(
@@ -247,11 +247,12 @@ def make_review(
     wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
     reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)
-    changed_reviews = tuple(one for one in reviews if not one.is_empty)
-    changed = {one.place.environment for one in changed_reviews}
+    changed_reviews = tuple(review for review in reviews if not review.is_empty)
+    changed = {review.place.environment for review in changed_reviews}
+    moved_places = {review.place.environment for review in changed_reviews if review.is_moved}
     return Review(
         endpoints=changed_reviews,
-        services=tuple(_services(templates, {one.place.environment for one in changed_reviews if one.is_moved})),
+        services=tuple(_services(templates, moved_places)),
         quotas=quota_needs(changed_reviews, [place for place in known[1] if place.environment in changed], new),
         unlocked=tuple(
             shown

@@ -142,7 +142,7 @@ def endpoint_state(side: RepositorySide, place: EndpointPlace) -> EndpointState:
         problems = error.problems
         # What awaits its promotion is no mistake of the change: it stays as deployed until it is promoted.
         if awaits_promotion(error, loaded):
-            problems = tuple(replace(one, severity="warning") for one in problems)
+            problems = tuple(replace(problem, severity="warning") for problem in problems)
         return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(problems))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
 
@@ -232,10 +232,10 @@ def _of_file(
     if file.is_relative_to(side.endpoints):
         # Endpoints whose spec names a file of the folder of specs, or its folder there.
         name = file.relative_to(side.endpoints).parts[0]
-        texts = {spec: _text(spec) for spec in {side.spec(one) for one in every}}
-        yield from (one for one in every if name in texts[side.spec(one)])
+        texts = {spec: _text(spec) for spec in {side.spec(place) for place in every}}
+        yield from (place for place in every if name in texts[side.spec(place)])
     elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
-        yield from (one for one in every if one.environment == file.stem)
+        yield from (place for place in every if place.environment == file.stem)
         yield from _of_prices(side, file, every)
     elif file.parent == side.environments:
         yield from _of_prices(side, file, every)
@@ -263,11 +263,11 @@ def _text(file: Path) -> str:
 
 def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
     """Yield what is planned with a prices file; where an environment can't be read, it may be."""
-    for name in sorted({one.environment for one in every}):
+    for name in sorted({place.environment for place in every}):
         try:
             prices = load_environment(side.environments, name).prices or PRICES_FILE
         except SeatrialError:
             # What can't be read may name this file: to compare too much is slow, to compare too little hides a change.
             prices = file.name
         if side.environments / prices == file:
-            yield from (one for one in every if one.environment == name)
+            yield from (place for place in every if place.environment == name)

@@ -454,7 +454,7 @@ def _throughput(view: LoadView) -> Chart:
 
 
 def _latency(view: LoadView, metric: Metric) -> Chart:
-    bounded = [one.statistic for one in view.result.request.objectives if one.metric == metric]
+    bounded = [objective.statistic for objective in view.result.request.objectives if objective.metric == metric]
     statistics = tuple(dict.fromkeys((*STATISTICS, *bounded)))[: len(STYLES)]
     series = tuple(
         Series(name=statistic, style=style, points=tuple(_latency_points(view, metric, statistic)))
@@ -505,12 +505,12 @@ def _band(points: tuple[tuple[float, float], ...], share: float | None) -> tuple
 def _regions(result: TrialResult, metric: Metric) -> tuple[Region, ...]:
     return tuple(
         Region(
-            " ".join(("within SLO:", *(() if one.statistic == "value" else (one.statistic,)), bound_text(one))),
-            one.bound,
-            one.sense,
+            f"within SLO: {'' if objective.statistic == 'value' else f'{objective.statistic} '}{bound_text(objective)}",
+            objective.bound,
+            objective.sense,
         )
-        for one in result.request.objectives
-        if one.metric == metric
+        for objective in result.request.objectives
+        if objective.metric == metric
     )
 
 

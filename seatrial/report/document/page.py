@@ -222,7 +222,7 @@ def _indented(value: JsonValue, pad: str) -> str:
         return json.dumps(value)
     inner = f"{pad}  "
     members = value.values() if isinstance(value, dict) else value
-    if not any(isinstance(one, dict | list) for one in members):
+    if not any(isinstance(member, dict | list) for member in members):
         text = _encoder(inner).encode(value)
         return f"{text[0]}\n{inner}{text[1:-1]}\n{pad}{text[-1]}"
     if isinstance(value, dict):

@@ -181,7 +181,7 @@ def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, 
             *_measured(result, quantity, measured=measured),
             Series(name="predicted", style="predicted", points=predicted),
         )
-        places = sorted({point.x for one in series for point in one.points})
+        places = sorted({point.x for curve in series for point in curve.points})
         yield Chart(
             anchor=f"predicted-{quantity.field.replace('_', '-')}",
             title=quantity.title,
@@ -264,4 +264,4 @@ def _outlook_row(before: Compared, after: Compared) -> Iterator[Cell]:
 
 
 def _mean_error(compared: Sequence[Compared]) -> float:
-    return math.fsum(one.throughput_error for one in compared) / len(compared)
+    return math.fsum(row.throughput_error for row in compared) / len(compared)

@@ -54,7 +54,7 @@ def scaled_section(result: TrialResult) -> Section:
     """Return the laptop's values in place of the spec's; empty elsewhere."""
     scaled = result.request.scaled
     columns = (Column("field", kind="text"), Column("spec", kind="number"), Column("laptop", kind="number"))
-    rows = tuple((Cell(each.field, tone="code"), Cell(each.asked), Cell(each.used)) for each in scaled)
+    rows = tuple((Cell(value.field, tone="code"), Cell(value.asked), Cell(value.used)) for value in scaled)
     return Section(
         anchor="scaled",
         heading="Scaled to the laptop",

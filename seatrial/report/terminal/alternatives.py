@@ -339,7 +339,7 @@ def _band(predicted: PredictedRecipe) -> str:
 def _listed(title: str, rows: Sequence[RecipeRow]) -> tuple[RenderableType, ...]:
     every = dict.fromkeys(each for row in rows for each in (row.needs if title == "Needs" else row.gives_up))
     by_name: dict[str, list[str]] = {}
-    for name, _, sentence in (each.partition(": ") for each in sorted(every, key=lambda each: each.partition(":")[0])):
+    for name, _, sentence in (text.partition(": ") for text in sorted(every, key=lambda each: each.partition(":")[0])):
         by_name.setdefault(name, []).append(sentence)
     lines = [f"{name}: {' '.join(sentences)}" for name, sentences in by_name.items()]
     return (heading(title), *map(Text, lines)) if lines else ()

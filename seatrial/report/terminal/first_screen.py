@@ -158,7 +158,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
         )
     # The family that is used for an unknown one is shown with the model: every number of the screen rests on it.
     model = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
-    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
+    stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
     lines.append(("deployment", deployment(plan)))
@@ -242,7 +242,7 @@ def warnings_of(plan: Plan) -> tuple[str, ...]:
 
 def load_tok_s(plan: Plan) -> float | None:
     """Return the predicted output tokens per second of all copies at the planned load; `None` where none is known."""
-    chosen = next((one for one in plan.pareto if one.chosen), None)
+    chosen = next((alternative for alternative in plan.pareto if alternative.chosen), None)
     if chosen is not None:
         return chosen.output_tok_s
     point = gate_point(plan)
@@ -281,8 +281,9 @@ def _headline(plan: Plan) -> Proposal | None:
     paid = plan.cost.usd_per_hour
     if paid is None:
         return None
-    kept = (one for one in plan.proposals if kept_quality(one.quantization) and one.usd_per_hour is not None)
-    half = [one for one in kept if (one.usd_per_hour or 0) <= _HALF * paid + _CENT]
+    kept = (proposal for proposal in plan.proposals if kept_quality(proposal.quantization))
+    priced = ((proposal.usd_per_hour, proposal) for proposal in kept if proposal.usd_per_hour is not None)
+    half = [proposal for price, proposal in priced if price <= _HALF * paid + _CENT]
     return min(half, key=_gain, default=None)
 
 
@@ -301,7 +302,7 @@ def _unpriced_winner(plan: Plan) -> str:
     paid = plan.cost.usd_per_hour
     if paid is None:
         return ""
-    below = {one: paid / one.instance_count for one in plan.unpriced}
+    below = {alternative: paid / alternative.instance_count for alternative in plan.unpriced}
     winners = [(usd, one) for one, usd in below.items() if usd > _least_usd(one.instance_type)]
     if not winners:
         return ""
@@ -320,7 +321,7 @@ def _least_usd(instance_type: str) -> float:
         return math.inf
     if instance.estimated_usd_per_hour is not None:
         return instance.estimated_usd_per_hour
-    priced = [(one.usd_per_hour, one) for one in INSTANCES.rows if one.usd_per_hour is not None]
+    priced = [(row.usd_per_hour, row) for row in INSTANCES.rows if row.usd_per_hour is not None]
     # A type without any estimate is held against the cheapest memory that AWS sells: a bound from below, so no
     # winner is hidden by a guess.
     per_byte = min(usd / (one.accelerator_count * one.accelerator_memory_bytes) for usd, one in priced)
@@ -361,7 +362,8 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
     hosting, scaling = loaded.endpoint.hosting, loaded.endpoint.scaling
     if hosting.kind == "single_model":
         yield "model in the production variant" + ("" if hosting.asynchronous is None else ", asynchronous")
-    if more := [each.name for each in (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))]:
+    variants = (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))
+    if more := [variant.name for variant in variants]:
         yield f"variants {', '.join(more)}: each on its own instances; the cost is that of the endpoint's own"
     if hosting.instance_pools:
         first, *others = hosting.instance_pools
@@ -400,7 +402,7 @@ def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
 def _runner_up(plan: Plan) -> str:
     """Say what is next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
-    loser = loser or next((one for one in plan.pareto if not one.chosen), None)
+    loser = loser or next((alternative for alternative in plan.pareto if not alternative.chosen), None)
     if loser is None:
         return "none: no other allowed deployment meets the SLO"
     ours, theirs = plan.cost.usd_per_hour, loser.usd_per_hour

@@ -259,13 +259,13 @@ def unpriced_view(plan: Plan) -> RenderableType:
     columns = (name_column("instance type"), *text_columns("price"), *number_columns(*names))
     rows = (
         (
-            f"{'' if one.instance_count == 1 else f'{one.instance_count} x '}{one.instance_type}",
+            f"{'' if row.instance_count == 1 else f'{row.instance_count} x '}{row.instance_type}",
             "unknown",
-            str(one.tensor_parallel_degree),
-            str(one.copy_count),
-            *map(short, (one.output_tok_s, one.highest_tok_s, one.ms_per_token_alone)),
+            str(row.tensor_parallel_degree),
+            str(row.copy_count),
+            *map(short, (row.output_tok_s, row.highest_tok_s, row.ms_per_token_alone)),
         )
-        for one in plan.unpriced
+        for row in plan.unpriced
     )
     view = table_view(table_of(columns, rows), gap=1)
     return Group(heading("Price unknown"), Text(UNPRICED), view)

@@ -142,7 +142,7 @@ def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
     for section in recipe_sections(compared):
         parts.append(heading(section.heading))
         parts += [Text(paragraph) for paragraph in section.paragraphs]
-        parts += [table_view(each) for each in section.tables]
+        parts += [table_view(table) for table in section.tables]
         parts += [Text(f"- {remark}") for remark in section.remarks]
     return Group(*parts)
 
@@ -163,10 +163,10 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
         table_view(table_of(columns, map(partial(_level_row, probes), outlook.before, outlook.after))),
     ]
     # The probes are what was fitted: only the levels between them show how good the fit is.
-    between = [one for one in outlook.after if one.measured.concurrency not in probes]
+    between = [level for level in outlook.after if level.measured.concurrency not in probes]
     if between:
-        throughput = sum(one.throughput_error for one in between) / len(between)
-        latencies = [one.latency_error for one in between if one.latency_error is not None]
+        throughput = sum(level.throughput_error for level in between) / len(between)
+        latencies = [level.latency_error for level in between if level.latency_error is not None]
         text = f"Mean error at the other levels: throughput {throughput:.1%}"
         parts.append(
             Text(f"{text}." if not latencies else f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}.")
