@@ -149,5 +149,5 @@ class Calibrated:
     levels: frozenset[int] = frozenset()
 
     def holds_for(self, instance_type: str, degree: int) -> bool:
-        """Tell whether a deployment is the one that was measured."""
+        """Return whether a deployment is the one that was measured."""
         return (self.instance_type, self.degree) == (instance_type, degree)

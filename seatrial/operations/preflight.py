@@ -109,7 +109,7 @@ def unread(subject: str, because: str) -> AccountCheck:
 
 
 def account_check(subject: str, ask: Callable[[], AccountCheck], *, refusals: Mapping[str, Finding]) -> AccountCheck:
-    """Ask, and make a problem of a refusal of AWS whose code is among `refusals`; at another one nothing is known."""
+    """Check, and make a problem of a refusal of AWS whose code is among `refusals`; another leaves it unread."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:

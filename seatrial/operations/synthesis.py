@@ -10,6 +10,7 @@ import shutil
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
@@ -65,14 +66,6 @@ class StackSource:
             stack_name=stack_name,
         )
 
-    def template(self, text: str, where: str) -> Template:
-        """Read a template of this stack."""
-        return read_template(text, name=where, region=self.environment.region, account=self.environment.account)
-
-    def template_file(self, file: Path, where: str) -> Template:
-        """Read a template of this stack from a file."""
-        return read_template_file(file, name=where, region=self.environment.region, account=self.environment.account)
-
 
 def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | None = None) -> Template:
     """Run the app for one endpoint in one environment.
@@ -92,7 +85,7 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
         **(context or {}),
     }
     file = _stack_file(source.root, run_app(source.root, narrowed, folder), source.stack_name)
-    return source.template_file(file, source.stack_name)
+    return _read(file, source.environment)
 
 
 def _stack_file(root: Path, out: Path, stack_name: str) -> Path:
@@ -110,7 +103,7 @@ def given_template(source: StackSource, path: Path) -> Template:
         SpecError: SEA101 when it can't be read, SEA451 when it is no template.
     """
     file = path / f"{source.stack_name}.template.json" if path.is_dir() else path
-    return source.template_file(file, file.as_posix())
+    return _read(file, source.environment, name=file.as_posix())
 
 
 def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Template:
@@ -155,7 +148,8 @@ def deployed_template(source: StackSource, cloudformation: CloudFormationClient)
             return EMPTY
         message = f"the deployed template can't be read: {failure.get('Code')}: {failure.get('Message')}"
         raise SeatrialError.of("SEA451", message, where=source.stack_name) from error
-    return source.template(body if isinstance(body, str) else json.dumps(body), source.stack_name)
+    text, environment = body if isinstance(body, str) else json.dumps(body), source.environment
+    return read_template(text, name=source.stack_name, region=environment.region, account=environment.account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +209,11 @@ def _synthesized(
             narrowed["environment"] = environment
         out = run_app(side.root, narrowed, scratch, NO_VALIDATION)
         for place, deployment in some.items():
-            endpoints[place] = _read(_stack_file(side.root, out, deployment.stack_name), deployment, accounts)
-            name = deployment.environment.name
+            target, name = deployment.environment, deployment.environment.name
+            endpoints[place] = _read(_stack_file(side.root, out, deployment.stack_name), target, accounts)
             service = out / f"{service_stack(name)}.template.json"
             if name not in services and service.is_file():
-                services[name] = _read(service, deployment, accounts)
+                services[name] = _read(service, target, accounts)
     return SideTemplates(endpoints, services)
 
 
@@ -263,8 +257,10 @@ def _link(entries: Iterable[Path], there: Path) -> None:
         (there / entry.name).symlink_to(entry)
 
 
-def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
-    environment = deployment.environment
-    where = file.name.removesuffix(".template.json")
+def _read(
+    file: Path, environment: EnvironmentSpec, accounts: Mapping[str, str] = MappingProxyType({}), *, name: str = ""
+) -> Template:
+    # The accounts are those that another side names: one that names none may mean the same.
+    name = name or file.name.removesuffix(".template.json")
     account = environment.account or accounts.get(environment.name)
-    return read_template_file(file, name=where, region=environment.region, account=account)
+    return read_template_file(file, name=name, region=environment.region, account=account)

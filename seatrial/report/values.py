@@ -129,7 +129,7 @@ def level_name(level: LevelResult) -> Cell:
 
 
 def why_missing(level: LevelResult, otherwise: str) -> str:
-    """Say why a level lacks a value: nothing succeeded there, or the reason given."""
+    """Return why a level lacks a value: nothing succeeded there, or the reason given."""
     return f"{NO_SUCCESS} at {level.concurrency}" if not level.succeeded else otherwise
 
 

@@ -199,7 +199,7 @@ def _without_address(path: Path) -> Path:
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether an argument is a model: a hub id or its page, no file nor named like one, or a folder of weights."""
+    """Return whether a path is a model: a hub id or its page, no file nor named like one, or a folder of weights."""
     text = _without_address(path).as_posix()
     is_id = re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
     return is_id or is_weights_folder(path)

@@ -246,7 +246,7 @@ def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsR
             f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
         )
         if response.state == "not asked":
-            return StackFacts(name=stack.name, existence="not asked")
+            return replace(stack, existence="not asked")
         owner = next((text_at(row, "StackName") for row in rows(response.document, "StackResources")), "")
         if owner:
             return read_stack(owner, reader)

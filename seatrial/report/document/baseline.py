@@ -62,7 +62,7 @@ def compared_section(result: TrialResult) -> Section:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """Say in one sentence how many numbers changed; of trials that can't be compared, why not."""
+    """Return in one sentence how many numbers changed; of trials that can't be compared, why not."""
     if comparison.status == "incomparable" or not comparison.changes:
         return sentence(comparison.because)
     total, worse = len(comparison.changes), sum(change.worse for change in comparison.changes)
@@ -101,7 +101,7 @@ def comparison_table(changes: Sequence[Change], caption: str) -> Table:
 
 
 def comparison_status(comparison: Comparison) -> Cell:
-    """Say how this trial compares."""
+    """Return how this trial compares."""
     match comparison.status:
         case "better":
             return Cell(STATUSES["better"], tone="good")

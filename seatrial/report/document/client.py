@@ -52,7 +52,7 @@ def validity_section(result: TrialResult) -> Section:
 
 
 def validity_sentence(result: TrialResult) -> str:
-    """Say in one sentence which levels count."""
+    """Return in one sentence which levels count."""
     void, levels = void_levels(result), result.levels
     if not levels:
         return "No level was measured in full."

@@ -84,7 +84,6 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
 
 
 def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
-    """Say that a plan calibrated on a local engine predicts that engine, and not the planned hardware."""
     if not result.engine_note:
         return ()
     what = f"Both are of the local engine ({result.engine_note}), which calibrated the plan"
@@ -212,7 +211,7 @@ def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Ite
 
 
 def outlook_sentence(outlook: Outlook) -> str:
-    """Say what a calibration by this trial would be."""
+    """Return the calibration by this trial in words."""
     entry = outlook.entry
     if entry is None:
         return f"No calibration from these levels: {outlook.refused}."
@@ -235,7 +234,7 @@ def outlook_table(outlook: Outlook) -> Table:
 
 
 def ratio_sentence(result: TrialResult, plan: Plan) -> str:
-    """Say how measured and predicted throughput relate, and how to calibrate; empty where nothing can be compared."""
+    """Return measured over predicted throughput, and how to calibrate; empty where nothing can be compared."""
     predicted = {point.concurrency: point.output_tok_s for point in plan.curve}
     copies = result.live.copy_count or result.request.copy_count
     ratios = [

@@ -141,7 +141,7 @@ def instances_view(compared: Sequence[InstanceComparison], basis: Basis, title: 
 
 
 def statement(basis: Basis) -> str:
-    """Say that the numbers are predicted, by which engine's constants, and at which prices."""
+    """Return that the numbers are predicted, by which engine's constants, and at which prices."""
     off = f"list prices less {whole_percent(basis.discount)}" if basis.discount else "list prices"
     return (
         f"Predicted, not measured: {basis.workload}, {basis.engine} {basis.engine_version}, constants of "

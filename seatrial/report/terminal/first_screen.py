@@ -261,7 +261,7 @@ def planned_point(plan: Plan) -> CurvePoint | RatePoint | None:
 
 
 def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
-    """Say in one or two words whether the predictions keep the SLO, and whether the whole band does."""
+    """Return in one or two words whether the predictions keep the SLO, and whether the whole band does."""
     point, bounds = planned_point(plan), tuple(bounded_latencies(loaded.endpoint.slo))
     if point is None or not bounds:
         return "none"
@@ -294,7 +294,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
 
 
 def _unpriced_winner(plan: Plan) -> str:
-    """Say which deployment without a price would win, and below which price; empty where none could.
+    """Name the deployment without a price that would win, and the price; empty where none could.
 
     It could where its estimated price is lower, or, without an estimate, where memory is nowhere cheaper than at the
     price below which it wins.
@@ -400,7 +400,7 @@ def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
 
 
 def _runner_up(plan: Plan) -> str:
-    """Say what is next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
+    """Name the next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
     loser = loser or next((alternative for alternative in plan.pareto if not alternative.chosen), None)
     if loser is None:
@@ -417,14 +417,12 @@ def _runner_up(plan: Plan) -> str:
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:
-    """Say what narrower weights would cost and give; they are never taken without the spec."""
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
     most = f"at most {short(proposal.highest_tok_s)} output tok/s"
     return f"{proposal.quantization}: {proposal.words}: {price}{share}, {most}"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:
-    """Say which level of which cheaper deployment is worth measuring."""
     unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
     command = f"seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     return (

@@ -82,7 +82,7 @@ def cost_view(cost: Cost) -> RenderableType:
 
 
 def price_sentence(cost: Cost) -> str:
-    """Say what the planned size costs, at which discount, and where the price was read."""
+    """Return the cost of the planned size, its discount, and the source of the price."""
     if cost.usd_per_hour is None:
         return "Cost unknown: this instance type has no known price."
     return f"Cost {', '.join(_amounts(cost, cost.usd_per_hour))}. {_price(cost)}."
@@ -125,7 +125,7 @@ def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
 
 
 def memory_sentence(fit: MemoryFit, tokens: int) -> str:
-    """Say how many sequences fit, and how many the published rule of thumb promises where it differs."""
+    """Return how many sequences fit, and how many by the published rule of thumb where it differs."""
     ours = f"The KV cache holds {counted(fit.kv_limited_batch, 'sequence')} of {tokens:,} tokens."
     theirs = rule_of_thumb(fit, tokens)
     if theirs == fit.kv_limited_batch:
@@ -151,7 +151,7 @@ def regime_view(regime: Regime) -> RenderableType:
 
 
 def balance_sentence(regime: Regime) -> str:
-    """Say how much arithmetic a decode step does per byte, and from which batch on arithmetic would bound it."""
+    """Return the arithmetic of a decode step per byte, and the batch from which it would bound the step."""
     return (
         f"A decode step at the gate does {digits(regime.arithmetic_intensity_flops_per_byte)} FLOPs for each byte it "
         f"reads; the accelerator balances at {digits(regime.machine_balance_flops_per_byte)}. Critical batch size: "
@@ -225,7 +225,7 @@ def _rate_row(point: RatePoint) -> tuple[str, ...]:
 
 
 def legend(plan: Plan) -> str:
-    """Say what the table's signs mean."""
+    """Return the meaning of the table's signs."""
     gate = plan.gate_concurrency_per_copy.value
     if any(point.concurrency == gate for point in plan.curve):
         marked = f"G: gate, {gate:,}"
@@ -322,7 +322,7 @@ def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> Renderabl
 
 
 def why_title(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> str:
-    """Say in one line whether an instance type is the plan."""
+    """Return in one line whether an instance type is the plan."""
     won = [verdict.tensor_parallel_degree for verdict in verdicts if verdict.won]
     return f"{instance_type} is the plan, with degree {won[0]}" if won else f"{instance_type} is not the plan"
 
