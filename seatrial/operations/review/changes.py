@@ -54,10 +54,10 @@ def field_changes(old: LoadedSpec | None, new: LoadedSpec | None) -> tuple[Field
     """Return the fields of the merged documents that differ; none where one side has no right spec."""
     if old is None or new is None:
         return ()
-    return changed_fields(dict(_fields(old)), dict(_fields(new)))
+    return differing_fields(dict(_fields(old)), dict(_fields(new)))
 
 
-def changed_fields(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[FieldChange, ...]:
+def differing_fields(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[FieldChange, ...]:
     """Return the fields whose values differ, by name."""
     names = sorted(before.keys() | after.keys())
     return tuple(

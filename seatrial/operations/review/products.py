@@ -13,7 +13,7 @@ from seatrial.deployment.published import (
     publication_state,
     unpublished_version,
 )
-from seatrial.operations.review.changes import FieldChange, changed_fields, flat_fields
+from seatrial.operations.review.changes import FieldChange, differing_fields, flat_fields
 from seatrial.operations.review.side import PRODUCTS, EndpointPlace, EndpointState, affects_products, stale_plan
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.operations.review.review import EndpointReview
+    from seatrial.operations.review.review import EndpointReview, Selection
     from seatrial.operations.review.side import RepositorySide
     from seatrial_base.findings import Finding
 
@@ -78,15 +78,14 @@ def product_reviews(
     old: RepositorySide,
     new: RepositorySide,
     paths: Sequence[str],
-    *,
-    holds: Callable[[EndpointPlace], bool],
+    selection: Selection,
     review_size: ReviewSize,
 ) -> tuple[ProductReview, ...]:
-    """Return the products that change, by name; `review_size` compares a size that `holds` selects."""
+    """Return the products that change, by name; `review_size` compares a selected size."""
     if not affects_products(new, paths):
         return ()
     names = sorted({file.stem for side in (old, new) for file in (side.root / PRODUCTS).glob("*.yaml")})
-    reviews = (_review(name, _state(old, name), _state(new, name), holds, review_size) for name in names)
+    reviews = (_review(name, _state(old, name), _state(new, name), selection, review_size) for name in names)
     return tuple(review for review in reviews if not review.is_empty)
 
 
@@ -94,19 +93,21 @@ def _review(
     name: str,
     before: _ProductState | None,
     after: _ProductState | None,
-    holds: Callable[[EndpointPlace], bool],
+    selection: Selection,
     review_size: ReviewSize,
 ) -> ProductReview:
     old, new = before or _NO_PRODUCT, after or _NO_PRODUCT
     # Of a product that can't be read no size is known: to call all of them new or removed would be wrong.
     wrong = any(state is not None and state.loaded is None for state in (before, after))
     places = [] if wrong else sorted({*old.sizes, *new.sizes}, key=lambda place: (place.environment, place.endpoint))
-    reviews = (review_size(place, old.sizes.get(place), new.sizes.get(place)) for place in places if holds(place))
+    reviews = (
+        review_size(place, old.sizes.get(place), new.sizes.get(place)) for place in places if selection.holds(place)
+    )
     known = {(problem.rule, problem.message) for problem in old.problems}
     return ProductReview(
         name=name,
         change="new" if before is None else "removed" if after is None else "changed",
-        fields=changed_fields(old.fields, new.fields) if before and after else (),
+        fields=differing_fields(old.fields, new.fields) if before and after else (),
         sizes=tuple(review for review in reviews if not review.is_empty),
         findings=tuple(problem for problem in new.problems if (problem.rule, problem.message) not in known),
     )

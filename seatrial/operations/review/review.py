@@ -275,7 +275,7 @@ def _products(
         size_review = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
         return replace(size_review, consequences=None, is_size=True)
 
-    return product_reviews(old, new, paths, holds=selection.holds, review_size=review)
+    return product_reviews(old, new, paths, selection, review)
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,7 +327,7 @@ def _trade(view: LoadView) -> Chart:
             predicted_trade.append(Series(name=f"predicted {statistic}", style="predicted", points=points))
     return Chart(
         anchor="latency-throughput",
-        title=f"End-to-end latency over output throughput{together(view.result)}",
+        title=f"End-to-end latency over output throughput{copies_words(view.result)}",
         description=_described(view, series[-1], "ms", "p95"),
         x=Axis(label="output throughput, tok/s"),
         y=Axis(label="end-to-end latency, ms"),
@@ -442,7 +442,7 @@ def _throughput(view: LoadView) -> Chart:
     series = Series(name="measured", points=points)
     return Chart(
         anchor="throughput",
-        title=f"Output throughput{together(view.result)}",
+        title=f"Output throughput{copies_words(view.result)}",
         description=_described(view, series, "tok/s", "output throughput"),
         x=view.axis(),
         y=Axis(label="tok/s"),
@@ -514,7 +514,7 @@ def _regions(result: TrialResult, metric: Metric) -> tuple[Region, ...]:
     )
 
 
-def together(result: TrialResult) -> str:
+def copies_words(result: TrialResult) -> str:
     """Return the end of the title of what all copies do: `, 2 copies together`; empty for one copy."""
     copies = result.request.copy_count
     return "" if copies == 1 else f", {copies} copies together"

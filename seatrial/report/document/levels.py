@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts import Axis, Chart, ChartPoint, Mark, Series, is_open, load_charts, together
+from seatrial.report.charts import Axis, Chart, ChartPoint, Mark, Series, copies_words, is_open, load_charts
 from seatrial.report.document.section import Section
 from seatrial.report.values import (
     NO_DURATION,
@@ -160,7 +160,7 @@ def throughput_table(result: TrialResult) -> Table:
         )
         for level in result.levels
     )
-    return Table(f"Requests and throughput by level{together(result)}", columns, rows)
+    return Table(f"Requests and throughput by level{copies_words(result)}", columns, rows)
 
 
 def protocol_table(result: TrialResult) -> Table:
@@ -204,7 +204,7 @@ def summary_table(result: TrialResult) -> Table:
         Column("SLO", kind="text"),
     )
     return Table(
-        f"Throughput and latency by level{together(result)}",
+        f"Throughput and latency by level{copies_words(result)}",
         columns,
         tuple(
             (
