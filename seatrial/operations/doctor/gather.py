@@ -406,13 +406,13 @@ def scalable_targets(
     listed = reader.rows(
         "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
     )
-    ours = {}
+    ours = []  # a variant may have two targets: of its instances, and of its provisioned concurrency
     for row in listed:
         resource_id = text_at(row, "ResourceId")
         kind, _, component = resource_id.partition("/")
         if resource_id in known or (kind == "inference-component" and is_candidate_name_of(component, name)):
-            ours[resource_id] = row
-    return tuple(_target(row, reader) for _, row in sorted(ours.items()))
+            ours.append((resource_id, row))
+    return tuple(_target(row, reader) for _, row in sorted(ours, key=lambda pair: pair[0]))
 
 
 def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:

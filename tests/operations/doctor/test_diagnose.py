@@ -163,6 +163,15 @@ def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
     ("broken", "rules"),
     [
         ({"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})]}, ["SEA763"]),
+        (  # one resource with two dimensions: each is a target of its own
+            {
+                "targets": [
+                    target(SuspendedState={"DynamicScalingInSuspended": True}),
+                    target(ScalableDimension="sagemaker:variant:DesiredProvisionedConcurrency"),
+                ]
+            },
+            ["SEA763"],
+        ),
         (
             {"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})], "stack": "UPDATE_IN_PROGRESS"},
             [],
