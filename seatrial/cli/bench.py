@@ -98,9 +98,9 @@ def _deployed_request(
     from seatrial.deployment.load import load_deployment
 
     if spec is None:
-        mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url")
+        mistakes.add("SPEC", "give the spec of a deployed endpoint, or --url")
     elif environment is None:
-        mistakes.say("--environment", "SPEC needs an environment: add `-e ENV`")
+        mistakes.add("--environment", "SPEC needs an environment: add `-e ENV`")
     mistakes.stop_if_any()
     assert spec is not None  # noqa: S101 (for the type checker)
     assert environment is not None  # noqa: S101 (likewise)
@@ -194,7 +194,7 @@ def bench_command(
         plan = None
         if "--url" in written:
             if spec is not None or environment is not None:
-                mistakes.say("--url", "can't be combined with SPEC or --environment")
+                mistakes.add("--url", "can't be combined with SPEC or --environment")
             request = server_request(written, mistakes)
         else:
             request, plan = _deployed_request(spec, environment, environments, written, mistakes)

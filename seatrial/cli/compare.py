@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 WHERE = "command line"
 RULE = "SEA532"

@@ -37,7 +37,7 @@ def report_command(
     check_outputs(pages, {"RESULT": local_file(result)})  # the JSON is the result itself
     measured = read_result(result)
     if against is not None:
-        from seatrial_load.slo.baseline import compare_with_baseline
+        from seatrial_load.slo.verdict import compare_with_baseline
 
         measured = replace(
             measured, comparison=compare_with_baseline(measured, read_result(against), baseline_uri=against)

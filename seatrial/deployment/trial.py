@@ -30,9 +30,9 @@ from seatrial_load.documents.request import (
     TrialTarget,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
-from seatrial_load.measure.conversations import holds_conversations
-from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, evaluation_set
-from seatrial_load.quality.evaluation_set import RULE as SET_RULE
+from seatrial_load.measure.lengths import holds_conversations
+from seatrial_load.quality.scores import MOST_SET_BYTES, evaluation_set
+from seatrial_load.quality.scores import RULE as SET_RULE
 from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic, Workload
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 
 ONLY_THE_STACK_KNOWS = ("target", "expected", "manner", "alarms")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.demo.progress import Steps
     from seatrial_load.documents.request import TrialRequest, TrialTarget
     from seatrial_load.documents.result import EvaluationAnswer, TrialResult
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 
 _FOLDER: Final = ".seatrial/compare"

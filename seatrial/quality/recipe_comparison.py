@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial.quality.comparison import QualityComparison, compare_quality
 from seatrial.quality.pairs import pairs_of
 from seatrial.quality.recipe_result import check_comparable
-from seatrial_load.knee.scaling_target import at_load, blended_cost_at, cost_at, without_price
+from seatrial_load.knee import at_load, blended_cost_at, cost_at, without_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.knee.scaling_target import LoadPoint
-    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.knee import LoadPoint
+    from seatrial_load.measure.curves import Reading
 
 FigureVerdict = Literal["better", "worse", "no real difference", "not judged"]
 OUTPUT_AT_GATE: Final = "output at the gate"

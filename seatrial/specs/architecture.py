@@ -32,7 +32,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     """
     model = loaded.endpoint.model
     if model.config_file is not None:
-        # The architecture of a `config.json`, if the weights beside it generate text.
+        # The architecture of a `config.json`, if the weights next to it generate text.
         config_file = loaded.path.parent / model.config_file
         if gives_embeddings(config_file.parent):
             message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"

@@ -99,5 +99,5 @@ def test_what_is_compiled_anew_is_told() -> None:
     (told,) = findings(EndpointState(plan=plan), EndpointState(plan=shorter))[0]
 
     assert findings(EndpointState(plan=plan), EndpointState(plan=plan))[0] == ()
-    assert "compiled artifacts are made anew" in told.message
+    assert "compiled artifacts are made again" in told.message
     assert told.message.startswith("The sequence length changes from ")

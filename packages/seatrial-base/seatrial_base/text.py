@@ -33,8 +33,7 @@ def printable(text: str, *, layout: str = "\n") -> str:
     characters of no width such as U+200B; line and paragraph separators; lone surrogates; what Unicode has not
     assigned.
 
-    Args:
-        layout: The characters that stay though they aren't shown: line breaks, on a terminal tabs too.
+    `layout`: the characters that stay though they aren't shown: line breaks, on a terminal tabs too.
     """
     if all(map(str.isprintable, text.split("\n") if "\n" in layout else (text,))):
         return text

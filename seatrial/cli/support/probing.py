@@ -9,7 +9,7 @@ import typer
 
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import console
-from seatrial_load.cli.show import levels_told, watched_lines
+from seatrial_load.cli.show import levels_noted, watched_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,5 +75,5 @@ def watched(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> Trial
             screen.watch(event)
             live.refresh()
 
-        with levels_told(refresh) as watch:
+        with levels_noted(refresh) as watch:
             return run(watch)

@@ -11,7 +11,7 @@ from seatrial_base.catalog.symptoms import find_symptom
 from seatrial_base.findings import Finding, Place
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 from seatrial_lint.lint.checks.service import driver_gap
-from seatrial_load.knee.causes import causes_of
+from seatrial_load.aws.container_metrics import causes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

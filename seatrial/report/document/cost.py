@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.report.document.section import Section
 from seatrial.report.values import NO_TOKEN_COUNT, count_cell, money_cell, number_cell, percent, why_missing
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
+from seatrial_load.knee import blended_cost_at, cost_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

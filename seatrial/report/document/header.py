@@ -25,9 +25,9 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
+from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import told_doubts, up_to_gate
+from seatrial_load.slo.verdict import doubt_texts, up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
-    yield from (f"Doubtful answers: {doubts}." for doubts in told_doubts(result))
+    yield from (f"Doubtful answers: {doubts}." for doubts in doubt_texts(result))
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
@@ -72,8 +72,8 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Model", Cell(plan.model_name))
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
-    talks = conversations_asked(work)
-    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_asked(work)) if part)
+    talks = conversation_words(work)
+    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_words(work)) if part)
     yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:
@@ -89,9 +89,9 @@ def _load_fact(result: TrialResult) -> Fact:
     load = result.request.load
     if result.request.manner == "load":
         aside = QUEUEING if ARRIVALS[load.arrival].is_open else f"{load.search}, {load.protocol}"
-        return Fact("Load", Cell(arrivals_asked(load)), aside)
+        return Fact("Load", Cell(arrival_words(load)), aside)
     if result.levels:
-        return Fact("Load", Cell(arrivals_asked(load)), "on top of users' requests; no knee was sought")
+        return Fact("Load", Cell(arrival_words(load)), "alongside users' requests; no knee was sought")
     return Fact("Load", Cell("none"), "single requests; no knee was sought")
 
 

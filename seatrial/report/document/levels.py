@@ -36,9 +36,8 @@ from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
-from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.interval import percentile
-from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load

@@ -54,7 +54,7 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
 def _why_apart(result: TrialResult) -> str:
     if result.request.manner == "load":
         return f"the trial measured a local engine ({result.engine_note})"
-    return "the load was on top of users' requests" if result.levels else "the trial added no load"
+    return "the load was alongside users' requests" if result.levels else "the trial added no load"
 
 
 def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:

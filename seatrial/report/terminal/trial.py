@@ -17,7 +17,7 @@ from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
 from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
-from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, Told
+from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.trial.budget import budget_s
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class TrialScreen:
             case LevelEnded(level=level):
                 self.levels.append(level)
                 self.started = None
-            case Told(text=text):
+            case TrialMessage(text=text):
                 self.note = text
 
     def __rich__(self) -> RenderableType:

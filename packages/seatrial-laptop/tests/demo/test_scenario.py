@@ -14,7 +14,7 @@ from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial_laptop.demo.embedded_aws import Live
 from seatrial_laptop.demo.scenario import Deployed, check_deployment, check_refused, check_update
 from seatrial_load.documents.result import Knee, Verdict
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import scaling_target
 
 if TYPE_CHECKING:
     from pathlib import Path

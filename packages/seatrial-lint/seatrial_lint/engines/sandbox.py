@@ -96,8 +96,6 @@ class TemplateUse:
 
     Attributes:
         name: Its path below the folder of templates.
-        line: The line that names it.
-        is_optional: It may be missing.
     """
 
     name: str
@@ -111,7 +109,6 @@ class CheckedTemplate:
 
     Attributes:
         shown: Its name in messages.
-        size: Its characters.
         code: What renders it; `None` where there are problems.
         uses: What it includes and imports.
         problems: All that it may not say.
@@ -146,7 +143,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.tests = {name: self._counted(tests[name]) for name in TESTS}
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        """Tell whether a template may read an attribute: only those of the lists."""
+        """Return whether a template may read an attribute: only those of the lists."""
         if isinstance(obj, WrittenOption):
             return attr in WrittenOption.__slots__
         if isinstance(obj, LoopContext):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST_MESSAGE, _MOST_SHOWN = 300, 100
 _FAILURES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
-"""What a template can raise beside Jinja's own errors."""
+"""What a template can raise besides Jinja's own errors."""
 _MAY = "see what templates may do: docs/how-to/serving-templates.md"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -51,7 +51,6 @@ class TemplateVariables:
     """What a template may name.
 
     Attributes:
-        header: First line of a file, for people.
         options: The options by topic, `extra` last; a topic without any is empty.
     """
 
@@ -62,8 +61,7 @@ class TemplateVariables:
 def render_template(template: str, variables: TemplateVariables, *, own: Path | None = None) -> str:
     """Render one template, named by its path below `serving_templates/`.
 
-    Args:
-        own: Folder of templates that override ours; default: none.
+    `own`: folder of templates that override ours; default: none.
 
     Raises:
         RenderError: SEA301 when the template is missing, broken, or names what there is not; when the folder is
@@ -152,7 +150,7 @@ def render_variables(template: str, variables: TemplateVariables, *, own: Path |
 
 
 def _path(template: str, own: Path | None) -> Path:
-    """Return where a template lies: in the project's folder, else in ours."""
+    """Return where a template is: in the project's folder, else in ours."""
     path = templates_folder() / template if own is None else own / template
     return path if own is None or os.path.lexists(path) else templates_folder() / template
 

@@ -14,13 +14,13 @@ import pytest
 from seatrial_base.errors import BenchError
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave
-from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial_load.client.connection import Dial
-    from seatrial_load.client.worker_pool import CrewResult
+    from seatrial_load.client.worker_pool import PoolResult
 
 pytestmark = pytest.mark.timing
 
@@ -32,7 +32,7 @@ def http_request(_index: int) -> bytes:
 
 
 @pytest.fixture
-def crew(runtime_url: str) -> Callable[..., CrewResult]:
+def pool(runtime_url: str) -> Callable[..., PoolResult]:
     where = Address(tls=False, host="127.0.0.1", port=int(runtime_url.rpartition(":")[2]), path="")
 
     def dial_factory() -> Dial:
@@ -44,14 +44,14 @@ def crew(runtime_url: str) -> Callable[..., CrewResult]:
         write_request: Callable[[int], bytes] = http_request,
         clock: Callable[[], float] = time.perf_counter,
         **changes: object,
-    ) -> CrewResult:
+    ) -> PoolResult:
         deadline_s = time.perf_counter() + 20
         fields: dict[str, object] = {
             "streams": 4, "requests": 12, "timeout_s": 5.0, "deadline_s": deadline_s, **changes
         }  # fmt: skip
         wave = Wave(**fields)  # type: ignore[arg-type]  # keywords of any type
         return load_with_workers(
-            CrewOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers, clock=clock
+            PoolOrder(wave=wave, stream=True), write_request, dial_factory, workers=workers, clock=clock
         )
 
     return run
@@ -64,10 +64,10 @@ def children() -> set[str]:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_every_index_is_sent_once_whatever_the_number_of_processes(
-    crew: Callable[..., CrewResult], workers: int
+    pool: Callable[..., PoolResult], workers: int
 ) -> None:
     before = children()
-    result = crew(workers=workers, first_index=100)
+    result = pool(workers=workers, first_index=100)
     assert sorted(record.index for record in result.records) == list(range(100, 112))
     assert {(record.error, record.output_tokens) for record in result.records} == {(None, 4)}
     assert (result.cut, result.lost_because, result.enough_because) == (False, None, None)
@@ -76,25 +76,25 @@ def test_every_index_is_sent_once_whatever_the_number_of_processes(
     assert children() == before
 
 
-def test_all_processes_start_together_once_all_are_ready(crew: Callable[..., CrewResult]) -> None:
-    result = crew(workers=2, requests=4)
+def test_all_processes_start_together_once_all_are_ready(pool: Callable[..., PoolResult]) -> None:
+    result = pool(workers=2, requests=4)
     firsts = [min(record.sent_s for record in result.records if record.index % 2 == worker) for worker in (0, 1)]
     assert all(first_s >= result.started_s for first_s in firsts)
 
 
-def test_no_more_processes_than_requests_and_a_small_load_forks_none(crew: Callable[..., CrewResult]) -> None:
-    assert crew(workers=8, requests=2).evidence.workers == 2
-    assert crew(workers=None).evidence.workers == 1
+def test_no_more_processes_than_requests_and_a_small_load_forks_none(pool: Callable[..., PoolResult]) -> None:
+    assert pool(workers=8, requests=2).evidence.workers == 2
+    assert pool(workers=None).evidence.workers == 1
 
 
-def test_enough_is_decided_over_all_processes(crew: Callable[..., CrewResult]) -> None:
+def test_enough_is_decided_over_all_processes(pool: Callable[..., PoolResult]) -> None:
     asked: list[int] = []
 
     def enough(durations_s: Sequence[float]) -> str | None:
         asked.append(len(durations_s))
         return "the interval is narrow" if len(durations_s) >= 20 else None
 
-    result = crew(workers=2, requests=100_000, least_requests=10, enough=enough)
+    result = pool(workers=2, requests=100_000, least_requests=10, enough=enough)
     assert result.enough_because == "the interval is narrow"
     assert not result.cut
     assert asked[0] >= 10
@@ -102,7 +102,7 @@ def test_enough_is_decided_over_all_processes(crew: Callable[..., CrewResult]) -
     assert {record.index % 2 for record in result.records} == {0, 1}
 
 
-def test_the_deadline_cuts_all(crew: Callable[..., CrewResult]) -> None:
+def test_the_deadline_cuts_all(pool: Callable[..., PoolResult]) -> None:
     """The clock of each process leaps beyond the deadline once it has sent a few requests."""
     written: list[int] = []
 
@@ -113,51 +113,51 @@ def test_the_deadline_cuts_all(crew: Callable[..., CrewResult]) -> None:
     def clock() -> float:
         return time.perf_counter() + (1_000.0 if len(written) > 20 else 0.0)
 
-    result = crew(workers=2, requests=100_000, write_request=write_request, clock=clock)
+    result = pool(workers=2, requests=100_000, write_request=write_request, clock=clock)
     assert result.cut
     assert result.records
 
 
-def test_a_process_that_is_killed_is_told_with_what_is_missing(crew: Callable[..., CrewResult]) -> None:
+def test_a_process_that_is_killed_is_told_with_what_is_missing(pool: Callable[..., PoolResult]) -> None:
     def killed(index: int) -> bytes:
         if index == 7:
             os.kill(os.getpid(), signal.SIGKILL)
         return http_request(index)
 
-    result = crew(workers=2, write_request=killed)
+    result = pool(workers=2, write_request=killed)
     assert result.lost_because == "process 2 of 2 was killed by signal 9; its 6 requests are lost"
     assert result.cut
     assert [record.index for record in result.records if record.index % 2] == []
     assert len(result.records) == 6
 
 
-def test_a_defect_in_a_process_is_told_in_its_own_words(crew: Callable[..., CrewResult]) -> None:
+def test_a_defect_in_a_process_is_told_in_its_own_words(pool: Callable[..., PoolResult]) -> None:
     def broken(index: int) -> bytes:
         if index == 1:
             raise ValueError("no such prompt")
         return http_request(index)
 
-    result = crew(workers=2, write_request=broken)
+    result = pool(workers=2, write_request=broken)
     assert result.lost_because == "process 2 of 2 failed: ValueError: no such prompt; its 6 requests are lost"
 
 
-def test_what_is_refused_for_the_user_reaches_the_user(crew: Callable[..., CrewResult]) -> None:
+def test_what_is_refused_for_the_user_reaches_the_user(pool: Callable[..., PoolResult]) -> None:
     def refused(_index: int) -> bytes:
         raise BenchError.of("SEA503", "no AWS credentials", hint="set them", field="target")
 
     before = children()
     with pytest.raises(BenchError) as caught:
-        crew(workers=2, write_request=refused)
+        pool(workers=2, write_request=refused)
     assert str(caught.value) == "target: SEA503: no AWS credentials\n  hint: set them"
     assert children() == before
 
 
-def test_when_nobody_comes_home_there_is_no_result(crew: Callable[..., CrewResult]) -> None:
+def test_when_nobody_comes_home_there_is_no_result(pool: Callable[..., PoolResult]) -> None:
     def dying(_index: int) -> bytes:
         os._exit(3)
 
     with pytest.raises(BenchError) as caught:
-        crew(workers=2, write_request=dying)
+        pool(workers=2, write_request=dying)
     assert str(caught.value) == (
         "SEA507: all load workers failed: process 1 of 2 exited without a report (status 3);"
         " its 6 requests are lost; process 2 of 2 exited without a report (status 3);"
@@ -165,17 +165,17 @@ def test_when_nobody_comes_home_there_is_no_result(crew: Callable[..., CrewResul
     )
 
 
-def test_an_interruption_leaves_no_process_behind(crew: Callable[..., CrewResult]) -> None:
+def test_an_interruption_leaves_no_process_behind(pool: Callable[..., PoolResult]) -> None:
     def interrupted(_durations_s: Sequence[float]) -> str:
         raise KeyboardInterrupt
 
     before = children()
     with pytest.raises(KeyboardInterrupt):
-        crew(workers=2, requests=100_000, enough=interrupted)
+        pool(workers=2, requests=100_000, enough=interrupted)
     assert children() == before
 
 
-def test_processes_whose_parent_was_killed_load_no_more(crew: Callable[..., CrewResult]) -> None:
+def test_processes_whose_parent_was_killed_load_no_more(pool: Callable[..., PoolResult]) -> None:
     told, tell = os.pipe()
 
     def write_request(index: int) -> bytes:
@@ -186,7 +186,7 @@ def test_processes_whose_parent_was_killed_load_no_more(crew: Callable[..., Crew
     parent = os.fork()
     if not parent:
         try:
-            crew(workers=2, requests=100_000, write_request=write_request)
+            pool(workers=2, requests=100_000, write_request=write_request)
         finally:
             os._exit(0)
     workers = [os.pidfd_open(int(os.read(told, 10))) for _ in range(2)]
@@ -199,13 +199,13 @@ def test_processes_whose_parent_was_killed_load_no_more(crew: Callable[..., Crew
             os.close(descriptor)
 
 
-def test_the_parent_tells_how_far_the_processes_are(crew: Callable[..., CrewResult]) -> None:
+def test_the_parent_tells_how_far_the_processes_are(pool: Callable[..., PoolResult]) -> None:
     told: list[int] = []
-    result = crew(workers=2, requests=12, tell=told.append)
+    result = pool(workers=2, requests=12, tell=told.append)
     assert (len(result.records), told[0]) == (12, 0)
 
 
-def test_the_lost_are_told_in_the_order_of_their_numbers(crew: Callable[..., CrewResult]) -> None:
+def test_the_lost_are_told_in_the_order_of_their_numbers(pool: Callable[..., PoolResult]) -> None:
     """Process 1 waits for the end of process 2."""
     told, tell = os.pipe()
 
@@ -218,7 +218,7 @@ def test_the_lost_are_told_in_the_order_of_their_numbers(crew: Callable[..., Cre
         os._exit(3)
 
     with pytest.raises(BenchError) as caught:
-        crew(workers=2, write_request=dying)
+        pool(workers=2, write_request=dying)
     os.close(told)
     os.close(tell)
     lost = str(caught.value)

@@ -1,26 +1,35 @@
-"""The knee, beyond which more load doesn't pay: seven detectors, each with its reason; None without a knee."""
+"""The knees of measured levels, beyond which more load doesn't pay, and the scaling target and costs that follow."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from seatrial_base.units import tenths, whole_or_tenths
+from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, tenths, whole_or_tenths
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Knee
-from seatrial_load.measure.crossing import Crossing, Reading, crossing
-from seatrial_load.measure.saturation import FILLED, KEPT, saturation
+from seatrial_load.measure.curves import FILLED, KEPT, Crossing, Reading, crossing, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.request import Objective, Prior, TrialRequest
-    from seatrial_load.documents.result import LevelResult
-    from seatrial_load.measure.saturation import Saturation
+    from seatrial_load.documents.request import Metric, Objective, Prior, Statistic, TargetKnee, TrialRequest
+    from seatrial_load.documents.result import Detector, LevelResult
+    from seatrial_load.measure.curves import Saturation
+
+LATENCY_RATIO = 2.0
+MIN_LEVELS = 2
+KNEEDLE_MIN_LEVELS = 3
+SENSITIVITY = 1.0
+TWO_SEGMENT_MIN_LEVELS = 4
+STRAIGHT = 0.05  # of the range of throughputs: what a level's throughput may be off by itself (an assumption)
+FLATTER = 0.5  # of the first slope: else the second line still pays
+_TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
+TOKENS_PER_MILLION = 1_000_000
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
@@ -46,10 +55,6 @@ def throughputs(levels: Sequence[LevelResult]) -> list[Reading]:
     return sorted(highest.values(), key=attrgetter("load"))
 
 
-LATENCY_RATIO = 2.0
-MIN_LEVELS = 2
-
-
 def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
     """Find the highest level whose mean latency is at most twice the lowest level's, with every level below it."""
     known = [(level.load, level.e2e_latency_ms.mean) for level in ascending(levels) if level.e2e_latency_ms]
@@ -65,10 +70,6 @@ def half_latency_knee(levels: Sequence[LevelResult]) -> Knee:
     above, above_ms = known[len(within)]
     because = f"mean latency at {whole_or_tenths(above)} per copy is {tenths(above_ms)} ms, above {twice}"
     return Knee(detector="half_latency", concurrency=within[-1], because=because)
-
-
-KNEEDLE_MIN_LEVELS = 3
-SENSITIVITY = 1.0
 
 
 def kneedle_knee(levels: Sequence[LevelResult]) -> Knee:
@@ -113,7 +114,7 @@ def _first_knee(differences: Sequence[float]) -> int | None:
 
 
 def saturation_of(levels: Sequence[LevelResult]) -> Saturation | None:
-    """Return the saturation by the levels without a failed request (`measure.saturation`); None without any.
+    """Return the saturation by the levels without a failed request (`measure.curves`); None without any.
 
     An endpoint can't keep the throughput that it has while it refuses.
     """
@@ -150,7 +151,6 @@ def gate_knee(levels: Sequence[LevelResult], gate: int, utilization: float = 1.0
     """Return the load that copies are planned for; less where throughput falls below it.
 
     Args:
-        gate: Requests in flight per copy at which the SLO must hold.
         utilization: Target utilization: the share of the load from which throughput falls.
     """
     full = saturation_of(levels)
@@ -193,7 +193,7 @@ def slo_bracket(levels: Sequence[LevelResult]) -> SloBracket:
 def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()) -> Knee:
     """Find the load at which the SLO begins to be missed, between the highest level that meets it and the next miss.
 
-    It is the lowest load at which the metric of a missed objective reaches its bound (`measure.crossing`). Where a miss
+    It is the lowest load at which the metric of a missed objective reaches its bound (`measure.curves`). Where a miss
     can't be placed, as where no request succeeded, it is the highest level that meets the SLO. Where no level above
     misses, it is that level, too, and its interval has no upper end.
 
@@ -250,11 +250,6 @@ def theory_knee(prior: Prior) -> Knee:
         return Knee(detector="theory", concurrency=bent.load, because=because)
     because = "predicted throughput does not bend" if prior.levels else "the plan has no prediction"
     return Knee(detector="theory", concurrency=None, because=because)
-
-
-TWO_SEGMENT_MIN_LEVELS = 4
-STRAIGHT = 0.05  # of the range of throughputs: what a level's throughput may be off by itself (an assumption)
-FLATTER = 0.5  # of the first slope: else the second line still pays
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,3 +363,240 @@ def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee
     )
     shown = (kneedle_knee(levels), two_segment_knee(levels), half_latency_knee(levels), theory_knee(prior))
     return (*taken, *shown)
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingKnee:
+    """The knee that scaling takes.
+
+    Attributes:
+        target: Requests in flight per copy that scaling shall track; 0 without a knee.
+    """
+
+    knee: Knee | None
+    target: float
+    because: str
+
+
+def leading_knee(knees: Sequence[Knee], *, has_slo: bool, target_knee: TargetKnee, utilization: float) -> LeadingKnee:
+    """Choose the knee that scaling takes: where the SLO begins to be missed, or where more load stops paying.
+
+    A knee gives its share of target utilization. More load stops paying at the knee of `saturation`; it gives at least
+    the gate, as it is: that many requests are planned for each copy, and the SLO decides whether they are too many. The
+    lower one leads. An SLO that no measured load misses is no lower than the loads that meet it. Neither takes a slope
+    of throughput, which is mostly noise.
+
+    Args:
+        knees: Those of `slo`, `saturation` and `gate`, measured or predicted; others don't count.
+        target_knee: `slo` takes the SLO's knee alone.
+    """
+    slo, saturation, gate = (_given(detector, knees, utilization) for detector in _TAKEN)
+    known = [knee for knee in (saturation, gate) if knee.knee is not None]
+    pays = max(known, key=attrgetter("target"), default=saturation)
+    reasons = [saturation.because] if saturation.knee is not None and pays is not saturation else []
+    if not has_slo:
+        return _leading(pays, [*reasons, "no SLO is set"])
+    if slo.knee is None or target_knee == "slo":
+        return _leading(slo, ["trial.target is slo"])
+    # The SLO is met up to a load and missed nowhere where its knee has an interval without an upper end.
+    if pays.knee is not None and (
+        slo.knee.interval is not None
+        and slo.knee.interval.high is None
+        and (slo.knee.concurrency or 0.0) >= pays.target
+    ):
+        return _leading(pays, [*reasons, f"the SLO is met at {whole_or_tenths(pays.target)}"])
+    if pays.knee is None or slo.target <= pays.target:
+        return _leading(slo, [pays.because])
+    return _leading(pays, [*reasons, slo.because])
+
+
+def _leading(given: LeadingKnee, others: Sequence[str]) -> LeadingKnee:
+    if given.knee is None:
+        return given
+    return LeadingKnee(given.knee, given.target, "; ".join(others))
+
+
+def _given(detector: Detector, knees: Sequence[Knee], utilization: float) -> LeadingKnee:
+    own = next((knee for knee in knees if knee.detector == detector), None)
+    if own is None or own.concurrency is None:
+        because = "not evaluated" if own is None else own.because
+        return LeadingKnee(None, 0.0, f"no {detector} knee: {because}")
+    target = own.concurrency * (1.0 if detector == "gate" else utilization)
+    return LeadingKnee(own, target, f"{detector} would give {whole_or_tenths(target)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """The metrics of an endpoint at one load; None where no level measured one.
+
+    Attributes:
+        throughput: Output tokens per second, all copies together.
+        errors: Share of requests that failed, 0 to 1.
+    """
+
+    concurrency: float
+    throughput: Reading | None
+    ttft_p50_ms: Reading | None
+    ttft_p95_ms: Reading | None
+    tpot_p95_ms: Reading | None
+    e2e_p95_ms: Reading | None
+    errors: Reading | None
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens per second, all copies together."""
+        return None if self.throughput is None else self.throughput.value
+
+
+def at_load(levels: Sequence[LevelResult], concurrency: float) -> LoadPoint | None:
+    """Return the metrics at a load, measured or between the nearest levels; None without a valid level.
+
+    Between two levels a metric follows the straight line, logarithm over logarithm (without logarithms where it is 0),
+    and so do the ends of its interval. Below the lowest and above the highest level it is that level's.
+
+    Args:
+        levels: In any order; those that the client limited don't count.
+    """
+    valid = [level for level in ascending(levels) if level.succeeded]
+    if not valid:
+        return None
+
+    def metric_at(metric: Metric, statistic: Statistic) -> Reading | None:
+        known = [point for level in valid if (point := reading(level, metric, statistic)) is not None]
+        return interpolated(known, concurrency)
+
+    return LoadPoint(
+        concurrency=concurrency,
+        throughput=metric_at("output_tok_s", "value"),
+        ttft_p50_ms=metric_at("ttft_ms", "p50"),
+        ttft_p95_ms=metric_at("ttft_ms", "p95"),
+        tpot_p95_ms=metric_at("tpot_ms", "p95"),
+        e2e_p95_ms=metric_at("e2e_latency_ms", "p95"),
+        errors=metric_at("error_rate", "value"),
+    )
+
+
+def interpolated(readings: Sequence[Reading], load: float) -> Reading | None:
+    """Return a metric at a load, of readings at ascending loads; None of none."""
+    exact = next((point for point in readings if point.load == load), None)
+    below = max((point for point in readings if point.load < load), key=attrgetter("load"), default=None)
+    above = min((point for point in readings if point.load > load), key=attrgetter("load"), default=None)
+    if exact is not None or below is None or above is None:
+        return exact or below or above
+    share = math.log(load / below.load) / math.log(above.load / below.load)
+    value = _between(below.value, above.value, share)
+    return Reading(load=load, value=value, interval=_between_intervals(below.interval, above.interval, share))
+
+
+def _between(low: float, high: float, share: float) -> float:
+    if min(low, high) > 0:
+        return float(low * (high / low) ** share)
+    return low + share * (high - low)
+
+
+def _between_intervals(below: Interval | None, above: Interval | None, share: float) -> Interval | None:
+    if below is None or above is None:
+        return None
+    low, high = (
+        None if one is None or other is None else _between(one, other, share)
+        for one, other in ((below.low, above.low), (below.high, above.high))
+    )
+    return Interval(low=low, high=high)
+
+
+class Yield(Protocol):
+    """A load with a throughput: a measured level, or a point between two."""
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens per second, all copies together; None when unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingTarget:
+    """The scaling target.
+
+    Attributes:
+        concurrency_per_copy: Requests in flight per copy, rounded as the attribute is that scaling reads.
+        knee: The knee that it comes from; None for the fallback.
+    """
+
+    concurrency_per_copy: float
+    knee: Knee | None
+    at: LoadPoint | None
+    because: str
+
+    @property
+    def detector(self) -> Detector | None:
+        """The detector of the knee."""
+        return None if self.knee is None else self.knee.detector
+
+
+def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee]) -> ScalingTarget:
+    """Choose the scaling target: the knee that leads times the target utilization."""
+    leads = leading_knee(
+        knees,
+        has_slo=bool(request.objectives),
+        target_knee=request.target_knee,
+        utilization=request.target_utilization,
+    )
+    knee = leads.knee
+    if knee is None or knee.concurrency is None:
+        return fallback_target(request, leads.because)
+    at = f"{whole_or_tenths(knee.concurrency)} per copy{_offered_at(levels, knee.concurrency)}"
+    source = f"knee ({knee.detector}) {at}{_bounded(knee)} x target utilization {request.target_utilization:g}"
+    if knee.detector == "gate":
+        is_whole = knee.concurrency >= request.gate_concurrency
+        source = f"the gate, {at}, which copies are planned for" if is_whole else f"{at}: {knee.because}"
+    return ScalingTarget(
+        as_exported(leads.target), knee, at_load(levels, knee.concurrency), f"{source}; {leads.because}"
+    )
+
+
+def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
+    """Return the rate that an open loop offers at a concurrency, in words; empty in a closed loop."""
+    known = [Reading(load=level.load, value=level.offered_load) for level in ascending(levels) if level.is_open]
+    rate = interpolated(known, concurrency)
+    return "" if rate is None else f" ({rate.value:.3g} requests/s of all copies)"
+
+
+def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
+    """Return the request's fallback, for a reason."""
+    fallback = as_exported(request.fallback_target_concurrency)
+    return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
+
+
+def _bounded(knee: Knee) -> str:
+    bounds = knee.interval
+    if bounds is None or bounds.low is None:
+        return ""
+    low = whole_or_tenths(bounds.low)
+    if bounds.high is None:
+        return " (at least: no higher level was measured)"
+    return f" ({low} to {whole_or_tenths(bounds.high)} with 95 % confidence)"
+
+
+def cost_at(request: TrialRequest, level: Yield | None) -> float | None:
+    """Cost of output, USD per million tokens: price per hour and copy / (3600 x tokens/s per copy) x 10^6.
+
+    None without a level to take it from, without its throughput, or without a price.
+    """
+    if level is None or not level.output_tok_s or request.usd_per_hour_per_copy is None:
+        return None
+    tokens_per_hour_per_copy = S_PER_HOUR * level.output_tok_s / request.copy_count
+    return request.usd_per_hour_per_copy / tokens_per_hour_per_copy * TOKENS_PER_MILLION
+
+
+def without_price(request: TrialRequest) -> TrialRequest:
+    """Return the request without its price: a local engine's speed on a CPU doesn't show a GPU's cost."""
+    return replace(request, usd_per_hour_per_copy=None)
+
+
+def blended_cost_at(request: TrialRequest, level: Yield | None) -> float | None:
+    """Blended cost, USD per million tokens at three input tokens to one output token, by the articles' formula.
+
+    Price per hour x (1 - discount) / (output tokens per hour in millions) / 4: a price per copy has its discount in it.
+    None where `cost_at` is.
+    """
+    cost = cost_at(request, level)
+    return None if cost is None else cost / BLENDED_TOKENS_PER_OUTPUT_TOKEN
