@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.catalog.resource_types import Handler
-    from seatrial_laptop.aws.rights.role_rights import Right
+    from seatrial_laptop.aws.rights import Right
 
 Template = Any  # a document of CloudFormation
 ACCOUNT = "123456789012"

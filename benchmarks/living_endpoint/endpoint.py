@@ -290,7 +290,7 @@ def living_endpoint(folder: Path, faults: Mapping[str, object] = MappingProxyTyp
         env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
         tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
         tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
-        living = replace(_with_clients(folder, EmbeddedAws(local, local.region), tools), faults=faults)
+        living = replace(_with_clients(folder, EmbeddedAws(local), tools), faults=faults)
         living.control()
         yield living
     finally:

@@ -141,7 +141,7 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         return
     with scratch_folder("seatrial-prompts-") as folder:
         path = folder / "prompts.jsonl"
-        from seatrial.workload.write import token_count, write_prompts
+        from seatrial.workload import token_count, write_prompts
         from seatrial_load.documents.arrivals import ARRIVALS
         from seatrial_load.measure.lengths import lengths_of
         from seatrial_load.metrics.level import level_size

@@ -86,7 +86,7 @@ class RecipeComparison:
 
     @property
     def verdict(self) -> str:
-        """What was found, in one sentence."""
+        """The verdict in one sentence."""
         words = {"pass": "meets the SLO", "fail": "misses the SLO", "inconclusive": "is not proven to meet the SLO"}
         at_gate = f"{self.b.recipe} {words[self.b.trial.verdict.status]}"
         local = f" (a local engine answered, not the model: {self.engine_note})" if self.engine_note else ""
@@ -182,7 +182,7 @@ def _cost(
     results: tuple[RecipeResult, RecipeResult],
     points: Sequence[LoadPoint | None],
 ) -> RecipeFigure:
-    """Return what tokens cost; a local engine's speed on a CPU says nothing of a GPU's cost."""
+    """Return what tokens cost; a local engine's speed on a CPU is no measure of a GPU's cost."""
     requests = (without_price(each.trial.request) if each.trial.engine_note else each.trial.request for each in results)
     a, b = (cost(request, point) for request, point in zip(requests, points, strict=True))
     return RecipeFigure(name=name, unit=unit, a=a, b=b)

@@ -14,7 +14,7 @@ from seatrial_laptop.lifecycle import LocalAws, LocalStatus
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOCAL = LocalAws("http://127.0.0.1:4566", "us-east-1", "000000000000", 4242, "AKIDEXAMPLE", "a")
+LOCAL = LocalAws(4242, 4566, "AKIDEXAMPLE", "a")
 
 
 @pytest.mark.parametrize(

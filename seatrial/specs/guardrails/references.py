@@ -26,6 +26,7 @@ MOUNT = "/opt/ml/model"
 EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
+_NAMES_FILES = frozenset({"a model", "a file, folder or repository", "code"})
 _METHODS = frozenset({"method", "quant_method", "rope_type", "type"})  # of JSON options: words, no names of models
 # Options and members that name code, whatever the engine calls the rest of them.
 _OF_CODE = re.compile(
@@ -139,8 +140,9 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
         if _is_revision(member):
             yield LoadedThing((name,), "revision", f"{repository}@{text}")
         else:
-            whole = is_configuration and member not in _METHODS
-            yield from _text(name, member, text, _what(member) or ("a model" if whole else None))
+            # A member of an unknown name is what its option names.
+            whole = "a model" if is_configuration and member not in _METHODS else None
+            yield from _text(name, member, text, _what(member) or (what if what in _NAMES_FILES else whole))
 
 
 def _unjudged(name: str, value: str, what: str | None) -> str:
@@ -186,7 +188,8 @@ def _text(option: str, member: str, text: str, what: str | None) -> Iterator[Loa
         yield LoadedThing((option,), "option", None, f"the option {option}{of} names code")
         return
     for part in _LISTED.split(text):
-        named, _, revision = part.rpartition("=")[2].partition("@")  # `sql=org/sql`, `org/sql@main`
+        # `sql=org/sql`, `org/sql@main`; quotes go, since an engine that reads JSON takes them off.
+        named, _, revision = part.rpartition("=")[2].strip("\"'").partition("@")
         is_named = what is not None or "/" in named
         if _MODULE.fullmatch(named) and what is None:
             yield LoadedThing((option,), "option", None, f"the option {option} names {named}, which may be code")

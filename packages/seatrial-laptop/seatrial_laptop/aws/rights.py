@@ -7,30 +7,42 @@ IAM does not have is one of a real account: what it may do is not known, so Sage
 What a request needs (actions, ARNs, condition keys) is as the Service Authorization Reference lists it. The ARNs of
 SageMaker's requests are those of the resources that a request names at its top level; a list names none. A resource
 that does not exist has no tags, so a condition on `aws:ResourceTag` never holds for it.
+
+Rights of whoever calls MiniStack's services, and of its services that act with a role.
+
+MiniStack evaluates the policies of users and of roles' sessions (`AUTH=true`), the trust policies of roles, and the
+policies of buckets, keys, functions and topics. Added here, through names that are not its interface
+(`packages/seatrial-laptop/tests/laptop` holds the contract on them): condition keys and ARNs that it leaves out; and
+that Step Functions, EventBridge and EventBridge Scheduler invoke a function only where their role, or the function's
+policy, allows it.
 """
 
 from __future__ import annotations
 
+import contextvars
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
 
 from ministack.core import iam_evaluator
-from ministack.services import s3
+from ministack.services import eventbridge, lambda_svc, s3, stepfunctions
 
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of, job_arn
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
-from seatrial_laptop.aws.ministack import find_role, has_boundary, role_principal
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.ministack import find_role, has_boundary, role_principal, wrapper
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ministack.core.iam_evaluator import EvalContext, PrincipalInfo
-
 
 DENY: Final = "Deny"
 ALLOW: Final = "Allow"
@@ -186,7 +198,7 @@ def invocation_rights(operation: str, endpoint: str, headers: Mapping[str, str],
 
 
 def bearer_right() -> Right:
-    """Return what every call with a bearer token needs, beside the right to what it calls."""
+    """Return the right that every call with a bearer token needs in addition."""
     return Right("sagemaker:CallWithBearerToken", "*")
 
 
@@ -389,3 +401,189 @@ def may_describe_alarm(role_arn: str, alarm: str) -> bool:
     """Return whether a role may describe an alarm of an automatic rollback; one that is not known may."""
     resource = f"arn:aws:cloudwatch:{REGION}:{own_account()}:alarm:{alarm}"
     return not role_exists(role_arn) or role_allows(role_arn, Right("cloudwatch:DescribeAlarms", resource))
+
+
+INVOKE_FUNCTION: Final = "lambda:InvokeFunction"
+ROLE_KEYS: Final = frozenset(
+    f"iam:{name}"
+    for name in (
+        "AttachRolePolicy",
+        "CreateRole",
+        "DeleteRolePolicy",
+        "DetachRolePolicy",
+        "PutRolePermissionsBoundary",
+        "PutRolePolicy",
+    )
+)
+"""Actions that carry `iam:PermissionsBoundary` (Service Authorization Reference, IAM)."""
+TARGET_ACTIONS: Final = {"lambda": INVOKE_FUNCTION, "states": "states:StartExecution", "sns": "sns:Publish"}
+
+_ENTRY: Final = re.compile(r"(?P<name>[^.]+)\.member\.(?P<number>[0-9]{1,6})")
+"""An entry of a list of texts in the query protocol."""
+
+NOTHING: Final[Document] = MappingProxyType({})
+_parameters: Final[contextvars.ContextVar[Document]] = contextvars.ContextVar("_parameters", default=NOTHING)
+"""The parameters of the request that this task answers."""
+_workflow_role: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("_workflow_role", default="")
+"""The role of the workflow whose task runs in this context."""
+
+
+def request_parameters(query: Mapping[str, Sequence[str]], body: bytes, content_type: str) -> Document:
+    """Return the parameters of a request: of a JSON body, or of a query and a form.
+
+    There each name has its first value, and a list one value for each `NAME.member.1` and so on, as clients wrote those
+    of CloudWatch before it took JSON (botocore 1.34).
+    """
+    if body[:1] == b"{":
+        return json_object(body)
+    form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True) if "form" in content_type else {}
+    given = {name: values[0] for name, values in {**query, **form}.items() if values}
+    entries: dict[str, dict[int, str]] = {}
+    for name, value in given.items():
+        if match := _ENTRY.fullmatch(name):
+            entries.setdefault(match["name"], {})[int(match["number"])] = value
+    return {**given, **{name: [of[number] for number in sorted(of)] for name, of in entries.items()}}
+
+
+def pin_parameters(parameters: Document) -> None:
+    """Remember the parameters of this task's request, until the next request."""
+    _parameters.set(parameters)
+
+
+def evaluate_sessions() -> None:
+    """Let MiniStack evaluate what it leaves out."""
+
+    @wrapper("enforce", iam_evaluator)
+    def enforce(
+        theirs: Callable[..., object],
+        access_key_id: str,
+        iam_action: str,
+        # The service and the Region.
+        *place: str,
+        resource_arn: str = "*",
+        service_context: Mapping[str, object] | None = None,
+    ) -> object:
+        parameters = _parameters.get()
+        context = {**condition_keys(iam_action, parameters), **(service_context or {})}
+        answers = (
+            theirs(access_key_id, iam_action, *place, resource_arn=arn, service_context=context)
+            for arn in resources_of(iam_action, resource_arn, parameters)
+        )
+        refused = next((answer for answer in answers if answer is not None), None)
+        key = None if refused else encryption_right(iam_action, resource_arn)
+        if key is None:
+            return refused
+        where = ("kms", place[-1])
+        return theirs(access_key_id, key.action, *where, resource_arn=key.resource, service_context=dict(key.context))
+
+    @wrapper("_execute_task", stepfunctions)
+    def execute_task(
+        theirs: Callable[..., object], state: object, raw_input: object, execution: Document, ctx: object
+    ) -> object:
+        machine = stepfunctions._state_machines.get(text_member(execution, "stateMachineArn")) or {}  # noqa: SLF001 (the contract)
+        token = _workflow_role.set(str(machine.get("roleArn", "")))
+        try:
+            return theirs(state, raw_input, execution, ctx)
+        finally:
+            _workflow_role.reset(token)
+
+    @wrapper("_call_lambda", stepfunctions)
+    def call_lambda(theirs: Callable[..., object], function: str, event: object) -> object:
+        is_arn = function.startswith("arn:")
+        arn = function if is_arn else f"arn:aws:lambda:{REGION}:{own_account()}:function:{function}"
+        if refused := role_denial(_workflow_role.get(), Right(INVOKE_FUNCTION, arn), "StepFunctions"):
+            raise stepfunctions._ExecutionError("Lambda.AWSLambdaException", refused)  # noqa: SLF001 (the contract)
+        return theirs(function, event)
+
+    # As EventBridge does, an invocation that no policy allows is dropped: the log of this process alone has it.
+    @wrapper("_invoke_target", eventbridge)
+    def invoke_target(
+        theirs: Callable[..., object], target: Document, event: Document, rule: Document, view: object = None
+    ) -> object:
+        if refused := target_denial(target, rule):
+            sys.stderr.write(f"{_text(rule, 'Arn')}: the target was not invoked: {refused}\n")
+            return None
+        return theirs(target, event, rule, view)
+
+
+def condition_keys(action: str, parameters: Document) -> dict[str, str | list[str]]:
+    """Return the condition keys of an action that its service reads from the request.
+
+    Source: Service Authorization Reference, the tables of condition keys of each service.
+    """
+    keys: dict[str, str | list[str]] = {}
+    if action == "cloudwatch:PutMetricData":
+        keys["cloudwatch:namespace"] = _text(parameters, "Namespace")
+    if action == "events:PutEvents":
+        entries = children(parameters, "Entries")
+        keys["events:source"] = [_text(entry, "Source") for entry in entries]
+        keys["events:detail-type"] = [_text(entry, "DetailType") for entry in entries]
+    if action in ROLE_KEYS:
+        role = find_role(_text(parameters, "RoleName")) or {}
+        keys["iam:permissionsboundary"] = _text(parameters, "PermissionsBoundary") or str(
+            role.get("PermissionsBoundary") or ""
+        )
+    if action == "iam:AttachRolePolicy":
+        keys["iam:policyarn"] = _text(parameters, "PolicyArn")
+    # A key of several values needs a set operator, so one with a single value is that value.
+    plain = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in keys.items()}
+    return {key: value for key, value in plain.items() if value}
+
+
+def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
+    """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none."""
+    prefix = f"{REGION}:{own_account()}"
+    names = parameters.get("Names")
+    alarms = parameters.get("AlarmNames")
+    if action == "cloudwatch:DescribeAlarms":
+        # Composite alarms are described with the scope * alone (CloudWatch user guide, permissions reference).
+        types = parameters.get("AlarmTypes")
+        composite = isinstance(types, list) and "CompositeAlarm" in types
+        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms and not composite else ["*"]
+        yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
+    elif action == "ssm:GetParameters" and isinstance(names, list):
+        yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)
+    elif action == "ssm:GetParametersByPath":
+        yield f"arn:aws:ssm:{prefix}:parameter/{_text(parameters, 'Path').strip('/')}"
+    elif action == "iam:CreateRole":
+        yield f"arn:aws:iam::{own_account()}:role{_text(parameters, 'Path') or '/'}{_text(parameters, 'RoleName')}"
+    elif ":role/" in arn and action.startswith("iam:"):
+        yield role_arn_with_path(arn)
+    else:
+        yield arn
+
+
+def _text(parameters: Document, key: str) -> str:
+    value = parameters.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def target_denial(target: Document, rule: Document) -> str | None:
+    """Return why a rule or a schedule may not invoke its target; `None` when it may.
+
+    A target with a role is invoked with it; a rule without one needs a statement of the function's own policy for
+    `events.amazonaws.com` (EventBridge user guide, "Using resource-based policies").
+    """
+    arn = _text(target, "Arn")
+    service = arn.split(":")[2] if arn.count(":") > 2 else ""  # noqa: PLR2004 (an ARN's third part)
+    action = TARGET_ACTIONS.get(service)
+    if role := _text(target, "RoleArn"):
+        return role_denial(role, Right(action, arn), "EventBridge") if action else None
+    if service != "lambda":
+        return None
+    policy, account = lambda_svc.function_policy_for_arn(arn) or ({}, own_account())
+    context = iam_evaluator.EvalContext(
+        principal_arn="events.amazonaws.com",
+        principal_type="Service",
+        principal_account=account,
+        action=INVOKE_FUNCTION,
+        resource_arn=arn,
+        region=REGION,
+        service_context={"aws:sourcearn": _text(rule, "Arn"), "aws:sourceaccount": account},
+    )
+    decision = iam_evaluator.evaluate_resource_policy(policy, context, "events.amazonaws.com").decision
+    return (
+        None
+        if decision == ALLOW
+        else f"no resource-based policy of {arn} allows {INVOKE_FUNCTION} to events.amazonaws.com"
+    )

@@ -1,4 +1,4 @@
-"""Whom the embedded AWS answers: its user and its own functions, and no web page. It stands in front of everything.
+"""Access control in front of everything: the embedded AWS serves its user and its own functions, and no web page.
 
 Refused with 403, in the form in which the called service writes its errors: a request with an `Origin` (each one that a
 page of another origin sends has it), a request for another host (a page whose name was rebound to this machine), a
@@ -10,6 +10,11 @@ One address needs no signature, as on AWS: the response URL of a custom resource
 An endpoint's OpenAI path takes a bearer token in place of the signature: decoded, and the call that it presigns checked
 as a signature. OpenAI's own paths are refused with 501: no mock of a model answers here, and SageMaker's runtime has no
 such path.
+
+Every request needs an `Allow` of its sender's policies, a user's or a role's. The key of this start is the account's
+root and may do everything. Sessions of roles are those of functions, of the roles that the CDK CLI deploys with, and of
+whoever calls `sts:AssumeRole`. MiniStack evaluates requests to its services (`seatrial_laptop.aws.rights`); here are
+SageMaker, Application Auto Scaling, Service Catalog, and the roles that any request passes to a service.
 """
 
 from __future__ import annotations
@@ -26,12 +31,19 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote
 from xml.sax.saxutils import escape
 
+from ministack.core import iam_actions, iam_evaluator
 from ministack.core.router import detect_service
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.asgi import BodyTooLargeError, begin_response, body_of, chunk, headers_of
-from seatrial_laptop.aws.gateway.authorization import refusal_of_caller
-from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai_error
+from seatrial_laptop.aws.gateway.asgi import (
+    BodyTooLargeError,
+    begin_response,
+    body_of,
+    chunk,
+    headers_of,
+    openai_route,
+    reply_openai_error,
+)
 from seatrial_laptop.aws.gateway.signature import (
     EXPIRED,
     Claim,
@@ -41,22 +53,38 @@ from seatrial_laptop.aws.gateway.signature import (
     read_claim,
     too_large,
 )
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.aws.rights import (
+    COMPONENT_HEADER,
+    CONTROL_PLANES,
+    Right,
+    bearer_right,
+    denial,
+    invocation_rights,
+    json_object,
+    passed_role,
+    pin_parameters,
+    query_rights,
+    request_parameters,
+)
+from seatrial_laptop.aws.service_catalog import root_arn
+from seatrial_laptop.environment import own_account
 from seatrial_laptop.loopback import foreign_request_reason
+from seatrial_laptop.state import REGION
+from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
+from seatrial_load.aws.container_metrics import SERVICE as METRICS_SERVICE
 from seatrial_load.aws.sigv4 import ACTION, HOST, LONGEST_S, PREFIX, SERVICE, VERSION
 from seatrial_load.decode.response import NO_MODEL_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seatrial_laptop.aws.gateway.asgi import App, Message, Receive, Scope, Send
-    from seatrial_laptop.aws.rights.role_rights import TagsOf
-    from seatrial_laptop.state import RunningProcess
-
+    from seatrial_laptop.aws.rights import TagsOf
+    from seatrial_laptop.state import LocalAws
 
 RESPONSE_PATH: Final = "/_ministack/cfn-response/"
 CONTROL_PATHS: Final = ("/_", "/health")
-"""What begins so is no service of AWS: it tells and changes the embedded AWS itself, for the key of its start alone."""
+"""Paths of the embedded AWS itself, which are no service of AWS: for the key of its start alone."""
 LONGEST_UNPROVEN_BYTES: Final = 80 * 2**20
 """Of a body without which a signature can't be checked. Lambda's zip has up to 50 MiB, and a third more in Base64 (AWS
 Lambda quotas); nothing else that is sent without its hash is as long."""
@@ -64,7 +92,7 @@ QUERY_SERVICES: Final = frozenset(
     {"autoscaling", "cloudformation", "cloudwatch", "ec2", "elasticache", "elasticloadbalancing", "iam", "monitoring"}
     | {"rds", "redshift", "route53", "ses", "sns", "sts"}
 )
-"""Services that tell errors as XML of the query protocol."""
+"""Services that write errors as XML of the query protocol."""
 POLICY_VIOLATION: Final = 1008
 OPENAI_PATH: Final = re.compile(
     r"/+(?:openai/+)?v1/+(?:chat/+completions|completions|responses|embeddings|models)(?:/.*)?"
@@ -87,10 +115,10 @@ class AccessControl:
     """The ASGI app in front of the embedded AWS.
 
     Attributes:
-        aws_date_s: Tells AWS's date, by which functions sign what they load with; all others sign by the real one.
+        aws_date_s: AWS's date, by which functions sign what they load with; all others sign by the real one.
     """
 
-    process: RunningProcess
+    process: LocalAws
     tags_of: TagsOf
     behind: App
     aws_date_s: Callable[[], float] = time.time
@@ -139,7 +167,7 @@ class AccessControl:
         return datetime.now(UTC), datetime.fromtimestamp(self.aws_date_s(), UTC)
 
     def _denial(self, received: Received, claim: Claim | Refusal, body: bytes) -> Refusal | None:
-        """Return why whoever signed may not do this."""
+        """Return why the sender may not do this."""
         if isinstance(claim, Refusal):
             return claim
         signature = claim.signature
@@ -162,9 +190,9 @@ async def _body_of_claim(claim: Claim, receive: Receive) -> bytes | Refusal:
 
 def claim_of_either(
     received: Received,
-    process: RunningProcess,
+    process: LocalAws,
     dates: tuple[datetime, datetime],
-    read: Callable[[Received, RunningProcess, datetime], Claim | Refusal] = read_claim,
+    read: Callable[[Received, LocalAws, datetime], Claim | Refusal] = read_claim,
 ) -> Claim | Refusal:
     """Read a request's proof, which may be of either date: of the real one or of AWS's."""
     claim = read(received, process, dates[0])
@@ -231,7 +259,7 @@ async def _refuse(received: Received, refused: Refusal, send: Send) -> None:
             "content-type": kind,
             "content-length": str(len(body)),
             "x-amzn-errortype": refused.json,
-            # What follows may be a body that nobody reads.
+            # What follows may be a body that is never read.
             "connection": "close",
         },
     )
@@ -247,7 +275,7 @@ async def _refuse_model(send: Send) -> None:
 
 
 def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes]:
-    """Return the content type and the body of a refusal, in the form of the service that was asked."""
+    """Return the content type and the body of a refusal, in the form of the service that is called."""
     query = {name: list(values) for name, values in received.query.items()}
     service = detect_service(received.method, received.raw_path, dict(received.headers), query)
     message = escape(refused.message)
@@ -260,7 +288,7 @@ def aws_error_document(received: Received, refused: Refusal) -> tuple[str, bytes
     return "application/x-amz-json-1.1", json.dumps(document).encode()
 
 
-def read_bearer(received: Received, process: RunningProcess, now: datetime) -> Claim | Refusal:
+def read_bearer(received: Received, process: LocalAws, now: datetime) -> Claim | Refusal:
     """Return whose token a request brings: its signature is right and of this Region, and it has not expired.
 
     A signature of the request itself is refused, as on AWS.
@@ -297,3 +325,75 @@ def _presigned_call(token: str) -> Received | None:
     if query.get("Action") != [ACTION] or is_too_long:
         return None
     return Received("POST", "/", "/", query, {"host": HOST})
+
+
+RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/(invocations|invocations-response-stream|async-invocations)")
+RUNTIME_OPERATIONS: Final = {
+    "invocations": "InvokeEndpoint",
+    "invocations-response-stream": "InvokeEndpointWithResponseStream",
+    "async-invocations": "InvokeEndpointAsync",
+}
+
+
+def principal_of(access_key_id: str) -> str:
+    """Return the ARN of the user or role behind an access key, or the root's."""
+    principal = _principal(access_key_id)
+    if principal is None:
+        return root_arn()
+    arn = str(principal.arn)
+    if ":assumed-role/" not in arn:
+        return arn
+    role = arn.partition(":assumed-role/")[2].partition("/")[0]
+    return f"arn:aws:iam::{own_account()}:role/{role}"
+
+
+def refusal_of_caller(
+    received: Received, access_key_id: str, service: str, body: bytes, tags_of: TagsOf
+) -> Refusal | None:
+    """Return why a caller may not make a request; `None` when it may, or when it is the root."""
+    if (principal := _principal(access_key_id)) is None:
+        return None
+    parameters = request_parameters(received.query, body, received.headers.get("content-type", ""))
+    pin_parameters(parameters)
+    refused = (why for right in _rights(received, service, body, tags_of) if (why := denial(principal, right)))
+    message = next(refused, None)
+    return access_denied(message) if message else None
+
+
+def _principal(access_key_id: str) -> iam_evaluator.PrincipalInfo | None:
+    """Return the user or role behind an access key; `None` for the root and for what is unknown."""
+    principal = iam_evaluator.resolve_principal(access_key_id, own_account())
+    return principal if isinstance(principal, iam_evaluator.PrincipalInfo) and principal.policies is not None else None
+
+
+def _rights(received: Received, service: str, body: bytes, tags_of: TagsOf) -> Iterator[Right]:
+    """Return what a request to our services needs, and the role that a request to any service passes."""
+    operation = received.headers.get("x-amz-target", "").rpartition(".")[2]
+    if runtime := RUNTIME_PATH.fullmatch(received.path):
+        yield from invocation_rights(RUNTIME_OPERATIONS[runtime[2]], runtime[1], received.headers, tags_of)
+        return
+    if route := openai_route(received.path):
+        named = {COMPONENT_HEADER: route.component} if route.component else {}
+        yield bearer_right()
+        yield from invocation_rights("InvokeEndpoint", route.endpoint, named, tags_of)
+        return
+    if received.path == QUERY_PATH and service == METRICS_SERVICE:
+        yield from query_rights()
+        return
+    document = request_parameters(received.query, body, received.headers.get("content-type", ""))
+    action = f"{service}:{operation}" if service in CONTROL_PLANES else _action(received, body)
+    try:
+        if service in CONTROL_PLANES:
+            yield from CONTROL_PLANES[service](operation, json_object(body), tags_of)
+        if passed := passed_role(action, document):
+            yield passed
+    except TypeError:  # a parameter of a wrong type: the service refuses it to those who may call it at all
+        yield Right(action, "*")
+
+
+def _action(received: Received, body: bytes) -> str:
+    """Return the action of a request to a service of MiniStack; empty when that isn't known."""
+    query = {name: list(values) for name, values in received.query.items()}
+    headers, method, path = dict(received.headers), received.method, received.path
+    detected = detect_service(method, path, headers, query)
+    return str(iam_actions.extract_iam_action(detected, method, path, headers, body, query) or "")

@@ -23,7 +23,7 @@ TokenCount: TypeAlias = "Callable[[str], int]"
 def write_prompts(path: Path, count: TokenCount, lengths: Iterable[tuple[int, int]], *, seed: str) -> int:
     """Write one prompt for each pair of input and output tokens; return how many there are.
 
-    The file is complete or not there: it is written beside its place first.
+    The file is complete or not there: it is written next to its place first.
 
     Args:
         path: The file.
@@ -49,7 +49,7 @@ _FILLERS: Final = (" a", "a", ".", ",", "!", "\n", *(f" {word}" for word in WORD
 
 
 def exact_text(count: TokenCount, tokens: int, seed: str) -> str:
-    """Write a text of exactly so many tokens; another seed gives one that shares no beginning with it.
+    """Write a text of exactly `tokens` tokens; another seed gives one that shares no beginning with it.
 
     Args:
         count: Counts a text's tokens.
@@ -57,7 +57,7 @@ def exact_text(count: TokenCount, tokens: int, seed: str) -> str:
         seed: Of the words.
 
     Raises:
-        BenchError: SEA509, no such text was found: the tokenizer adds more special tokens itself, or knows no piece
+        BenchError: SEA509, there is no such text: the tokenizer adds more special tokens itself, or knows no piece
             that is one token.
     """
     for draw in range(MAX_DRAWS):
