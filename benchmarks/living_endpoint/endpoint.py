@@ -21,7 +21,7 @@ from botocore.config import Config
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Schema
 from seatrial.deployment.load import load_deployments
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM
+from seatrial.documents.live import ROLLBACK_ALARM
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec

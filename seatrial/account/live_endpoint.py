@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import count, mapping, moment, number, rows, text_at
-from seatrial.documents.live_endpoint import (
+from seatrial.documents.live import (
     ROLLBACK_ALARM,
     LiveComponent,
     LiveEndpoint,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.files import MOST_BYTES

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.endpoint import QualitySpec, Slo

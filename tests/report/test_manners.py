@@ -68,7 +68,7 @@ def test_a_verification_reads_as_one(verified: TrialResult, plan: Plan) -> None:
     assert facts["Copies"] == ("2", "the plan has 1")
     assert "knee" not in {section.anchor for section in (*page.sections, *page.details)}
     levels = next(section for section in page.sections if section.anchor == "levels")
-    assert levels.paragraphs == ("No load was asked for: verified by 5 requests; no load.",)
+    assert levels.paragraphs == ("No load was requested: verified by 5 requests; no load.",)
 
 
 EARLY = AnswerDoubt(kind="ended_early", answers=9, of=9, because="9 of 9 answers are short")
@@ -124,10 +124,10 @@ def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> Non
     told = "8 requests per copy alongside about 8 of users; no knee was sought; "
     assert page.because.startswith(told)
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
-    assert facts["Load"] == ("closed loop", "beside users' requests; no knee was sought")
+    assert facts["Load"] == ("closed loop", "alongside users' requests; no knee was sought")
     assert facts["Users"] == ("8", "requests in flight per copy, before the trial")
     figures = {fact.name: fact.aside for fact in page.key_figures}
-    assert figures["Throughput"] == "beside users, at concurrency 8"
+    assert figures["Throughput"] == "with users' load, at concurrency 8"
     sections = {section.anchor: section for section in (*page.sections, *page.details)}
     assert "knee" not in sections
     assert "the load was alongside users' requests" in sections["prediction"].paragraphs[0]

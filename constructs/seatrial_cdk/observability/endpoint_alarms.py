@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
     from seatrial.account.trials import LiveTrial
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial_laptop.lifecycle import LocalAws
     from seatrial_load.documents.result import TrialResult
 

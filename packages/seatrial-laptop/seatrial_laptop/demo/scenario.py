@@ -23,7 +23,7 @@ from seatrial_load.cli.show import knee_line
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws, Live

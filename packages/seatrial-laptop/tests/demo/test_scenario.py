@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_base.errors import LocalError
 from seatrial_cdk.trials.runtime.attributes import measured_attributes
 from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome

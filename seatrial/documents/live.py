@@ -1,9 +1,11 @@
-"""An endpoint of an account as SageMaker describes it: one class for each kind of part."""
+"""An endpoint of an account and its stack, as AWS describes them: one class for each kind of part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +15,7 @@ Existence = Literal["found", "absent", "not asked"]
 ROLLBACK_ALARM: Final = "Rolls updates back"
 """Begins the description of an alarm that rolls updates back (`seatrial_cdk.observability.endpoint_alarms`)."""
 ROLLBACK_ALARMS_OFF: Final = "rollback_alarms=off"
-"""In the descriptions of these alarms in a deployment that none of them rolls back; also how the CDK is told."""
+"""In the descriptions of these alarms in a deployment that none of them rolls back; also a context value of the CDK."""
 IN_TRANSIT: Final = ("Creating", "Updating", "SystemUpdating", "RollingBack", "Deleting")
 """Statuses of endpoints and components that change by themselves."""
 
@@ -31,16 +33,12 @@ class LiveVariant:
     """A production or shadow variant.
 
     Attributes:
-        name: Its name.
         instance_type: Its instance type; empty with instance pools.
-        pools: Its instance pools, in their order.
-        current: Instances that it has.
         desired: Instances that it is to have.
         least: Instances that managed scaling leaves it; `None` without managed scaling.
         most: Instances that it may have.
         ami: Its InferenceAmiVersion; empty where the service chooses.
-        model: The model that it holds; empty with inference components.
-        statuses: What the service says of its change.
+        statuses: Of its change, by the service.
     """
 
     name: str
@@ -72,7 +70,7 @@ class LiveEndpoint:
 
     def variant(self, name: str) -> LiveVariant | None:
         """Return a production variant; `None` where there is none of this name."""
-        return next((each for each in self.variants if each.name == name), None)
+        return next((variant for variant in self.variants if variant.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +78,6 @@ class LiveComponent:
     """An inference component.
 
     Attributes:
-        name: Its name.
-        status: SageMaker's status.
-        arn: Its ARN.
-        endpoint: The endpoint that it is on.
-        variant: The variant whose instances it uses.
-        reason: Why it failed.
-        copies: Copies that it has.
         desired: Copies that it is to have.
         model: The model that it holds; empty for an adapter.
         artifact: The S3 URI of its own files, which an adapter has.
@@ -98,8 +89,6 @@ class LiveComponent:
         download_timeout_s: Time for the download; likewise.
         tags: Its tags; none where they were not read.
         is_candidate: Whether the trial service made it, by its tags.
-        created: When it was created; `None` where the service does not say.
-        changed: When it was changed; likewise.
     """
 
     name: str
@@ -134,12 +123,8 @@ class LiveModel:
     """A model: what its container reads, and by which right.
 
     Attributes:
-        name: Its name.
-        image: The container image.
         environment: The container's variables, which may hold credentials: they are never shown.
         uris: Where its files lie.
-        role_arn: Its execution role.
-        arn: Its ARN.
         tags: Its tags; none where they were not read.
     """
 
@@ -154,14 +139,29 @@ class LiveModel:
 
 @dataclass(frozen=True, slots=True)
 class RaisedAlarm:
-    """An alarm in state ALARM.
-
-    Attributes:
-        name: Its name.
-        reason: Why.
-        rolls_back: Whether SageMaker rolls an update back while it is raised.
-    """
+    """An alarm in state ALARM; `rolls_back`, SageMaker rolls an update back while it is raised."""
 
     name: str
     reason: str
     rolls_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStack:
+    """A deployed stack."""
+
+    name: str
+    status: str
+    outputs: Mapping[str, str]
+
+    def output(self, name: str) -> str:
+        """Return one output.
+
+        Raises:
+            BenchError: SEA502 when the stack has no such output.
+        """
+        if name not in self.outputs:
+            message = f"the stack ({self.status}) has no output {name}"
+            hint = "deploy it with this version of Seatrial"
+            raise BenchError.of("SEA502", message, where=self.name, hint=hint)
+        return self.outputs[name]

@@ -1,4 +1,4 @@
-"""No output may destroy an input, nor another output: checked before a command reads or sends anything."""
+"""Files that commands read and write: no output may destroy an input, nor another output."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from seatrial_base.findings import Finding, Place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from seatrial_load.documents.result import TrialResult
+
 
 WHERE = "command line"
 RULE = "SEA514"
@@ -20,11 +22,7 @@ REPORT_FILES = ("report.html", "report.md", "report.json")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that are the same file as an input or as each other, by whatever name or link.
-
-    Args:
-        outputs: What the command would write, by the option that names it.
-        inputs: What it reads, likewise; None where nothing is.
+    """Refuse outputs, by their option, that are the same file as an input or another output, by any name or link.
 
     Raises:
         SpecError: SEA514, with every clash.
@@ -91,3 +89,23 @@ def _is_same(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except OSError:
         return False
+
+
+def read_result(where: str) -> TrialResult:
+    """Read a result from a file or an `s3://` URI.
+
+    Raises:
+        BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
+            can't be asked.
+    """
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.trials import fetch_result
+    from seatrial_load.cli.files import read_result_file
+
+    if where.startswith("s3://"):
+        import boto3
+
+        with aws_failures(where):
+            s3 = boto3.client("s3")
+        return fetch_result(where, s3)
+    return read_result_file(Path(where), hint="give a file or an s3:// URI")
