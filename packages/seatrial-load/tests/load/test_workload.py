@@ -182,7 +182,7 @@ def test_prompts_share_the_beginning_that_was_asked_for(server: Server) -> None:
     first, second, third = server.prompts[-3:]
     same = list(takewhile(lambda pair: pair[0] == pair[1], zip(first, third, strict=False)))
     assert len(same) == round(30 * (result.words_per_token or 1))
-    assert first[0] != second[0]
+    assert first[:8] != second[:8]  # one word alone may be the same by chance
 
 
 def test_a_conversation_holds_the_answers_that_came(server: Server) -> None:
