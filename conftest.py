@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.command_line import CommandLine
@@ -20,38 +21,55 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 ROOT = Path(__file__).parent
-TOGETHER = (
-    "acceptance",
-    "e2e/test_updates.py",
-    "e2e/test_demo.py",
-    "e2e/test_probe.py",
+LONGEST_FIRST = (
+    "acceptance/",
+    "laptop/",
+    "e2e/test_gate_",
     "e2e/test_gitops.py",
-    "e2e/test_examples.py",
-    "e2e/test_interrupt.py",
-    "e2e/test_synth.py",
-    "e2e",
+    "e2e/",
     "docs/test_tutorial.py",
-    "laptop",
-    "faults",
-    "client",
-    "repository",
-    "stage",
-    "stacks",
-    "constructs",
+    "e2e/test_demo.py",
+    "laptop/test_lifecycle.py",
+    "stacks/",
+    "e2e/test_probe.py",
+    "examples/",
+    "e2e/test_examples.py",
+    "repository/",
+    "client/",
+    "faults/",
+    "acceptance_run/test_run.py",
+    "demo/test_signals.py",
+    "e2e/test_synth.py",
+    "stage/",
+    "e2e/test_interrupt.py",
+    "constructs/",
+    "demo/test_embedded_aws.py",
+    "engines/test_template_sandbox.py",
+    "report/test_browser.py",
+    "e2e/test_updates.py",
 )
-"""What is slow or shares something slow, such as an embedded AWS or a synthesis.
+"""Beginnings of the paths of tests that take long or share something slow: an embedded AWS, a synthesis, a browser.
 
-Of `e2e`, the files before the folder have an embedded AWS of their own, or need none.
+Tests whose paths begin alike run in one process, one after the other; the longest beginning counts. What has an entry
+of its own within `e2e/` or `laptop/` has an embedded AWS of its own, or needs none.
 """
-LONGEST_FIRST = tuple(dict.fromkeys(("e2e", "acceptance", "e2e/test_gitops.py", "docs/test_tutorial.py", *TOGETHER)))
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
-# The gate draws the same 40 examples each time; `--hypothesis-profile random` draws 100 new ones.
+# The gate draws the same 40 examples each time; `--hypothesis-profile random` draws 100 new ones. So the constants of
+# the code, which Hypothesis draws from too, stay out: they grow with each module that another test loads.
 # Nor is how long it takes to draw one: `too_slow` fails a test of a machine that does other things.
 NOT_TIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", NOT_TIMED, derandomize=False)
 settings.register_profile("seatrial", NOT_TIMED, derandomize=True, max_examples=40)
 settings.load_profile("seatrial")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw examples from no constants of the modules that are loaded: these depend on the tests that ran before."""
+    if config.getoption("--hypothesis-profile") != "random":
+        none = providers._local_constants  # noqa: SLF001 (Hypothesis has no setting for it)
+        providers._get_local_constants = lambda: none  # noqa: SLF001
+
 
 # The CDK's own check of templates takes longer than a synthesis. `e2e/test_synth.py` makes it once, of every committed
 # endpoint; elsewhere cfn-lint looks at the templates. CDK_VALIDATION=true makes it everywhere.
@@ -80,13 +98,13 @@ def turn(request: pytest.FixtureRequest) -> object:
 
 
 def group_of(path: str) -> str:
-    """Return what the tests of one process have in common: their file, or their folder if it is shared.
+    """Return what the tests of one process have in common: their file, or the beginning of the paths that share more.
 
     Args:
         path: The path of their file, below the repository's root.
     """
     name = path.rpartition("tests/")[2] if not path.startswith("tests/") else path.removeprefix("tests/")
-    return next((shared for shared in TOGETHER if f"{name}/".startswith(f"{shared}/")), name)
+    return max((shared for shared in LONGEST_FIRST if name.startswith(shared)), key=len, default=name)
 
 
 class GroupScheduling(LoadScopeScheduling):

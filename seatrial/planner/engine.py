@@ -32,7 +32,7 @@ from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_load.documents.arrivals import ARRIVALS, Poisson, replay_speed
-from seatrial_load.measure.conversations import cached_share
+from seatrial_load.measure.lengths import cached_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_load.documents.arrivals import Arrivals
-    from seatrial_load.measure.conversations import Conversations
+    from seatrial_load.measure.lengths import Conversations
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
 _OF_LMI = "The spec fixes serving.backend, which is one of LMI's."

@@ -31,7 +31,7 @@ from seatrial.deployment.published import (
     source_text,
     template_path,
 )
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM
+from seatrial.documents.live import ROLLBACK_ALARM
 from seatrial.specs import shapes
 from seatrial.specs.product import LONGEST_TEAM, PRODUCT_ENDPOINT
 from seatrial_base.errors import SeatrialError, SpecError

@@ -181,10 +181,15 @@ def specification_document(copies: ComponentCopies, model_name: str) -> dict[str
     if copies.data_cache:
         document["DataCacheConfig"] = {"EnableCaching": True}
     if copies.placement is not None:
-        scheduling: dict[str, object] = {"PlacementStrategy": copies.placement.strategy}
-        if (most := copies.placement.max_imbalance) is not None:
-            scheduling["AvailabilityZoneBalance"] = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": most}
-        document["SchedulingConfig"] = scheduling
+        most = copies.placement.max_imbalance
+        # CloudFormation's schema requires the balance, which SageMaker's API does not.
+        document["SchedulingConfig"] = {
+            "PlacementStrategy": copies.placement.strategy,
+            "AvailabilityZoneBalance": {
+                "EnforcementMode": "PERMISSIVE",
+                **({} if most is None else {"MaxImbalance": most}),
+            },
+        }
     return document
 
 

@@ -322,6 +322,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
                 spec.scaling,
                 volume_key_arn=None if deployment.has_local_nvme or key is None else key.key_arn,
                 packing=deployment.packing,
+                guests=[guest.plan for guest in deployment.guests],
             ),
             container=planned.optimized_container(scope, deployment),
             copies=planned.planned_copies(deployment.plan, spec.hosting),

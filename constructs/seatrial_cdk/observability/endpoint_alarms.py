@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
@@ -20,11 +20,11 @@ from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
     KV_CACHE,
+    KV_FULL_SHARE,
     VARIANT_LABEL,
     WAITING,
     selector,
 )
-from seatrial_load.knee.causes import KV_FULL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -208,7 +208,7 @@ class TestALevelOfSeveralFunctions:
 
 
 def _late() -> Exception:
-    from seatrial_load.client.load_share import LateStartError  # noqa: PLC0415 (only here)
+    from seatrial_load.trial.steps import LateStartError  # noqa: PLC0415 (only here)
 
     return LateStartError.of("SEA507", "worker 0 of 4 started 5.0 s late")
 

@@ -19,9 +19,9 @@ from seatrial_cdk.trials.runtime.service_model import log_version, use_own_model
 from seatrial_cdk.trials.runtime.steps import StepCall, Trial, ownership_of, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import end_dead_execution, lost_requests, note_request, sweep
-from seatrial_load.client import load_share as share
 from seatrial_load.documents.strict_json import write_document
 from seatrial_load.trial.budget import live_request
+from seatrial_load.trial.steps import LateStartError
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
@@ -208,4 +208,4 @@ def _loaded(order: Order, this: LoadPhase, part: WorkerShare, ownership: Ownersh
             )
             return write_document(context.load(load))
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
-        return error_document(error, late=late or isinstance(error, share.LateStartError))
+        return error_document(error, late=late or isinstance(error, LateStartError))

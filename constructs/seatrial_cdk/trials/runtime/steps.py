@@ -41,11 +41,11 @@ from seatrial_cdk.trials.runtime.ownership import STOPPED, Ownership
 from seatrial_cdk.trials.runtime.scaling import resume_scaling, suspend_scale_in
 from seatrial_cdk.trials.runtime.scheduled import keep_scheduled, report_not_made, scheduled_baseline
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, run_key
-from seatrial_load.client.load_share import BARRIER_S, plan_shares
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.measure.functions import workers_at
 from seatrial_load.trial.budget import live_request
 from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.steps import BARRIER_S, plan_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import Order
     from seatrial_cdk.trials.runtime.properties import TrialProperties
-    from seatrial_load.client.load_share import ShareOrder
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.trial.steps import ShareOrder
 
 START_S = 60.0  # an order that is carried out within this has the whole budget
 OVERDUE_MARGIN_S = 240.0  # proof, what passes between steps, and a function that died
