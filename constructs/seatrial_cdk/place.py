@@ -30,13 +30,7 @@ Shared = TypeVar("Shared", bound="Stack")
 
 @dataclass(frozen=True, slots=True)
 class StackPlace:
-    """Where a stack is; each part may be a token.
-
-    Attributes:
-        partition: As `aws`.
-        region: As `eu-west-1`.
-        account: Its twelve digits.
-    """
+    """Where a stack is; each part may be a token."""
 
     partition: str
     region: str
@@ -61,7 +55,6 @@ class StackPlace:
         """Return an ARN of this partition, region and account.
 
         Args:
-            service: As `sagemaker`.
             resource: Kind and name, as `endpoint/chat`.
         """
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
@@ -74,9 +67,6 @@ def stack_environment(spec: EnvironmentSpec | PipelineSpec) -> Environment:
 
 def shared_stack(scope: Construct, name: str, kind: type[Shared], make: Callable[[Construct], Shared]) -> Shared:
     """Return the stack of a name in the stage or app of a construct; it is made when it is not there.
-
-    Args:
-        scope: A construct of the stage or app.
 
     Raises:
         TypeError: When something else has the name.

@@ -62,13 +62,7 @@ _PSEUDO = re.compile(r"\$\{Token\[AWS\.(\w+)\.\d+\]\}")
 def allow(
     actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, object] | None = None
 ) -> Statement:
-    """Return a statement that allows actions on resources.
-
-    Args:
-        actions: As `s3:GetObject`.
-        resources: ARNs, or tokens of them.
-        conditions: Operators with their keys; default: none.
-    """
+    """Return a statement that allows actions on resources."""
     statement: Statement = {"Effect": "Allow", "Action": [*actions], "Resource": [*resources]}
     return statement if conditions is None else {**statement, "Condition": {**conditions}}
 

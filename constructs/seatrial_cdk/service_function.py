@@ -88,7 +88,6 @@ def service_function(
     """Define the function of a service.
 
     Args:
-        archive: Name and content of its code.
         network: Subnets and security groups; default: Lambda's own network.
     """
     with archive_file(*archive) as path:

@@ -388,7 +388,6 @@ class TriedCopy:
 
     Attributes:
         plan: The plan of the environment in which it was tried.
-        region: Of that environment.
         most_concurrency: The highest measured concurrency per copy that meets the SLO of the environment to come.
     """
 

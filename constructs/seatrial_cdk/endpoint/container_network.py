@@ -32,12 +32,7 @@ ACKNOWLEDGED = {"EC23": "Its only rule lets the addresses of the VPC in on port 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerNetwork:
-    """The VPC of containers; without subnets they run in the service's own network.
-
-    Attributes:
-        subnet_ids: IDs or tokens of the subnets.
-        security_group_ids: IDs or tokens of the security groups.
-    """
+    """The VPC of containers, by IDs or tokens; without subnets they run in the service's own network."""
 
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()

@@ -32,11 +32,7 @@ INFO_METADATA = "aws:cdk:info"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestParts:
-    """A further model of an endpoint with what belongs to it.
-
-    Attributes:
-        scaling: The scaling of its copies; `None` when their number is fixed.
-    """
+    """A further model of an endpoint with what belongs to it; without scaling the number of its copies is fixed."""
 
     component: AddedComponent
     alarms: EndpointAlarms

@@ -78,9 +78,6 @@ def repository_of(
     An image that is a token names no repository: that is an error of the construct, reported at synthesis with all
     others.
 
-    Args:
-        repository: The repository, where the URI does not have it.
-
     Raises:
         RenderError: SEA303 when the URI names no private ECR repository.
     """

@@ -112,7 +112,6 @@ def define_model(
 
     Args:
         name: The endpoint's name in its first generation, whose logs and metrics the role writes.
-        role: The role; `None` for a new one.
     """
     artifact = ServingArtifact(scope, "Artifact", files=container.files) if container.files else None
     sources = ModelSources(

@@ -186,13 +186,7 @@ class AsynchronousInference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsynchronousLocations:
-    """Where requests are read and answers written, once defaults are known.
-
-    Attributes:
-        requests: Where callers put requests.
-        answers: Where answers are written.
-        failures: Where failed requests are written; `None` for nowhere.
-    """
+    """Where requests are read and answers written, once defaults are known; failures may be written nowhere."""
 
     requests: OutputLocation
     answers: OutputLocation

@@ -52,11 +52,7 @@ def planned_container(deployment: Deployment) -> ServingContainer:
 
 
 def optimized_container(scope: Construct, deployment: Deployment) -> ServingContainer:
-    """Return the container of a deployment's model, with the artifacts of its optimization job where it has one.
-
-    Args:
-        scope: What the artifacts belong to.
-    """
+    """Return the container of a deployment's model, with the artifacts of its optimization job where it has one."""
     container, weights = planned_container(deployment), optimized_weights(scope, deployment)
     return container if weights is None else weights.mounted(container)
 

@@ -153,9 +153,6 @@ def container_definition(
 ) -> sagemaker.CfnModel.ContainerDefinitionProperty:
     """Define the container of a model.
 
-    Args:
-        artifact: Its packaged files; `None` when it has none.
-
     Raises:
         RenderError: SEA305 when both the packaged files and the weights claim `/opt/ml/model`; SEA374 when a variable
             or a name holds a credential.

@@ -219,21 +219,13 @@ class OptimizationsStack(ServiceStack):
 
 
 def optimizations_stack(scope: Construct, environment: EnvironmentSpec) -> OptimizationsStack:
-    """Return the stack of an environment's jobs in a stage or app; it is added when it is not there.
-
-    Args:
-        scope: A construct of the stage or app.
-    """
+    """Return the stack of an environment's jobs in a stage or app; it is added when it is not there."""
     name = jobs_name(environment.name)
     return shared_stack(scope, name, OptimizationsStack, lambda root: OptimizationsStack(root, environment=environment))
 
 
 def add_jobs(stack: Stack, deployment: Deployment) -> None:
-    """Add the optimization jobs of an endpoint and of its further models to the environment's stack of them.
-
-    Args:
-        stack: The stack of the endpoint; it is deployed after them.
-    """
+    """Add the jobs of an endpoint and its further models to their environment's stack, deployed before its."""
     for each in (deployment, *deployment.guests, *deployment.variants):
         if each.optimization_job is not None:
             jobs = optimizations_stack(stack, deployment.environment)

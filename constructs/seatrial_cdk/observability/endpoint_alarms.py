@@ -94,9 +94,6 @@ def allow_alarms(scope: Construct, topic: sns.ITopic) -> None:
 
     CDK's `enforce_ssl` and every right on a topic replace the policy by which CloudWatch may publish otherwise. The
     policies of what is imported stay as they are.
-
-    Args:
-        scope: What the alarms belong to.
     """
     principals: list[iam.IPrincipal] = [iam.ServicePrincipal(_CLOUDWATCH)]
     conditions = {"StringEquals": {"aws:SourceAccount": StackPlace.of(scope).account}}
@@ -116,9 +113,7 @@ class _Condition:
     """When an alarm is raised.
 
     Attributes:
-        statistic: As CloudWatch writes it.
         threshold: The alarm is raised at this value or above it.
-        description: What it means.
         section: Anchor of its section in the runbook.
         minutes_bad: Minutes at the threshold or above it.
         minutes_watched: Minutes that are looked at.

@@ -47,7 +47,6 @@ class ShownEndpoint:
     """One endpoint of the dashboard.
 
     Attributes:
-        endpoint_name: Its name on SageMaker.
         spec_name: Its name in its spec, which the metrics of its trials have.
         instances: What it runs on; `None` leaves its cost out.
     """

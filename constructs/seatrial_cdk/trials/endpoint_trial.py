@@ -82,7 +82,6 @@ class TrialSettings:
     """How the configurations of an endpoint are tried.
 
     Attributes:
-        environment: The environment's name.
         trial_request: The trial request as JSON without `target` and `expected`.
         plan_digest: The trial runs again exactly when it changes, or what is deployed.
         mode: `rollback` fails the deployment when the trial is not passed, `report` only reports.

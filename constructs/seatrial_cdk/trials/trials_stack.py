@@ -81,11 +81,7 @@ class TrialsStack(ServiceStack):
 
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
-    """Return the stack of an environment's trials in the stage or app of a construct; it is added when it is not there.
-
-    Args:
-        scope: A construct of the stage or app.
-    """
+    """Return the stack of an environment's trials in a stage or app; it is added when it is not there."""
     name = service_name(environment.name)
     return shared_stack(
         scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)

@@ -129,7 +129,13 @@ class LaunchRole(Construct):
         stack, given = Stack.of(self), role_options.permissions_boundary
         serving: list[iam.PolicyStatement] = []
         if given is None:
-            _warn_of_prefixes(self, weights)
+            prefixes = fitting_prefixes(weights, WEIGHTS_CHARACTERS)
+            if not set(prefixes) <= set(weights):
+                message = (
+                    f"SEA784: the boundary of product roles can't name {len(weights)} prefixes of weights in "
+                    f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
+                )
+                Annotations.of(self).add_warning_v2("seatrial:SEA784", message)
             serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
             boundary = iam.CfnManagedPolicy(
                 self,
@@ -159,16 +165,6 @@ class LaunchRole(Construct):
             inline_policies={"Launch": iam.PolicyDocument(statements=launching)},
         )
         acknowledge_wildcards(self, [one for each in (*serving, *launching) for one in each.resources], WILDCARDS)
-
-
-def _warn_of_prefixes(scope: Construct, weights: tuple[str, ...]) -> None:
-    prefixes = fitting_prefixes(weights, WEIGHTS_CHARACTERS)
-    if not set(prefixes) <= set(weights):
-        message = (
-            f"SEA784: the boundary of product roles can't name {len(weights)} prefixes of weights in "
-            f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
-        )
-        Annotations.of(scope).add_warning_v2("seatrial:SEA784", message)
 
 
 def _serving(
@@ -207,9 +203,16 @@ def _launching(stack: Stack, environment: str, boundary: str, path: str | None) 
     yield from _sagemaker(stack, environment)
     yield from _scaling(stack, environment)
     yield from _alarms(stack, environment)
-    yield from _topics(stack, environment)
+    # The topic of a product's alarms, and the subscription of the team's address.
+    topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
+    yield _allow(_actions("sns", _TOPIC, without={"sns:Unsubscribe"}), [topics])
+    yield allow_unnamed("sns:Unsubscribe")
     yield from _dashboards_and_schedules(stack, environment, path)
-    yield from _alias_and_trial(stack, environment)
+    # The alias, and a call of the trial service.
+    alias = stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")
+    yield _allow(_actions("ssm", _PARAMETER), [alias])
+    yield allow_unnamed("ssm:DescribeParameters")
+    yield _allow(["lambda:InvokeFunction"], [function_arn(stack, environment)])
 
 
 def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
@@ -298,13 +301,6 @@ def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     yield _allow(_actions("cloudwatch", _ALARM, _TARGET), alarms)
 
 
-def _topics(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow the topic of a product's alarms, and the subscription of the team's address."""
-    topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
-    yield _allow(_actions("sns", _TOPIC, without={"sns:Unsubscribe"}), [topics])
-    yield allow_unnamed("sns:Unsubscribe")
-
-
 def _dashboards_and_schedules(stack: Stack, environment: str, path: str | None) -> Iterator[iam.PolicyStatement]:
     """Allow an endpoint's dashboard and the schedule of its trials, which runs with the environment's own role."""
     dashboards = f"arn:{stack.partition}:cloudwatch::{stack.account}:dashboard/seatrial-{environment}-*"
@@ -325,14 +321,6 @@ def _dashboards_and_schedules(stack: Stack, environment: str, path: str | None) 
     yield _allow(_actions("scheduler", _SCHEDULE), [schedules])
     passed = {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
     yield _allow(["iam:PassRole"], [schedule_role_arn(stack, environment, path)], passed)
-
-
-def _alias_and_trial(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow the alias, and a call of the trial service."""
-    alias = stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")
-    yield _allow(_actions("ssm", _PARAMETER), [alias])
-    yield allow_unnamed("ssm:DescribeParameters")
-    yield _allow(["lambda:InvokeFunction"], [function_arn(stack, environment)])
 
 
 def _keys(stack: Stack, kms_key_arns: tuple[str, ...]) -> Iterator[iam.PolicyStatement]:

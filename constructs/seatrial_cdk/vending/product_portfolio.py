@@ -77,11 +77,8 @@ class ProductPortfolio(Construct):
             offer.product.name: _Product(self, offer.product.name, offer=offer, launch_role_arn=launch_role_arn)
             for offer in offers
         }
-        self._associate(sorted({principal for offer in offers for principal in offer.product.principals}))
-
-    def _associate(self, principals: Sequence[str]) -> None:
-        """Let principals launch the products; those without an account may have wildcards."""
-        for principal in principals:
+        # They may launch the products; those without an account may have wildcards.
+        for principal in sorted({principal for offer in offers for principal in offer.product.principals}):
             servicecatalog.CfnPortfolioPrincipalAssociation(
                 self,
                 f"Principal{digest(principal)[:8].upper()}",

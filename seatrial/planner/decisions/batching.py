@@ -141,7 +141,6 @@ def choose_max_num_seqs(
 
     Args:
         capacity: Requests in flight on a copy that keep the objectives; with bursts, those of the busiest moments.
-        error: Band of the prediction.
         bursts: Requests arrive at a rate, so that more than the mean are in flight at times.
     """
     if overrides.max_num_seqs is not None:

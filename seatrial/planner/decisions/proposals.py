@@ -168,8 +168,6 @@ class Doubt:
 
     Attributes:
         field: The objective, as in the spec.
-        predicted: What is predicted of it, in its unit.
-        bound: Its bound, in the same unit.
         ratio: By how much the prediction is worse than the bound, above 1.
         band: How far the prediction may be off, as a share.
         chance: That it meets the SLO, with its bands as 80 % of log-normal errors.

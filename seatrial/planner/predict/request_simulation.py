@@ -167,8 +167,6 @@ def simulate_closed(
     Args:
         copy: The copy; requests have its lengths, in order.
         concurrency: Clients, no more than there are requests.
-        stagger_s: Time between the first requests of two clients.
-        round_trip_s: Time of a request outside the engine, half of it before.
     """
     first = [round_trip_s / 2 + client * stagger_s for client in range(concurrency)]
     every = _requests(copy, first + [math.inf] * (requests - concurrency))

@@ -44,7 +44,6 @@ SEED: Final = "level 0"  # as the first level of a trial
 _FILLING: Final = 2.0  # times a request takes alone, until as many are in flight as there will be
 _FEWEST_FILLING, _MOST_FILLING = 32, 1_024
 
-
 AT_RANDOM: Final = Poisson()
 """A Poisson process: users who know nothing of each other."""
 
@@ -277,12 +276,7 @@ def _end(server: _EngineState, group: _Group) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How dynamic batches are made.
-
-    Attributes:
-        size: Requests of a batch at most.
-        delay_s: How long the first request of a batch waits for others.
-    """
+    """How dynamic batches are made: the most requests of one, and how long the first of them waits for others."""
 
     size: int
     delay_s: float
@@ -348,8 +342,6 @@ class Level:
         output_tok_s: Output tokens per second: over the steady window of a closed loop, or over the whole level where
             there is none; those that are requested where requests come at a rate.
         ttft_ms: Time to first token, queueing included.
-        tpot_ms: Time per output token after the first.
-        e2e_latency_ms: Request sent to last token.
         ms_per_token: End-to-end latency over output tokens.
         late: Share of the requests that take longer than the given time.
     """
@@ -489,9 +481,7 @@ def open_level(
     """Simulate one rate at one copy.
 
     Args:
-        rate_per_s: Requests per second, above 0.
         requests: How many are measured, after those that fill the batch.
-        round_trip_s: Time of a request outside the engine.
         timeout_s: Time after which a request counts as late.
     """
     if arrivals.needs_times and copy.lengths is not None and copy.lengths.pairs:

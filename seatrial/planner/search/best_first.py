@@ -205,7 +205,6 @@ class SearchResult:
 
     Attributes:
         ranked: Simulated deployments that satisfy everything, best first.
-        rejections: What fails, and why.
         considered: Deployments that come into question by the closed form.
         fitted: Every deployment that holds the model.
         estimates: Those of them that keep the objectives with a single request, estimated.

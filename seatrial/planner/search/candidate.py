@@ -30,7 +30,6 @@ class Candidate:
 
     Attributes:
         degree: Accelerators of one copy.
-        dtype: Type of weights and activations.
         levels: One copy as the performance model sees it, and what it is simulated to do.
     """
 
@@ -68,7 +67,6 @@ class Score:
         usd_per_hour: All instances of the planned size; infinite when unknown.
         usd_per_million_output_tokens: At the planned load; infinite when unknown.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
-        output_tok_s: Of all copies at the planned load.
         highest_tok_s: Of all copies loaded to their capacity.
     """
 
@@ -150,7 +148,6 @@ class FeasibleCandidate:
 
     Attributes:
         capacity: Highest concurrency per copy at which every objective holds.
-        needed: Copies that the workload needs at least.
         sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
             an open loop; `None` elsewhere.
         chance: That it meets the SLO, of a deployment that was ranked; `None` where the spec bounds nothing.
@@ -190,7 +187,6 @@ class Excess:
 
     Attributes:
         price: What it costs, in the unit of the bound.
-        because: One full sentence.
     """
 
     field: tuple[str, ...]
@@ -205,13 +201,10 @@ class RejectedCandidate:
 
     Attributes:
         stage: The check that it fails, in the order in which they are made.
-        because: One full sentence.
         gap: How far it misses, to compare rejections of one stage; in the stage's own unit.
         field: The field of the spec that it fails against.
-        hint: How to fix it.
         usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.
         output_tok_s: Predicted throughput of that size; `None` when not reached.
-        misses: The objectives that it misses with a single request.
         excesses: The bounds on money that it exceeds.
     """
 

@@ -33,7 +33,6 @@ class Levels:
     Attributes:
         protocol: How the trial sends.
         timeout_s: Time after which a request ends.
-        arrivals: When requests arrive, where the workload is a rate.
         seen: What was simulated so far, by concurrency.
         seen_rates: The same by requests per second.
     """
@@ -119,9 +118,6 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
 
     A percentile of a few requests can fall a little while the load grows. So every level that was simulated counts: one
     that misses bounds the capacity from above, whatever holds beyond it. 0 when even a single request misses.
-
-    Args:
-        guess: Where the search begins.
     """
 
     def worst(concurrency: int) -> float:

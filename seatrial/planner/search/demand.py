@@ -91,12 +91,9 @@ class Demand:
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one engine iteration.
         objectives: What the simulated latencies must keep; the request timeout is always among them, last.
-        protocol: How the trial sends.
         slo_miss_accepted: The SLO's latencies are not among the objectives, because nothing meets them.
-        speculation: Speculative decoding, as the spec assumes it.
         calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
         unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
-        lengths: How long prompts and answers are.
         recipe_engine: The engine that the spec's recipe is held against; `None` where none is.
         arrivals: When requests arrive; `None` where the workload is a number of requests in flight.
     """

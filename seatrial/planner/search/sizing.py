@@ -32,11 +32,7 @@ _HALVINGS = 4  # of the way from the planned rate to saturation
 
 
 def usd_per_hour(instance: Instance, instance_count: int, discount: float = 0.0) -> float | None:
-    """Return the price of some instances; `None` when the catalog has no price.
-
-    Args:
-        discount: Share off the list price.
-    """
+    """Return the price of some instances; `None` when the catalog has no price."""
     # Hours that are bought another way have their own price; a discount is off the list price.
     if instance.purchase_usd_per_hour is not None:
         return instance.purchase_usd_per_hour * instance_count

@@ -88,11 +88,7 @@ _GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class NamedEngine:
-    """An engine and its version.
-
-    Attributes:
-        version: The version as it was written, `NEWEST` where nothing was.
-    """
+    """An engine and its version."""
 
     facts: Engine
     version: str

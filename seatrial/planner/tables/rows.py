@@ -299,12 +299,12 @@ class _NearestModels:
     """Models of the catalog that are written like others; only the first hundred names of a table get some."""
 
     def __init__(self) -> None:
-        self._found: dict[str, str] = {}
+        self._similar: dict[str, str] = {}
 
     def like(self, name: str) -> str:
-        if name not in self._found and len(self._found) < MOST_LISTED:
-            self._found[name] = ", ".join(nearest_models(name))
-        return self._found.get(name, "")
+        if name not in self._similar and len(self._similar) < MOST_LISTED:
+            self._similar[name] = ", ".join(nearest_models(name))
+        return self._similar.get(name, "")
 
 
 def as_number(text: str) -> float | None:
@@ -326,7 +326,6 @@ class RowSpec:
 
     Attributes:
         engine_version: Its version, `NEWEST` where the row leaves it open.
-        instance_count: Instances behind the endpoint.
         concurrency: Requests in flight on the endpoint; 0 for as many as run at once.
         max_num_seqs: Sequences that the engine batches at most; 0 for its default.
         batching: `dynamic` waits for a batch and keeps it until its longest request ends.
@@ -368,7 +367,6 @@ class CsvRow:
     Attributes:
         cells: By column; cells beyond the header are left out.
         spec: What the row asks; `None` where something is wrong with it.
-        problems: What is wrong with it.
         optimization: What its optimizations were read as; empty for a plain row.
     """
 

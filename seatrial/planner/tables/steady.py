@@ -67,7 +67,6 @@ class SteadyLevel:
     """What a copy, or several, do in the steady state with some requests in flight; times in milliseconds.
 
     Attributes:
-        concurrency: Requests in flight.
         output_tokens: Generated length of a request.
         ttft_ms: Mean time to first token, queueing included.
         e2e_ms: Mean from sending to the last token.
@@ -99,11 +98,7 @@ class SteadyLevel:
 
 
 def steady(copy: Copy, concurrency: int, batches: Batches | None = None) -> SteadyLevel:
-    """Predict the steady state of one copy, with percentiles.
-
-    Args:
-        batches: How dynamic batches are made; `None` for continuous batching.
-    """
+    """Predict the steady state of one copy, with percentiles."""
     # The largest concurrency that is simulated: a power of two.
     chunks = 1.0
     if copy.engine.scheduler == "chunked":

@@ -81,8 +81,6 @@ class JobPlace:
     """Where jobs write, and where their state is published.
 
     Attributes:
-        bucket: The bucket of the artifacts.
-        key_arn: Key of the artifacts.
         parameters: Path of the parameters, as `/seatrial/dev/optimizations`.
     """
 
@@ -112,10 +110,8 @@ class JobState:
     """The published state of a job, in its parameter.
 
     Attributes:
-        job: Name of the last attempt.
         attempt: Its number, counted from 1.
         state: As SageMaker reports it; `NOT STARTED` when there is no attempt.
-        artifact_s3_uri: Where it writes.
         recommended_image: What SageMaker recommends; empty before it is completed.
         created: When it was created, ISO 8601; empty before.
         failure_reason: Why it failed; empty otherwise.
@@ -189,7 +185,6 @@ class JobProperties(TypedDict):
     Attributes:
         Digest: Of the content.
         Name: Of the first attempt.
-        RoleArn: The role of the job.
         Request: The request of CreateOptimizationJob as JSON, without name, role and output.
     """
 
@@ -212,11 +207,7 @@ class JobEvent(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
-    """An answer to CloudFormation.
-
-    Attributes:
-        failed_because: Why it failed; `None` when it did not.
-    """
+    """An answer to CloudFormation."""
 
     data: Mapping[str, str]
     failed_because: str | None = None

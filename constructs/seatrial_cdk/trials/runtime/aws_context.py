@@ -43,12 +43,9 @@ if TYPE_CHECKING:
 
 MS_PER_S = 1000.0
 
-
 LOAD_PERIOD_S = 10  # of the metric: high resolution
 
-
 DEAD: Final[tuple[Literal["FAILED", "TIMED_OUT", "ABORTED"], ...]] = ("FAILED", "TIMED_OUT", "ABORTED")
-
 
 ENDED: Final = "not running"
 """In the refusal to stop an execution that has ended (of the embedded AWS; what AWS answers is not known)."""
@@ -66,10 +63,10 @@ class AwsWorkflow:
         """Start the trial of a request; one that was started before is the one."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
-        told = json.dumps({"EndpointName": endpoint_name, "RequestId": request_id})
+        order = json.dumps({"EndpointName": endpoint_name, "RequestId": request_id})
         with calling("starting the trial's workflow"):
             try:
-                self.client.start_execution(stateMachineArn=self.arn, name=request_id, input=told)
+                self.client.start_execution(stateMachineArn=self.arn, name=request_id, input=order)
             except ClientError as refused:
                 if refused.response["Error"]["Code"] != ALREADY_STARTED:
                     raise
@@ -92,16 +89,17 @@ class AwsWorkflow:
         Args:
             since_s: In seconds since the epoch.
         """
-        found: list[Execution] = []
+        executions: list[Execution] = []
         with calling("listing the trials' workflows"):
             for status in DEAD:
-                told = self.client.list_executions(stateMachineArn=self.arn, statusFilter=status, maxResults=100)
-                for each in told["executions"]:
-                    ended = each.get("stopDate")
+                page = self.client.list_executions(stateMachineArn=self.arn, statusFilter=status, maxResults=100)
+                for execution in page["executions"]:
+                    ended = execution.get("stopDate")
                     if (0.0 if ended is None else ended.timestamp()) >= since_s:
-                        one = self.client.describe_execution(executionArn=each["executionArn"])
-                        found.append({"status": status, "input": one.get("input", "{}"), "cause": one.get("cause")})
-        return found
+                        described = self.client.describe_execution(executionArn=execution["executionArn"])
+                        order, cause = described.get("input", "{}"), described.get("cause")
+                        executions.append({"status": status, "input": order, "cause": cause})
+        return executions
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +150,12 @@ class ConcurrentRequests:
         }
         stat: MetricStatTypeDef = {"Metric": metric, "Period": LOAD_PERIOD_S, "Stat": "Maximum"}
         with calling(f"reading the load of {component}"):
-            told = self.client.get_metric_data(
+            response = self.client.get_metric_data(
                 MetricDataQueries=[{"Id": "load", "MetricStat": stat}],
                 StartTime=datetime.fromtimestamp(since_s, UTC),
                 EndTime=datetime.fromtimestamp(time.time(), UTC),
             )
-        return max((value for result in told["MetricDataResults"] for value in result["Values"]), default=0.0)
+        return max((value for result in response["MetricDataResults"] for value in result["Values"]), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,8 @@ class RaisedAlarmNames:
         if not names:
             return ()
         with calling("reading the states of alarms"):
-            told = self.client.describe_alarms(AlarmNames=names, AlarmTypes=["MetricAlarm"], MaxRecords=MOST_ALARMS)
-        return tuple(each["AlarmName"] for each in told.get("MetricAlarms", []) if each["StateValue"] == "ALARM")
+            response = self.client.describe_alarms(AlarmNames=names, AlarmTypes=["MetricAlarm"], MaxRecords=MOST_ALARMS)
+        return tuple(alarm["AlarmName"] for alarm in response.get("MetricAlarms", []) if alarm["StateValue"] == "ALARM")
 
 
 def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:

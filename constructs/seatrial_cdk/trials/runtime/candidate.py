@@ -337,7 +337,6 @@ class Room:
         accelerators: Of one instance; 0 where it is not known.
         used: By all copies on it.
         leaving: Of these, by copies that are being deleted.
-        needed: By the copy.
     """
 
     instances: int
@@ -385,7 +384,6 @@ def room_beside(
 
     Args:
         environment: The environment's name: other components than its own may not be described, and count for nothing.
-        accelerators: Of one instance; 0 where it is not known.
     """
     capacity = components.capacity(live.endpoint_name, live.variant_name)
     names = [name for name in components.on_endpoint(live.endpoint_name) if name.startswith(f"{environment}-")]

@@ -41,13 +41,8 @@ class ComponentState:
     """An inference component as SageMaker describes it.
 
     Attributes:
-        endpoint_name: Where it runs.
-        variant_name: On which variant.
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
-        current_copies: Copies in service.
-        desired_copies: Copies that are requested.
         specification: Model, compute requirements and timeouts.
-        failure_reason: Why the last change failed; empty when it did not.
     """
 
     name: str
@@ -313,7 +308,6 @@ class CandidateComponent:
     """A component that the trial service made, by its tags.
 
     Attributes:
-        endpoint_name: The endpoint that it is on.
         request_id: The request that it was made for; empty where an older release made it.
     """
 

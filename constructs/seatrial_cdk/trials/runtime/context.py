@@ -86,22 +86,12 @@ class TrialContext:
     Attributes:
         environment: The environment's name, with which the names of its endpoints begin.
         bucket: The name of the bucket of results.
-        logs: The log groups of containers.
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
-        raised: Returns which of some alarms are raised.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
-        bus: Where the end of a trial is announced.
-        findings: Where findings of a scheduled trial are published.
-        workflow: Starts and stops trials.
-        stack_status: Says what a stack is doing.
-        respond: Gives CloudFormation an answer.
         course: The trial, level by level.
-        load: Loads one share of a level.
-        region: Of the endpoint.
         sockets_per_function: Requests that one function keeps in flight.
         ends_s: When this call must have ended, in seconds since the epoch.
         now_s: The time, in seconds since the epoch.
-        sleep: Waits.
         beside: Does something again and again while a block runs.
         guarded: Watches users while a block adds load beside their requests.
     """

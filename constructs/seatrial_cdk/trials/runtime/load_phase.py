@@ -175,7 +175,6 @@ class FunctionShare:
     """What one function is to load.
 
     Attributes:
-        now_s: The time, in seconds since the epoch.
         left_s: How long the function may load.
         should_stop: Returns why the trial is to stop; called now and then.
     """

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str]
 
-
 Manner: TypeAlias = Literal["load", "candidate", "scheduled", "carry", "in_place", "verify"]
 """What an order does.
 
@@ -117,7 +116,6 @@ class Answer:
     """What CloudFormation is answered.
 
     Attributes:
-        failed_because: Why the request failed; None when it did not.
         data: The attributes of the resource.
     """
 
@@ -131,7 +129,6 @@ class Order:
 
     Attributes:
         started_at_s: Since when, in seconds since the epoch.
-        manner: What it does.
         live_config: The endpoint's configuration while a candidate runs; empty for any other manner.
     """
 

@@ -45,7 +45,6 @@ class Owner:
         budget_s: The trial measures no longer than this.
         former: The key of the document of the trial that it stopped; empty when there was none, or when its time was
             over: the document may have expired since.
-        former_request: The request of that trial.
     """
 
     request_id: str
@@ -143,7 +142,6 @@ class Ownership:
     Attributes:
         stopped: Why its trial must end at once; None while it may go on.
         forgotten: The endpoint's documents were removed: nothing may be written any more.
-        owner: Who was the owner at the last look.
     """
 
     store: TrialStore

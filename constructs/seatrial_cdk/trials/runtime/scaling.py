@@ -86,7 +86,6 @@ class HeldScaling:
 
     Attributes:
         request_id: The request that is to restore it.
-        stack_id: The stack that is updated.
         copies: Copies that were live, which the update must not take away.
         before: What was suspended before; None when it is restored.
     """

@@ -98,8 +98,6 @@ class Position(TypedDict):
     """Where the trial is, and what comes next: the result of a step, and the input of the next.
 
     Attributes:
-        Next: The state machine's next state.
-        Round: The round's number.
         Because: Why this is next, for whoever reads the execution's history.
         Seconds: How long to wait.
         Woken: After a wait: the component was asleep.

@@ -62,7 +62,6 @@ MOST_REMOVED = 1000
 CONFLICTS = 3
 """How often a write may meet another one of the same key (S3 answers 409) before that counts as unavailable."""
 
-
 CONDITIONS: Final[Mapping[str, str]] = MappingProxyType({"IfMatch": "If-Match", "IfNoneMatch": "If-None-Match"})
 """Members of PutObject with their headers (S3 API reference, PutObject)."""
 
