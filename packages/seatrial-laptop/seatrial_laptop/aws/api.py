@@ -94,6 +94,14 @@ def coerced(shape: Shape, value: object) -> object:
     return _coerced_scalar(shape, value)
 
 
+def coerced_request(service: str, operation: str, properties: Document) -> dict[str, object]:
+    """Return the request of an operation from properties of a CloudFormation template."""
+    request = coerced(input_shape(service, operation), dict(properties))
+    if not isinstance(request, dict):
+        raise TypeError(f"not a request: {request!r}")
+    return request
+
+
 def _coerced_scalar(shape: Shape, value: object) -> object:
     if shape.type_name == "string" and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)

@@ -155,10 +155,8 @@ class _RefusalsLeft:
 
     def set(self, requested: Sequence[_RefusedOperation]) -> None:
         now_s = self._now_s()
-        self._left = tuple(
-            _RefusalLeft(each.operation, each.count, None if each.seconds is None else now_s + each.seconds)
-            for each in requested
-        )
+        ends = ((each, None if each.seconds is None else now_s + each.seconds) for each in requested)
+        self._left = tuple(_RefusalLeft(each.operation, each.count, until_s) for each, until_s in ends)
 
     def take(self, operation: str) -> bool:
         """Return whether a request is refused, and count it."""
@@ -173,13 +171,11 @@ class _RefusalsLeft:
     def members(self) -> list[dict[str, Any]]:
         """Return the members of each, as a request sets them."""
         now_s = self._now_s()
+        lasting = self._lasting()
+        seconds = [None if each.until_s is None else round(each.until_s - now_s, 3) for each in lasting]
         return [
-            {
-                "operation": refusal.operation,
-                "count": refusal.left,
-                "seconds": None if refusal.until_s is None else round(refusal.until_s - now_s, 3),
-            }
-            for refusal in self._lasting()
+            {"operation": each.operation, "count": each.left, "seconds": left_s}
+            for each, left_s in zip(lasting, seconds, strict=True)
         ]
 
     def _lasting(self) -> tuple[_RefusalLeft, ...]:

@@ -1,4 +1,4 @@
-"""Rights of a principal: its identity policies and permissions boundary, evaluated by MiniStack with every condition.
+"""Rights of a principal: its policies and permissions boundary, evaluated by MiniStack with every condition.
 
 One evaluation for everyone who acts with a role: functions and workflows that sign with its session, CloudFormation
 that deploys with it, SageMaker that pulls, downloads, writes logs and reads alarms with it. A role that the embedded
@@ -7,8 +7,6 @@ IAM does not have is one of a real account: what it may do is not known, so Sage
 What a request needs (actions, ARNs, condition keys) is as the Service Authorization Reference lists it. The ARNs of
 SageMaker's requests are those of the resources that a request names at its top level; a list names none. A resource
 that does not exist has no tags, so a condition on `aws:ResourceTag` never holds for it.
-
-Rights of whoever calls MiniStack's services, and of its services that act with a role.
 
 MiniStack evaluates the policies of users and of roles' sessions (`AUTH=true`), the trust policies of roles, and the
 policies of buckets, keys, functions and topics. Added here, through names that are not its interface
@@ -115,6 +113,9 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     """
     if principal.policies is None:
         return None
+    # A policy sees the condition keys that the action carries on this resource alone, as on AWS.
+    facts = action_facts(right.action)
+    carried = {key: of for key, of in right.context.items() if facts is None or facts.carries(key, right.resource)}
     context = iam_evaluator.EvalContext(
         principal_arn=principal.arn,
         principal_type=principal.type,
@@ -123,7 +124,7 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
         resource_arn=right.resource,
         region=REGION,
         secure_transport=True,
-        service_context={"aws:tagkeys": None, **_carried(right)},
+        service_context={"aws:tagkeys": None, **carried},
         principal_keys=principal.keys,
     )
     result = iam_evaluator.evaluate(context, principal.policies, *principal.limits)
@@ -142,14 +143,6 @@ def denial(principal: PrincipalInfo, right: Right) -> str | None:
     if result.decision == DENY:
         return f"{head} with an explicit deny in {_denying_policy(context, principal)}"
     return f"{head} because no {_silent_policy(context, principal)} allows the {right.action} action"
-
-
-def _carried(right: Right) -> Mapping[str, str | list[str]]:
-    """Return the condition keys that the action carries on this resource: a policy sees no others, as on AWS."""
-    facts = action_facts(right.action)
-    if facts is None:
-        return right.context
-    return {key: value for key, value in right.context.items() if facts.carries(key, right.resource)}
 
 
 def _denying_policy(context: EvalContext, principal: PrincipalInfo) -> str:
@@ -234,13 +227,8 @@ def autoscaling_rights(operation: str, request: Document, tags_of: TagsOf) -> It
 
 def service_catalog_rights(operation: str, request: Document, _tags_of: TagsOf) -> Iterator[Right]:
     """Return what a request to Service Catalog needs: the right to the product or portfolio that it names."""
-    account = own_account()
-    ids = (("ProductId", "product"), ("PortfolioId", "portfolio"))
-    named = [
-        f"arn:aws:catalog:{REGION}:{account}:{kind}/{text_member(request, key)}"
-        for key, kind in ids
-        if request.get(key)
-    ]
+    prefix, ids = f"arn:aws:catalog:{REGION}:{own_account()}", (("ProductId", "product"), ("PortfolioId", "portfolio"))
+    named = [f"{prefix}:{kind}/{text_member(request, key)}" for key, kind in ids if request.get(key)]
     for arn in named or ["*"]:
         yield Right(f"servicecatalog:{operation}", arn, request_tags(request))
 
@@ -582,8 +570,6 @@ def target_denial(target: Document, rule: Document) -> str | None:
         service_context={"aws:sourcearn": _text(rule, "Arn"), "aws:sourceaccount": account},
     )
     decision = iam_evaluator.evaluate_resource_policy(policy, context, "events.amazonaws.com").decision
-    return (
-        None
-        if decision == ALLOW
-        else f"no resource-based policy of {arn} allows {INVOKE_FUNCTION} to events.amazonaws.com"
-    )
+    if decision == ALLOW:
+        return None
+    return f"no resource-based policy of {arn} allows {INVOKE_FUNCTION} to events.amazonaws.com"

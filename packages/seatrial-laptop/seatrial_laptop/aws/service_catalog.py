@@ -121,15 +121,10 @@ class Product:
 
     def summary(self) -> Document:
         """Return its summary in lists."""
-        names = {
-            "Owner": "Owner",
-            "Distributor": "Distributor",
-            "Description": "ShortDescription",
-            "SupportDescription": "SupportDescription",
-            "SupportEmail": "SupportEmail",
-            "SupportUrl": "SupportUrl",
-        }
-        members = {new: self.properties[old] for old, new in names.items() if old in self.properties}
+        same = ("Owner", "Distributor", "SupportDescription", "SupportEmail", "SupportUrl")
+        members = {name: self.properties[name] for name in same if name in self.properties}
+        if "Description" in self.properties:
+            members["ShortDescription"] = self.properties["Description"]
         return {
             "Id": self.product_id.replace("prod-", "prodview-"),
             "ProductId": self.product_id,
@@ -242,23 +237,15 @@ class Catalog:
 
     def constraint(self, kind: str, portfolio_id: str, product_id: str) -> Constraint | None:
         """Return the constraint of a kind; `None` without one."""
-        place = (kind, portfolio_id, product_id)
-        return next(
-            (
-                constraint
-                for constraint in self.constraints.values()
-                if (constraint.kind, constraint.portfolio_id, constraint.product_id) == place
-            ),
-            None,
-        )
+        for constraint in self.constraints.values():
+            if (constraint.kind, constraint.portfolio_id, constraint.product_id) == (kind, portfolio_id, product_id):
+                return constraint
+        return None
 
     def provisioned_for(self, principal: str, request: Document) -> Provisioned:
         """Return what a principal has provisioned, by ID or name; that of another is not its to see."""
-        wanted = {
-            str(request[key])
-            for key in ("Id", "Name", "ProvisionedProductId", "ProvisionedProductName")
-            if key in request
-        }
+        keys = ("Id", "Name", "ProvisionedProductId", "ProvisionedProductName")
+        wanted = {str(request[key]) for key in keys if key in request}
         for product in self.provisioned.values():
             if wanted & {product.provisioned_id, product.name} and principal in (root_arn(), product.principal):
                 return product
@@ -335,12 +322,7 @@ def deploy(catalog: Catalog, provisioned: Provisioned, artifact: Artifact, param
     return answer["StackId"]
 
 
-def delete(provisioned: Provisioned) -> None:
-    """Delete the stack of a provisioned product."""
-    own_stacks().delete_stack(StackName=provisioned.stack_id)
-
-
-def settle_record(provisioned: Provisioned, record: CatalogRecord) -> None:
+def _settle_record(provisioned: Provisioned, record: CatalogRecord) -> None:
     """Bring a record to what its stack is at."""
     if record.status != "IN_PROGRESS":
         return
@@ -572,7 +554,7 @@ def _terminate(catalog: Catalog, principal: str, request: Document) -> Document:
         return _record_document(catalog, repeated)
     given = catalog.provisioned_for(principal, request)
     _check_idle(given)
-    delete(given)
+    own_stacks().delete_stack(StackName=given.stack_id)
     return _started(
         catalog, given, "TERMINATE_PROVISIONED_PRODUCT", given.artifact_id, token=token, parameters=given.parameters
     )
@@ -664,7 +646,7 @@ def _repeated(catalog: Catalog, token: str) -> CatalogRecord | None:
 
 def _check_idle(provisioned: Provisioned) -> None:
     if provisioned.last is not None:
-        settle_record(provisioned, provisioned.last)
+        _settle_record(provisioned, provisioned.last)
     if provisioned.status == "UNDER_CHANGE":
         raise invalid_parameters(f"Provisioned product {provisioned.provisioned_id} is under change.")
 
@@ -690,7 +672,7 @@ def _settle(catalog: Catalog, record: CatalogRecord) -> None:
     given = catalog.provisioned.get(record.provisioned_id)
     if given is None:
         return
-    settle_record(given, record)
+    _settle_record(given, record)
     if record.kind == "TERMINATE_PROVISIONED_PRODUCT" and record.status == "SUCCEEDED":
         del catalog.provisioned[record.provisioned_id]
 

@@ -66,9 +66,7 @@ class Container:
         self._token = token
         self.llama: Llama | None = None
         self.admission = Admission(
-            slots=settings.slots,
-            batch_total_tokens=settings.batch_total_tokens,
-            max_in_flight=settings.max_in_flight,
+            slots=settings.slots, batch_total_tokens=settings.batch_total_tokens, max_in_flight=settings.max_in_flight
         )
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,24 +93,19 @@ class Container:
             ready = HTTPStatus.OK if self.llama else HTTPStatus.SERVICE_UNAVAILABLE
             await reply.send(ready, b"{}", JSON)
         elif request.path == "/info":
-            await reply.send(
-                HTTPStatus.OK,
-                json.dumps(
-                    {
-                        "engine": ENGINE_NAME,
-                        "model": "a small random model on the CPU of this machine; nothing was downloaded",
-                        "model_named": self.settings.model_id,
-                        "weights": self.weights.text,
-                        "weights_bytes": self.weights.bytes,
-                        "gguf_type": self.weights.gguf_type,
-                        "settings": asdict(self.settings),
-                        "slots": self.settings.slots,
-                        "running": self.admission.running,
-                        "waiting": self.admission.waiting,
-                    }
-                ).encode(),
-                JSON,
-            )
+            info = {
+                "engine": ENGINE_NAME,
+                "model": "a small random model on the CPU of this machine; nothing was downloaded",
+                "model_named": self.settings.model_id,
+                "weights": self.weights.text,
+                "weights_bytes": self.weights.bytes,
+                "gguf_type": self.weights.gguf_type,
+                "settings": asdict(self.settings),
+                "slots": self.settings.slots,
+                "running": self.admission.running,
+                "waiting": self.admission.waiting,
+            }
+            await reply.send(HTTPStatus.OK, json.dumps(info).encode(), JSON)
         elif request.path == METRICS and self.settings.wire_format is not WireFormat.TGI:
             # As vLLM reports its queue. The KV cache's share is that of the tokens that running requests may take;
             # llama.cpp preempts none.
@@ -122,13 +115,9 @@ class Container:
                 "vllm:kv_cache_usage_perc": self.admission.tokens_share,
                 "vllm:num_preemptions_total": 0,
             }
-            await reply.send(
-                HTTPStatus.OK,
-                "".join(
-                    f'{name}{{model_name="{self.settings.model_id}"}} {value:g}\n' for name, value in metrics.items()
-                ).encode(),
-                {"content-type": "text/plain", **ENGINE_HEADER},
-            )
+            label = f'{{model_name="{self.settings.model_id}"}}'
+            text = "".join(f"{name}{label} {value:g}\n" for name, value in metrics.items())
+            await reply.send(HTTPStatus.OK, text.encode(), {"content-type": "text/plain", **ENGINE_HEADER})
         elif request.method != "POST" or request.path not in SERVED:
             await reply.send(HTTPStatus.NOT_FOUND, b'{"error":"not found"}', JSON)
         elif not hmac.compare_digest(self._token.encode(), request.headers.get(TOKEN_HEADER, "").encode()):
@@ -173,9 +162,8 @@ class Container:
         return ask
 
     async def _generate(self, llama: Llama, ask: Ask, reply: Reply) -> None:
-        prompt = await llama.tokenize(
-            await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
-        )
+        text = await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
+        prompt = await llama.tokenize(text)
         output_tokens = limit_output(ask, len(prompt), self.settings)
         async with self.admission.slot(len(prompt) + output_tokens):
             answer = answer_format(self.settings.wire_format, ask, self.settings.model_id)

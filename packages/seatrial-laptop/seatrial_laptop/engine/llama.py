@@ -81,12 +81,7 @@ class Llama:
         return str(answer["prompt"])
 
     async def generate(
-        self,
-        prompt: list[int],
-        *,
-        output_tokens: int,
-        sampling: Sampling,
-        schema: Mapping[str, object] | None = None,
+        self, prompt: list[int], *, output_tokens: int, sampling: Sampling, schema: Mapping[str, object] | None = None
     ) -> AsyncGenerator[LlamaToken | LlamaUsage]:
         """Yield each token when it's there, then the usage; closing the generator frees the slot.
 

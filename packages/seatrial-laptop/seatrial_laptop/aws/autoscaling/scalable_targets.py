@@ -87,7 +87,7 @@ class ScalingActivity:
     scales_out: bool
     cause: str
     status: str = "InProgress"
-    message: str
+    message: str = ""
     description: str = ""
     activity_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     started_s: float = field(default_factory=time.time)

@@ -129,14 +129,11 @@ class ScalingActions:
         self._note_end(done, resource, now_s)
         if resource is None or resource.record.status is not Status.IN_SERVICE or done.running:
             return
-        policies = self._policies(key)
+        with self.scaling.lock:
+            policies = [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
         readings = [self._reading(policy, done.last, now_s) for policy in policies if not _is_step(policy)]
-        steps = [
-            step
-            for policy in policies
-            if _is_step(policy)
-            for step in self._steps(policy, resource.current, done.last, now_s)
-        ]
+        stepping = [policy for policy in policies if _is_step(policy)]
+        steps = [step for policy in stepping for step in self._steps(policy, resource.current, done.last, now_s)]
         suspended = child(target, "SuspendedState")
         change = wanted_change(
             resource.current,
@@ -160,23 +157,12 @@ class ScalingActions:
         except ApiError:
             # It changes for another reason: the next period tries again.
             return
-        activity = ScalingActivity(
-            key=key,
-            desired=change.desired,
-            scales_out=change.desired > resource.current,
-            cause=change.cause,
-            message="",
-        )
-        activity.message = (
-            f"Successfully set {activity.counted} to {change.desired}. Waiting for change to be fulfilled."
-        )
+        desired, scales_out = change.desired, change.desired > resource.current
+        activity = ScalingActivity(key=key, desired=desired, scales_out=scales_out, cause=change.cause)
+        activity.message = f"Successfully set {activity.counted} to {desired}. Waiting for change to be fulfilled."
         done.running = activity
         with self.scaling.lock:
             self.scaling.activities.append(activity)
-
-    def _policies(self, key: Key) -> list[Document]:
-        with self.scaling.lock:
-            return [policy for (whose, _), policy in self.scaling.policies.items() if whose == key]
 
     def _note_end(self, done: _Actions, resource: ScaledResource | None, now_s: float) -> None:
         activity = done.running
@@ -400,15 +386,11 @@ def _within(current: int, bounds: Bounds) -> CapacityChange | None:
 def _out(
     current: int, bounds: Bounds, readings: Sequence[PolicyReading], last: LastActions, now_s: float
 ) -> CapacityChange | None:
-    ready = [
-        reading for reading in readings if reading.high is not None and now_s >= last.out_s + reading.out_cooldown_s
-    ]
-    changes = [
-        CapacityChange(
-            min(bounds.most, max(current + 1, _keeping(current, each.high or 0, each.target))), _cause(each, "High")
-        )
-        for each in ready
-    ]
+    changes = []
+    for reading in readings:
+        if reading.high is not None and now_s >= last.out_s + reading.out_cooldown_s:
+            desired = min(bounds.most, max(current + 1, _keeping(current, reading.high, reading.target)))
+            changes.append(CapacityChange(desired, _cause(reading, "High")))
     return max(changes, key=lambda change: change.desired, default=None)
 
 
@@ -420,13 +402,8 @@ def _in(
     ready = [reading for reading in readings if reading.scales_in]
     if len(ready) < len(readings) or any(now_s < last.in_s + each.in_cooldown_s for each in ready):
         return None
-    changes = [
-        CapacityChange(
-            max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), _cause(each, "Low")
-        )
-        for each in ready
-    ]
-    return max(changes, key=lambda change: change.desired)
+    wanted = [(max(bounds.least, min(current, _keeping(current, each.low or 0, each.target))), each) for each in ready]
+    return max((CapacityChange(desired, _cause(each, "Low")) for desired, each in wanted), key=lambda one: one.desired)
 
 
 def _keeping(current: int, metric: float, target: float) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, cast
 import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_laptop.aws.api import ApiError, coerced, input_shape, invalid
+from seatrial_laptop.aws.api import ApiError, coerced, coerced_request, input_shape, invalid
 from seatrial_laptop.aws.autoscaling.scalable_targets import SERVICE as AUTOSCALING
 from seatrial_laptop.aws.autoscaling.scalable_targets import call_autoscaling
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
@@ -98,8 +98,7 @@ def _table(
     | PortfolioType
     | ProductType
     | AssociationType
-    | ConstraintType
-    | BucketType,
+    | ConstraintType,
 ) -> Handlers:
     return {"create": of.create, "update": of.update, "delete": of.delete}
 
@@ -150,9 +149,7 @@ class SageMakerType:
         self.cloud.store.untag(record.arn, [text_member(tag, "Key") for tag in children(old, "Tags")])
         self.cloud.store.tag(record.arn, children(new, "Tags"))
         if self.kind in UPDATE_ONLY:
-            members = input_shape(SAGEMAKER, f"Update{self.kind}").members
-            request = {key: value for key, value in self._request(new, for_update=True).items() if key in members}
-            self._call("Update", {**request, f"{self.kind}Name": record.name})
+            self._call("Update", {**self._request(new, for_update=True), f"{self.kind}Name": record.name})
             settled = self._settle(record.name)
             if settled is None or settled.failure_reason:
                 reason = settled.failure_reason if settled else "gone"
@@ -168,16 +165,14 @@ class SageMakerType:
             self._delete(record.name)
 
     def _request(self, properties: Document, *, for_update: bool = False) -> dict[str, object]:
-        shape = input_shape(SAGEMAKER, f"{'Update' if for_update else 'Create'}{self.kind}")
+        operation = f"{'Update' if for_update else 'Create'}{self.kind}"
         allowed = input_shape(SAGEMAKER, f"Create{self.kind}").members.keys() | {*UPDATE_ONLY.get(self.kind, ())}
         for name in properties:
             if name not in allowed:
                 raise invalid(f"Encountered unsupported property {name}")
-        kept = {name: value for name, value in properties.items() if name in shape.members}
-        request = coerced(shape, kept)
-        if not isinstance(request, dict):
-            raise TypeError(f"not a request: {request!r}")
-        return request
+        members = input_shape(SAGEMAKER, operation).members
+        kept = {name: value for name, value in properties.items() if name in members}
+        return coerced_request(SAGEMAKER, operation, kept)
 
     def _call(self, verb: str, request: Document) -> None:
         call_sagemaker(self.cloud, f"{verb}{self.kind}", request)
@@ -294,10 +289,7 @@ def _place_of_policy(properties: Document) -> dict[str, str]:
 
 
 def _call_autoscaling(scaling: Scaling, operation: str, properties: Document) -> Document:
-    request = coerced(input_shape(AUTOSCALING, operation), dict(properties))
-    if not isinstance(request, dict):
-        raise TypeError(f"not a request: {request!r}")
-    return call_autoscaling(scaling, operation, request)
+    return call_autoscaling(scaling, operation, coerced_request(AUTOSCALING, operation, properties))
 
 
 def _call_unless_gone(scaling: Scaling, operation: str, request: Document) -> None:
@@ -384,14 +376,10 @@ class ProductType:
         artifacts = []
         for each in children(properties, "ProvisioningArtifactParameters"):
             name, url = text_member(each, "Name"), text_member(child(each, "Info"), "LoadTemplateFromURL")
+            description = text_member(each, "Description")
             artifacts.append(
                 known.get((name, url))
-                or Artifact(
-                    name=name,
-                    description=text_member(each, "Description"),
-                    url=url,
-                    template=read_product_template(url),
-                )
+                or Artifact(name=name, description=description, url=url, template=read_product_template(url))
             )
         if not artifacts:
             raise invalid_parameters("A product needs a provisioning artifact.")
@@ -470,38 +458,26 @@ class ConstraintType:
 
 def bucket_type(theirs: Handlers) -> Handlers:
     """Return MiniStack's table of the bucket with our creation, update and deletion around its own."""
-    return {**theirs, **_table(BucketType(theirs))}
 
+    def call(verb: str, *arguments: object) -> Created:
+        return cast("Callable[..., Created]", theirs[verb])(*arguments)
 
-@dataclass(frozen=True, slots=True)
-class BucketType:
-    """The bucket type around MiniStack's; its methods are called on worker threads."""
+    def create(logical_id: str, properties: Document, stack: str) -> Created:
+        return _completed(call("create", logical_id, properties, stack), properties)
 
-    theirs: Handlers
+    def update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
+        return _completed(call("update", physical_id, old, new, stack), new)
 
-    def create(self, logical_id: str, properties: Document, stack: str) -> Created:
-        """Create the bucket with its tags, its rules and its encryption."""
-        return _completed(self._call("create", logical_id, properties, stack), properties)
-
-    def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:
-        """Update the bucket, its tags, its rules and its encryption."""
-        return _completed(self._call("update", physical_id, old, new, stack), new)
-
-    def delete(self, physical_id: str, properties: Document) -> None:
-        """Delete the bucket; one that is gone already is fine.
-
-        Raises:
-            ClientError: BucketNotEmpty, it holds objects.
-        """
+    def delete(physical_id: str, properties: Document) -> None:
+        # One that is gone already is fine; one that holds objects is BucketNotEmpty.
         try:
             own_s3().delete_bucket(Bucket=physical_id)
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchBucket":
                 raise
-        cast("Callable[..., None]", self.theirs["delete"])(physical_id, properties)
+        call("delete", physical_id, properties)
 
-    def _call(self, verb: str, *arguments: object) -> Created:
-        return cast("Callable[..., Created]", self.theirs[verb])(*arguments)
+    return {**theirs, "create": create, "update": update, "delete": delete}
 
 
 def _completed(created: Created, properties: Document) -> Created:
@@ -576,9 +552,7 @@ def _delete_budget(physical_id: str, _properties: Document) -> None:
 
 def _call_budgets(operation: str, request: Document) -> None:
     """Call AWS Budgets of this same process; use it off the event loop only."""
-    written = coerced(input_shape(BUDGETS, operation), {"AccountId": own_account(), **request})
-    if not isinstance(written, dict):
-        raise TypeError(f"not a request: {written!r}")
+    written = coerced_request(BUDGETS, operation, {"AccountId": own_account(), **request})
     client = cast("Callable[..., object]", boto3.session.Session().client)(BUDGETS, region_name=REGION)
     method = "create_budget" if operation == "CreateBudget" else "delete_budget"
     cast("Callable[..., object]", getattr(client, method))(**written)

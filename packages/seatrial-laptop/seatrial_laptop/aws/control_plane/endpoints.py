@@ -311,10 +311,9 @@ class _Resize:
 def _remove(cloud: Cloud, record: Record) -> None:
     cloud.queues.close(record.name)
     for place in cloud.running.known_places():
-        if not (place.variant and place.owner == record.name):
-            continue
-        cloud.running.delete(place)
-        cloud.history.forget(metric_dimensions(copy_dimensions(place)))
+        if place.variant and place.owner == record.name:
+            cloud.running.delete(place)
+            cloud.history.forget(metric_dimensions(copy_dimensions(place)))
     cloud.history.forget(endpoint_dimensions(record.name))
     cloud.fleets.close(record.name)
     cloud.traffic.forget(record.name)
@@ -350,11 +349,6 @@ def _variant_view(cloud: Cloud, endpoint_name: str, variant: EmulatedVariant) ->
     weights = {"CurrentWeight": variant.weight, "DesiredWeight": variant.weight}
     repeated = ("ManagedInstanceScaling", "RoutingConfig", "CapacityReservationConfig")
     kept = {key: variant.document[key] for key in repeated if key in variant.document}
-    pools = [
-        {
-            "InstanceType": text_member(pool, "InstanceType"),
-            "CurrentInstanceCount": types.count(text_member(pool, "InstanceType")),
-        }
-        for pool in children(variant.document, "InstancePools")
-    ]
+    pooled = [text_member(pool, "InstanceType") for pool in children(variant.document, "InstancePools")]
+    pools = [{"InstanceType": name, "CurrentInstanceCount": types.count(name)} for name in pooled]
     return {"VariantName": variant.name, **counts, **weights, **kept, **({"InstancePools": pools} if pools else {})}

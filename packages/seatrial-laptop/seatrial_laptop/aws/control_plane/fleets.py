@@ -359,10 +359,8 @@ class Fleet:
 
     def _consolidate(self, now_s: float) -> None:
         """Move the copies of the emptiest instance to the others when all of them fit there."""
-        used = sorted(
-            (instance for instance in self._instances if instance.seats and instance.running),
-            key=lambda each: each.used,
-        )
+        taken = (instance for instance in self._instances if instance.seats and instance.running)
+        used = sorted(taken, key=lambda each: each.used)
         if len(used) < _FEWEST_TO_MERGE:
             return
         source, others = used[0], used[1:]
@@ -520,18 +518,10 @@ class StartTimes:
             CopyFailed: One of the two timeouts is over.
         """
         settings = self.settings()
-        self._within(
-            settings.download_s,
-            spec.download_limit_s,
-            "Model data download timed out: it took more than ModelDataDownloadTimeoutInSeconds ({} s).",
-            meanwhile,
-        )
-        self._within(
-            settings.startup_s,
-            spec.startup_limit_s,
-            "The primary container did not pass the ping health check within {} s.",
-            meanwhile,
-        )
+        late = "Model data download timed out: it took more than ModelDataDownloadTimeoutInSeconds ({} s)."
+        self._within(settings.download_s, spec.download_limit_s, late, meanwhile)
+        late = "The primary container did not pass the ping health check within {} s."
+        self._within(settings.startup_s, spec.startup_limit_s, late, meanwhile)
 
     def _within(self, seconds: float, limit_s: int | None, message: str, meanwhile: Meanwhile | None) -> None:
         if limit_s is not None and seconds > limit_s:

@@ -62,9 +62,8 @@ def create_component(cloud: Cloud, request: Document) -> Document:
     endpoint = cloud.store.need(Kind.ENDPOINT, text_member(request, "EndpointName"))
     if endpoint.status is not Status.IN_SERVICE:
         raise invalid(f'Endpoint "{endpoint.arn}" must be InService to take inference components: {endpoint.status}.')
-    placed = production_variants(
-        cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
-    )
+    config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    placed = production_variants(config)
     if any(has_model(variant) for variant in placed):
         raise invalid(f'Endpoint "{endpoint.arn}" hosts models, it can not take inference components.')
     name = text_member(request, "VariantName")

@@ -41,11 +41,7 @@ if TYPE_CHECKING:
 
 LEAST_PERCENT: Final = 5
 MOST_PERCENT: Final = 50
-
-
 Copies = dict["CopyPlace", tuple["CopyProcess", ...]]
-
-
 WATCH_S: Final = 1.0
 """Virtual seconds between two looks at the alarms."""
 
@@ -207,9 +203,7 @@ def rollback_batch_size(policy: Document, copies: int) -> int:
     if not isinstance(capacity, dict):
         return max(copies, 1)
     value = whole(capacity, "Value")
-    if text_member(capacity, "Type") == "COPY_COUNT":
-        return value
-    return max(1, math.floor(copies * value / 100))
+    return value if text_member(capacity, "Type") == "COPY_COUNT" else max(1, math.floor(copies * value / 100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,15 +418,11 @@ def check_alarms(cloud: Cloud, deployment: Document, config: Record) -> None:
     for name in alarms:
         if cloud.alarm_state(name) is None:
             raise invalid(f'Could not find alarm "{name}".')
-    for role in _roles(cloud, config) if alarms else ():
+    roles = {text_member(config.request, "ExecutionRoleArn")}
+    if roles == {""}:
+        names = [text_member(variant, "ModelName") for variant in children(config.request, "ProductionVariants")]
+        models = [cloud.store.find(Kind.MODEL, name) for name in names if name]
+        roles = {text_member(model.request, "ExecutionRoleArn") for model in models if model}
+    for role in roles if alarms else ():
         if denied := [name for name in alarms if not cloud.reads_alarm(role, name)]:
             raise invalid(f"Role {role} is not authorized to perform cloudwatch:DescribeAlarms on {', '.join(denied)}.")
-
-
-def _roles(cloud: Cloud, config: Record) -> set[str]:
-    """Return the execution roles of an endpoint's configuration, or of its models."""
-    if role := text_member(config.request, "ExecutionRoleArn"):
-        return {role}
-    names = [text_member(variant, "ModelName") for variant in children(config.request, "ProductionVariants")]
-    models = [cloud.store.find(Kind.MODEL, name) for name in names if name]
-    return {text_member(model.request, "ExecutionRoleArn") for model in models if model}

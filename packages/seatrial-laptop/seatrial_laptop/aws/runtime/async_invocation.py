@@ -213,7 +213,11 @@ class _Done:
             finally:
                 copy.outstanding -= 1
             self.cloud.telemetry.saw(place, measured)
-            await (self._succeed(answer) if answer.is_good else self._refused(answer))
+            if answer.is_good:
+                await self._succeed(answer)
+            else:
+                reason = received_error(answer.status, answer.body.decode(errors="replace"))
+                await self._fail(f"{reason}.", answer.body)
         except ServiceFailed as failure:
             await self._fail(f"ClientError: {failure}", b"")
         finally:
@@ -224,10 +228,6 @@ class _Done:
         await asyncio.to_thread(write, self.job.output_location, answer.body, answer.content_type)
         response = {"contentType": answer.content_type, "outputLocation": self.job.output_location}
         await self._notify("SuccessTopic", {"invocationStatus": "Completed", "responseParameters": response})
-
-    async def _refused(self, answer: ContainerAnswer) -> None:
-        reason = received_error(answer.status, answer.body.decode(errors="replace"))
-        await self._fail(f"{reason}.", answer.body)
 
     async def _fail(self, reason: str, body: bytes) -> None:
         failure = self.job.failure_location

@@ -64,11 +64,7 @@ def payload_part(data: bytes) -> bytes:
 
 def model_stream_error(code: str, message: str) -> bytes:
     """Write the exception that ends a broken stream; `code` is ModelInvocationTimeExceeded or StreamBroken."""
-    kind = {
-        ":exception-type": "ModelStreamError",
-        ":content-type": "application/json",
-        ":message-type": "exception",
-    }
+    kind = {":exception-type": "ModelStreamError", ":content-type": "application/json", ":message-type": "exception"}
     return encode_frame(kind, json.dumps({"Message": message, "ErrorCode": code}).encode())
 
 
@@ -340,10 +336,7 @@ async def measured_call(
     in_flight, sent_s = copy.outstanding, time.monotonic()
     answer = await ask_container(copy, headers, body, limit_s, path)
     measured = Invocation(
-        status=answer.status,
-        model_s=time.monotonic() - sent_s,
-        overhead_s=sent_s - arrived_s,
-        in_flight=in_flight,
+        status=answer.status, model_s=time.monotonic() - sent_s, overhead_s=sent_s - arrived_s, in_flight=in_flight
     )
     return answer, measured
 

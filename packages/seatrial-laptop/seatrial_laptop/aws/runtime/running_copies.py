@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 DRAIN_S: Final = 30.0
 """How long the requests in flight on a copy may take when it is to stop; real seconds."""
 DRAIN_POLL_S: Final = 0.02
-
-
 POLL_S: Final = 0.05
 STOP_S: Final = 5.0
 LAST_LINES: Final = 10
