@@ -31,7 +31,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-recipes test-clients test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -116,6 +116,9 @@ data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews
 
 renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
+
+test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options.
+	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix $(PYTEST_ARGS)
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.command_line import CommandLine
@@ -54,12 +55,21 @@ of its own within `e2e/` or `laptop/` has an embedded AWS of its own, or needs n
 """
 
 # How long an example takes is measured in benchmarks/, never judged by a test on a machine that does other things.
-# The gate draws the same 40 examples each time; `--hypothesis-profile random` draws 100 new ones.
+# The gate draws the same 40 examples each time; `--hypothesis-profile random` draws 100 new ones. So the constants of
+# the code, which Hypothesis draws from too, stay out: they grow with each module that another test loads.
 # Nor is how long it takes to draw one: `too_slow` fails a test of a machine that does other things.
 NOT_TIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", NOT_TIMED, derandomize=False)
 settings.register_profile("seatrial", NOT_TIMED, derandomize=True, max_examples=40)
 settings.load_profile("seatrial")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw examples from no constants of the modules that are loaded: these depend on the tests that ran before."""
+    if config.getoption("--hypothesis-profile") != "random":
+        none = providers._local_constants  # noqa: SLF001 (Hypothesis has no setting for it)
+        providers._get_local_constants = lambda: none  # noqa: SLF001
+
 
 # The CDK's own check of templates takes longer than a synthesis. `e2e/test_synth.py` makes it once, of every committed
 # endpoint; elsewhere cfn-lint looks at the templates. CDK_VALIDATION=true makes it everywhere.

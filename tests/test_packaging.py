@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.packaging import tar_gz_bytes, zip_bytes
-from seatrial.report.charts.model import LIBRARY
+from seatrial.report.charts import LIBRARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ from botocore.config import Config
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.client import Alias, Schema
 from seatrial.deployment.load import load_deployments
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM
+from seatrial.documents.live import ROLLBACK_ALARM
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
@@ -290,7 +290,7 @@ def living_endpoint(folder: Path, faults: Mapping[str, object] = MappingProxyTyp
         env = {**lifecycle.child_variables(local), "TMPDIR": str(folder / "tmp"), "CDK_VALIDATION": "false"}
         tools = CdkCli(ROOT, env, folder / "tools.log", verbose=False)
         tools.cdk_must("bootstrap", f"aws://{local.account}/{local.region}", "--no-notices", folder=folder)
-        living = replace(_with_clients(folder, EmbeddedAws(local, local.region), tools), faults=faults)
+        living = replace(_with_clients(folder, EmbeddedAws(local), tools), faults=faults)
         living.control()
         yield living
     finally:

@@ -20,16 +20,21 @@ CDK_JSON: Final = Path(__file__).parents[2] / "cdk.json"
 
 
 def synthesize(
-    assembly: Path, context: Mapping[str, str | Path], define: Callable[[App], None] = define_stacks
+    assembly: Path,
+    context: Mapping[str, str | Path],
+    define: Callable[[App], None] = define_stacks,
+    *,
+    is_validated: bool = False,
 ) -> Path:
     """Synthesize an app with the feature flags of the repository, and return the folder of its assembly.
 
-    The CDK's own check of templates is left out: it takes longer than the synthesis.
+    The CDK's own check of templates is left out unless it is asked for: it takes longer than the synthesis.
 
     Args:
         assembly: The folder; what is there stays, unless the app has a file of the same name.
         context: What `-c` gives to the CDK CLI.
         define: Adds the stacks.
+        is_validated: Let the CDK hold the templates against CloudFormation's schemas.
 
     Raises:
         SeatrialError: As the app does.
@@ -39,7 +44,7 @@ def synthesize(
     app = App(
         outdir=f"{assembly}",
         analytics_reporting=False,
-        builtin_cloud_formation_validation=False,
+        builtin_cloud_formation_validation=is_validated,
         context={**flags, **given},
     )
     define(app)

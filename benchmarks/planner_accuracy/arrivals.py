@@ -22,8 +22,8 @@ from benchmarks.planner_accuracy.queue_cases import FIRST_MEASURED, REQUESTS, UT
 from benchmarks.planner_accuracy.queues import QueueFigures, figures_of, read_queues
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
-from seatrial.planner.predict.open_loop import open_level, saturation_per_s
 from seatrial.planner.predict.request_simulation import simulate_open
+from seatrial.planner.predict.simulation import open_level, saturation_per_s
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import OpenLevel
+    from seatrial.planner.predict.simulation import OpenLevel
 
 ROWS = FOLDER / "measured_rates.csv"
 ERRORS = FOLDER / "arrivals.csv"

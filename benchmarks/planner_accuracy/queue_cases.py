@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory
-from seatrial.planner.predict.open_loop import AT_RANDOM, SEED, saturation_per_s
+from seatrial.planner.predict.simulation import AT_RANDOM, SEED, saturation_per_s
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model

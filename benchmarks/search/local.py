@@ -24,7 +24,7 @@ from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint,
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
-from seatrial_load.knee.detectors import saturation_knee, slo_knee
+from seatrial_load.knee import saturation_knee, slo_knee
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 

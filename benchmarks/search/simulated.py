@@ -29,8 +29,7 @@ from benchmarks.search.endpoints import (
 )
 from seatrial_load.documents.request import Load, Objective, Prior, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import Knee
-from seatrial_load.knee.detectors import gate_knee, saturation_knee, slo_knee
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import gate_knee, saturation_knee, scaling_target, slo_knee
 from seatrial_load.search import NextLevel, next_level
 
 if TYPE_CHECKING:

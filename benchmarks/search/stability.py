@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.search.cases import TUNED, Case, cases
 from benchmarks.search.simulated import NOISE, request_of, search
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import knees_of, scaling_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

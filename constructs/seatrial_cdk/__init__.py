@@ -1,12 +1,11 @@
 """Constructs of endpoints that serve LLMs on SageMaker: `from seatrial_cdk import LlmEndpoint`.
 
-A name is loaded when it is first asked for, with what it needs and nothing else; its type is in `__init__.pyi`.
+A name is loaded when it is first used, with what it needs and nothing else; its type is in `__init__.pyi`.
 """
 
 from importlib import import_module
 
 _NAMES = {
-    "acknowledgements": "acknowledge acknowledge_wildcards",
     "delivery.delivery_pipeline": "DeliveryPipeline",
     "delivery.hosting_checks": "HostingChecks",
     "delivery.plain_errors": "plain_errors",
@@ -14,7 +13,6 @@ _NAMES = {
     "endpoint.endpoint_interface": "ILlmEndpoint",
     "endpoint.endpoint_outputs": "EndpointAlias EndpointOutputs endpoint_values",
     "endpoint.endpoint_parts": "GuestParts EndpointParts define_parts define_outputs",
-    "endpoint.endpoint_update": "TrafficShift",
     "endpoint.execution_role": "ImageRepository ModelSources RoleOptions ExecutionRole",
     "endpoint.inference_component": "CopyPlacement ComponentCopies AddedComponent AdapterComponent",
     "endpoint.llm_endpoint": "LlmEndpoint define_endpoint endpoint_from_spec",
@@ -22,7 +20,9 @@ _NAMES = {
     "endpoint.serving_container": "ServingArtifact ServingContainer",
     "endpoint.single_model_endpoint": "SingleModelEndpoint",
     "endpoint.traffic_router": "TrafficRouter",
-    "endpoint.variant_instances": "RequestRouting InstanceScaleIn VariantInstances ModelVariant ShadowVariant",
+    "endpoint.variant_instances": (
+        "RequestRouting InstanceScaleIn VariantInstances ModelVariant ShadowVariant TrafficShift"
+    ),
     "jobs.optimization_job": "OptimizationJob OptimizationsStack optimizations_stack add_jobs OptimizedWeights",
     "jobs.optimization_service": "OptimizationService",
     "observability.endpoint_alarms": (
@@ -32,9 +32,9 @@ _NAMES = {
     "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard EnvironmentBudget",
     "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling ScheduledCapacity ScalingLimits",
     "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ExistingEndpointTrial",
-    "trials.trial_schedule": "TrialScheduleGroup TrialSchedule schedule_name",
     "trials.trial_service": "service_name function_arn TrialService TrialResults",
-    "trials.trials_stack": "TrialsStack trials_stack",
+    "trials.trials_stack": "TrialsStack trials_stack TrialScheduleGroup TrialSchedule schedule_name",
+    "policy": "acknowledge acknowledge_wildcards",
     "value_checks": "NumberBounds",
     "vending.launch_role": "LaunchRole",
     "vending.product_portfolio": "Offer ProductPortfolio ProjectTemplates",

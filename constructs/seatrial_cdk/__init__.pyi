@@ -1,5 +1,3 @@
-from seatrial_cdk.acknowledgements import acknowledge as acknowledge
-from seatrial_cdk.acknowledgements import acknowledge_wildcards as acknowledge_wildcards
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline as DeliveryPipeline
 from seatrial_cdk.delivery.hosting_checks import HostingChecks as HostingChecks
 from seatrial_cdk.delivery.plain_errors import plain_errors as plain_errors
@@ -13,7 +11,6 @@ from seatrial_cdk.endpoint.endpoint_parts import EndpointParts as EndpointParts
 from seatrial_cdk.endpoint.endpoint_parts import GuestParts as GuestParts
 from seatrial_cdk.endpoint.endpoint_parts import define_outputs as define_outputs
 from seatrial_cdk.endpoint.endpoint_parts import define_parts as define_parts
-from seatrial_cdk.endpoint.endpoint_update import TrafficShift as TrafficShift
 from seatrial_cdk.endpoint.execution_role import ExecutionRole as ExecutionRole
 from seatrial_cdk.endpoint.execution_role import ImageRepository as ImageRepository
 from seatrial_cdk.endpoint.execution_role import ModelSources as ModelSources
@@ -38,6 +35,7 @@ from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn as InstanceS
 from seatrial_cdk.endpoint.variant_instances import ModelVariant as ModelVariant
 from seatrial_cdk.endpoint.variant_instances import RequestRouting as RequestRouting
 from seatrial_cdk.endpoint.variant_instances import ShadowVariant as ShadowVariant
+from seatrial_cdk.endpoint.variant_instances import TrafficShift as TrafficShift
 from seatrial_cdk.endpoint.variant_instances import VariantInstances as VariantInstances
 from seatrial_cdk.jobs.optimization_job import OptimizationJob as OptimizationJob
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack as OptimizationsStack
@@ -58,6 +56,8 @@ from seatrial_cdk.observability.endpoint_dashboard import EndpointDashboard as E
 from seatrial_cdk.observability.environment_dashboard import EnvironmentBudget as EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard as EnvironmentDashboard
 from seatrial_cdk.observability.environment_dashboard import ShownEndpoint as ShownEndpoint
+from seatrial_cdk.policy import acknowledge as acknowledge
+from seatrial_cdk.policy import acknowledge_wildcards as acknowledge_wildcards
 from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling as BacklogScaling
 from seatrial_cdk.scaling.endpoint_scaling import CopyScaling as CopyScaling
 from seatrial_cdk.scaling.endpoint_scaling import ScalingLimits as ScalingLimits
@@ -67,14 +67,14 @@ from seatrial_cdk.trials.endpoint_trial import CandidateTrial as CandidateTrial
 from seatrial_cdk.trials.endpoint_trial import ExistingEndpointTrial as ExistingEndpointTrial
 from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark as SmokeBenchmark
 from seatrial_cdk.trials.endpoint_trial import TrialSettings as TrialSettings
-from seatrial_cdk.trials.trial_schedule import TrialSchedule as TrialSchedule
-from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup as TrialScheduleGroup
-from seatrial_cdk.trials.trial_schedule import schedule_name as schedule_name
 from seatrial_cdk.trials.trial_service import TrialResults as TrialResults
 from seatrial_cdk.trials.trial_service import TrialService as TrialService
 from seatrial_cdk.trials.trial_service import function_arn as function_arn
 from seatrial_cdk.trials.trial_service import service_name as service_name
+from seatrial_cdk.trials.trials_stack import TrialSchedule as TrialSchedule
+from seatrial_cdk.trials.trials_stack import TrialScheduleGroup as TrialScheduleGroup
 from seatrial_cdk.trials.trials_stack import TrialsStack as TrialsStack
+from seatrial_cdk.trials.trials_stack import schedule_name as schedule_name
 from seatrial_cdk.trials.trials_stack import trials_stack as trials_stack
 from seatrial_cdk.value_checks import NumberBounds as NumberBounds
 from seatrial_cdk.vending.launch_role import LaunchRole as LaunchRole

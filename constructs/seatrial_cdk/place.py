@@ -24,7 +24,7 @@ TOKEN_MARKER: Final = "${Token["  # noqa: S105 (no password)
 """What a text with a token in it contains (`aws_cdk.Token`)."""
 # Every ARN needs three properties of a stack. Each is a crossing into Node, and so is the way from a construct to it.
 _PLACES: WeakKeyDictionary[IConstruct, StackPlace] = WeakKeyDictionary()
-"""By stack, and by each construct that was asked about."""
+"""By stack, and by each construct that was looked up."""
 Shared = TypeVar("Shared", bound="Stack")
 
 

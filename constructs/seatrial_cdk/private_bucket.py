@@ -1,4 +1,4 @@
-"""A bucket that nobody reads without TLS, without the key, or from outside."""
+"""A bucket that can't be read without TLS, without the key, or from outside."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ def removal_policy(removal: Removal) -> RemovalPolicy:
 def private_bucket(
     scope: Construct, *, key: kms.IKey, removal: Removal, lifecycle_rules: Sequence[s3.LifecycleRule]
 ) -> s3.Bucket:
-    """Define an encrypted, private bucket as the main child of a construct.
-
-    Args:
-        removal: `destroy` empties and deletes it with the stack, `retain` keeps it.
-    """
+    """Define an encrypted, private bucket as the main child of a construct."""
     return s3.Bucket(
         scope,
         "Resource",

@@ -5,22 +5,43 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
-from aws_cdk import RemovalPolicy, aws_logs
+from aws_cdk import RemovalPolicy, Stack, Tags, aws_logs
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
 
-from seatrial_cdk.endpoint.execution_role import role_arguments
+from seatrial_cdk.endpoint.execution_role import RoleOptions, role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
+from seatrial_cdk.place import stack_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from constructs import Construct
-
+    from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
-    from seatrial_cdk.endpoint.execution_role import RoleOptions
+
+
+class Service(Construct):
+    """A service of Seatrial in an account: its role, its function and its workflow have its name and options."""
+
+    name: str
+    role_options: RoleOptions
+    role: iam.Role
+    function: lambda_.CfnFunction
+
+
+class ServiceStack(Stack):
+    """A stack of what the endpoints of one environment share."""
+
+    def __init__(self, scope: Construct, *, name: str, description: str, environment: EnvironmentSpec) -> None:
+        super().__init__(scope, name, stack_name=name, description=description, env=stack_environment(environment))
+        self._role_options = RoleOptions.of(self, environment.security)
+        if self._role_options.permissions_boundary is not None:  # the CDK's own functions have roles too
+            iam.PermissionsBoundary.of(self).apply(self._role_options.permissions_boundary)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
 
 
 def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = None) -> aws_logs.LogGroup:
@@ -39,37 +60,25 @@ def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = Non
 
 
 def service_role(
-    scope: Construct,
-    construct_id: str,
-    *,
-    description: str,
-    assumed_by: str,
-    policies: Mapping[str, iam.PolicyDocument],
-    options: RoleOptions,
+    scope: Service, construct_id: str, *, description: str, assumed_by: str, policies: Mapping[str, iam.PolicyDocument]
 ) -> iam.Role:
-    """Define a role of the service, with its policies in it.
-
-    Args:
-        assumed_by: The AWS service, as `lambda.amazonaws.com`.
-    """
+    """Define a role of the service, with its policies in it."""
     return iam.Role(
         scope,
         construct_id,
         description=description,
         assumed_by=iam.ServicePrincipal(assumed_by),
-        **role_arguments(options),
+        **role_arguments(scope.role_options),
         inline_policies={**policies},
     )
 
 
 def service_function(
-    scope: Construct,
+    scope: Service,
     *,
-    name: str,
     description: str,
     handler: str,
     archive: tuple[str, bytes],
-    role: iam.Role,
     timeout_s: int,
     memory_mb: int,
     variables: Mapping[str, str],
@@ -79,10 +88,7 @@ def service_function(
     """Define the function of a service.
 
     Args:
-        handler: As Lambda names it.
         archive: Name and content of its code.
-        timeout_s: Longest call, in seconds.
-        memory_mb: Memory, in MiB.
         network: Subnets and security groups; default: Lambda's own network.
     """
     with archive_file(*archive) as path:
@@ -92,13 +98,13 @@ def service_function(
     return lambda_.CfnFunction(
         scope,
         "Function",
-        function_name=name,
+        function_name=scope.name,
         description=description,
         runtime=lambda_.Runtime.PYTHON_3_13.name,
         architectures=[lambda_.Architecture.ARM_64.name],
         handler=handler,
         code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.bucket_name, s3_key=code.object_key),
-        role=role.role_arn,
+        role=scope.role.role_arn,
         timeout=timeout_s,
         memory_size=memory_mb,
         environment=lambda_.CfnFunction.EnvironmentProperty(variables={**variables}),
@@ -111,36 +117,27 @@ def service_function(
     )
 
 
-def service_workflow(
-    scope: Construct,
-    *,
-    name: str,
-    description: str,
-    definition: Mapping[str, object],
-    function: lambda_.CfnFunction,
-    options: RoleOptions,
-) -> sfn.CfnStateMachine:
+def service_workflow(scope: Service, *, description: str, definition: Mapping[str, object]) -> sfn.CfnStateMachine:
     """Define the workflow of a service, which may call its function and nothing else.
 
     Args:
         definition: In Amazon States Language, with `${Function}` in place of the function's ARN.
     """
-    calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function.attr_arn])
+    calling = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[scope.function.attr_arn])
     role = service_role(
         scope,
         "WorkflowRole",
         description=description,
         assumed_by="states.amazonaws.com",
         policies={"Call": iam.PolicyDocument(statements=[calling])},
-        options=options,
     )
     return sfn.CfnStateMachine(
         scope,
         "Workflow",
-        state_machine_name=name,
+        state_machine_name=scope.name,
         state_machine_type="STANDARD",
         definition=definition,
-        definition_substitutions={"Function": function.attr_arn},
+        definition_substitutions={"Function": scope.function.attr_arn},
         role_arn=role.role_arn,
     )
 

@@ -108,11 +108,7 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
 
 
 def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds) -> None:
-    """Report one number that is out of its bounds as an error of the CDK (SEA439).
-
-    Args:
-        value: The number, or a token of one.
-    """
+    """Report one number that is out of its bounds as an error of the CDK (SEA439)."""
     if not bounds.hold(value) and not Token.is_unresolved(value):
         Annotations.of(scope).add_error(f"{RULE}: {name} is {value:g}; it is {bounds}")
 

@@ -45,7 +45,7 @@ def account_clients(environment: EnvironmentSpec) -> AccountClients:
 
 
 def clients_of_region(region: str, *, where: str) -> AccountClients:
-    """Return clients of a region; no call is made yet, and `where` is told when one can't be made."""
+    """Return clients of a region; no call is made yet, and `where` is named when one can't be made."""
     import boto3  # noqa: PLC0415 (heavy, and tests need no client)
 
     with aws_failures(where):

@@ -26,7 +26,7 @@ _MEDIA_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class ImageAddress:
-    """Where an image lies."""
+    """The address of an image."""
 
     account: str
     region: str
@@ -34,7 +34,7 @@ class ImageAddress:
 
 
 def read_address(uri: str) -> ImageAddress:
-    """Return where an image lies.
+    """Return the address of an image.
 
     Raises:
         SeatrialError: SEA350 when the address is none of Amazon ECR.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import count, mapping, moment, number, rows, text_at
-from seatrial.documents.live_endpoint import (
+from seatrial.documents.live import (
     ROLLBACK_ALARM,
     LiveComponent,
     LiveEndpoint,
@@ -159,7 +159,7 @@ def raised_alarms(endpoint: str, components: Iterable[str], reader: AwsReader) -
 
 
 def _only_scales(alarm: Mapping[str, object]) -> bool:
-    """Tell whether an alarm does nothing but scale: that of scaling in is raised whenever there is little traffic."""
+    """Return whether an alarm does nothing but scale: that of scaling in is raised whenever there is little traffic."""
     actions = alarm.get("AlarmActions")
     return isinstance(actions, list) and bool(actions) and all(":scalingPolicy:" in f"{each}" for each in actions)
 

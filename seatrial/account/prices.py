@@ -60,7 +60,7 @@ def read_savings_plans(plans: SavingsPlansClient, region: str) -> dict[str, dict
     """Return the prices of Hosting under SageMaker Savings Plans without upfront payment, by field of `RegionPrices`.
 
     Raises:
-        BenchError: SEA503, SEA504 or SEA511 when AWS can't be asked, SEA523 when it answers otherwise.
+        BenchError: SEA503, SEA504 or SEA511 when AWS can't be read, SEA523 when it responds otherwise.
     """
     given = {
         "savingsPlanTypes": ["SageMaker"],
@@ -70,7 +70,8 @@ def read_savings_plans(plans: SavingsPlansClient, region: str) -> dict[str, dict
     }
     by_term: dict[str, dict[str, float]] = {field: {} for field in _TERMS_S.values()}
     for page in _pages(plans.describe_savings_plans_offering_rates, given, "nextToken", region):
-        for row in _rows(page, "searchResults"):
+        entries = page.get("searchResults")
+        for row in [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []:
             name = _HOSTING.match(str(row.get("usageType", "")))
             rate = _positive(row.get("rate"))
             field = _TERMS_S.get(_mapping(row, "savingsPlanOffering").get("durationSeconds"))
@@ -143,11 +144,6 @@ def _positive(value: object) -> float | None:
 
 
 def _mapping(value: object, name: str | None = None) -> Mapping[str, object]:
-    """Return a mapping, or the one that lies in it by name; empty where there is none."""
+    """Return a mapping, or the one in it by name; empty where there is none."""
     member = value if name is None else (value.get(name) if isinstance(value, dict) else None)
     return member if isinstance(member, dict) else {}
-
-
-def _rows(page: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    entries = page.get(name)
-    return [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []

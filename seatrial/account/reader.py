@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from seatrial_base.errors import SeatrialError
 
 MOST_PAGES = 50
-"""Pages of a list that are read; what is behind them is told as not asked."""
+"""Pages of a list that are read; more than these is reported as not asked."""
 _ABSENT = frozenset({"ResourceNotFoundException", "ResourceNotFound", "NoSuchEntity", "ObjectNotFoundException"})
 _ABSENT_WORDS = ("could not find", "does not exist", "cannot find", "was not found")
 
 
 @contextmanager
 def aws_failures(where: str, refused: Callable[[ClientError], SeatrialError] | None = None) -> Iterator[None]:
-    """Turn what boto3 raises within into an error with a rule; `where` names what was asked for.
+    """Turn what boto3 raises within into an error with a rule; `where` names the request.
 
-    An answer that says something about what was asked for, as that it is not there, is raised as `refused` makes it.
+    A response about the resource itself, as that it is not there, is raised as `refused` makes it.
 
     Raises:
         BenchError: SEA503 when credentials are missing, have expired or are refused, SEA504 when AWS can't be reached,
@@ -100,7 +100,7 @@ class AwsAnswer:
 
 
 def is_absent(error: ClientError) -> bool:
-    """Tell whether AWS says that it knows no such thing."""
+    """Return whether the response is that AWS knows no such thing."""
     detail = error.response.get("Error", {})
     code, message = detail.get("Code", ""), detail.get("Message", "").lower()
     if code in _ABSENT:
@@ -125,8 +125,8 @@ class AwsReader:
 
     Attributes:
         calls: The operations.
-        is_strict: What can't be asked is raised, as `aws_failures` does; what is absent is still an answer.
-        not_asked: What could not be asked, each with the reason.
+        is_strict: What can't be read is raised, as `aws_failures` does; what is absent is still a response.
+        not_asked: What could not be read, each with the reason.
     """
 
     calls: AwsCalls
@@ -134,7 +134,7 @@ class AwsReader:
     not_asked: list[str] = field(default_factory=list)
 
     def read(self, what: str, service: str, operation: str, /, **arguments: object) -> AwsAnswer:
-        """Ask once; `what` names it where it could not be asked."""
+        """Call once; `what` names it where it could not be read."""
         from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
         try:
@@ -154,7 +154,7 @@ class AwsReader:
     def rows(
         self, what: str, service: str, operation: str, name: str, /, **arguments: object
     ) -> Iterator[Mapping[str, object]]:
-        """Yield the rows of a list, page by page; none where it is absent or could not be asked."""
+        """Yield the rows of a list, page by page; none where it is absent or could not be read."""
         token: dict[str, object] = {}
         # A bound: a list without an end is reported as one that was not read.
         for _ in range(MOST_PAGES):

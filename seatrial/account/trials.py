@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from seatrial.account.reader import aws_failures
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, service_stack, stack_name
 from seatrial.deployment.optimization_job import jobs_name, jobs_parameter_path
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_base.bounds import LONGEST_ORDER_S
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.files import MOST_BYTES
@@ -56,7 +56,7 @@ class Bucket:
         """Return a text; None when there is none.
 
         Raises:
-            BenchError: SEA501 when it can't be read; as `aws_failures` when AWS can't be asked.
+            BenchError: SEA501 when it can't be read; as `aws_failures` when AWS can't be read.
         """
         uri = f"s3://{self.name}/{key}"
         with aws_failures(uri, lambda error: BenchError.of("SEA501", f"it can't be read: {error}", where=uri)):
@@ -68,7 +68,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTrial:
-    """A trial as it stands.
+    """The state of a trial.
 
     Attributes:
         request_id: Of CloudFormation's request that it is made for; empty before there was one.
@@ -76,7 +76,7 @@ class LiveTrial:
         left_s: What is left of its budget, in seconds.
         levels: The levels that were measured.
         loading: The concurrency per copy of the level that is loaded; None while there is none.
-        result: What it found; None before its end.
+        result: Its result; None before its end.
         error: Why there will be no result; empty otherwise.
     """
 
@@ -95,7 +95,7 @@ class LiveTrial:
 
 
 def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial:
-    """Return the last trial of an endpoint as it stands.
+    """Return the state of the last trial of an endpoint.
 
     Raises:
         BenchError: A document can't be read, or is of another version.
@@ -117,6 +117,7 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
     folder = f"runs/{endpoint_name}/{request_id}"
     text = documents.read(f"{folder}/progress.json")
     levels = () if text is None else TrialProgress.from_json(text).levels
+    measured = {level.concurrency for level in levels}
     level = _read(documents, f"{folder}/level.json")
     error = "" if document is None else f"{json.loads(document).get('error', '')}"
     return LiveTrial(
@@ -124,14 +125,10 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
         is_due=True,
         left_s=max(0.0, float(f"{owner['seen_at_s']}") + float(f"{owner['budget_s']}") - now_s),
         levels=levels,
-        loading=int(f"{level['concurrency']}") if level and level["concurrency"] not in _measured(levels) else None,
+        loading=int(f"{level['concurrency']}") if level and level["concurrency"] not in measured else None,
         result=None if document is None or error else TrialResult.from_json(document),
         error=error,
     )
-
-
-def _measured(levels: tuple[LevelResult, ...]) -> set[object]:
-    return {level.concurrency for level in levels}
 
 
 def _read(documents: Documents, key: str) -> dict[str, object]:
@@ -168,7 +165,7 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
         trial_id: Unique for each trial; a repeated one starts nothing new.
 
     Raises:
-        BenchError: SEA479 when no trial can be started, with the reason; as `aws_failures` when AWS can't be asked.
+        BenchError: SEA479 when no trial can be started, with the reason; as `aws_failures` when AWS can't be read.
     """
     service, live = service_stack(environment), endpoint_name(environment, name, generation)
     call = {
@@ -187,7 +184,7 @@ def start_trial(function: LambdaClient, environment: str, name: str, generation:
     answer = json.loads(text)
     if not isinstance(answer, dict) or "FunctionError" in response or "Started" not in answer:
         reason = answer.get("errorMessage", text) if isinstance(answer, dict) else text
-        hint = f"see the log of {service}; one of an older release can't be asked: deploy it again"
+        hint = f"see the log of {service}; one of an older release takes no request: deploy it again"
         raise BenchError.of("SEA479", f"the trial service failed: {reason}", where=live, hint=hint)
     if not answer["Started"]:
         hint = "try again when the endpoint is at rest"
@@ -199,7 +196,7 @@ def describe_stack(name: str, cloudformation: CloudFormationClient) -> LiveStack
     """Read a stack.
 
     Raises:
-        BenchError: SEA502 when there is no such stack; as `aws_failures` when AWS can't be asked.
+        BenchError: SEA502 when there is no such stack; as `aws_failures` when AWS can't be read.
     """
     hint = f"deploy it first: cdk deploy {name} -c environment=…"
     with aws_failures(
@@ -215,7 +212,7 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
 
     Raises:
         BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error;
-            as `aws_failures` when AWS can't be asked.
+            as `aws_failures` when AWS can't be read.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
@@ -242,11 +239,11 @@ def _failure(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LiveJob:
-    """What is told of a job.
+    """The state of a job.
 
     Attributes:
         job: Name of the last attempt.
-        state: As SageMaker told it; `NOT STARTED` before the first attempt is created.
+        state: As SageMaker reported it; `NOT STARTED` before the first attempt is created.
         artifact_s3_uri: Where it writes.
         recommended_image: What SageMaker recommends; empty before it is completed.
     """
@@ -260,7 +257,7 @@ class LiveJob:
 
 
 def job_parameter(request: OptimizationJobRequest) -> str:
-    """Return the name of the SSM parameter that tells where a job stands."""
+    """Return the name of the SSM parameter with the state of a job."""
     return f"{jobs_parameter_path(request.environment)}/{request.digest}"
 
 
@@ -278,10 +275,10 @@ def request_of(deployment: Deployment) -> OptimizationJobRequest:
 
 
 def job_state(parameters: SSMClient, request: OptimizationJobRequest) -> LiveJob:
-    """Return where a job stands, as its parameter tells it; the workflow looks every five minutes at most.
+    """Return the state of a job from its parameter; the workflow looks every five minutes at most.
 
     Raises:
-        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+        BenchError: SEA484 when no deployment needs it; as `aws_failures` when AWS can't be read.
     """
     with aws_failures(request.name, lambda error: _undeployed(request, f"{error}")):
         text = f"{parameters.get_parameter(Name=job_parameter(request))['Parameter']['Value']}"
@@ -299,7 +296,7 @@ def start_job(function: LambdaClient, request: OptimizationJobRequest, request_i
         Name and state of the attempt.
 
     Raises:
-        BenchError: SEA484 when no deployment asked for it; as `aws_failures` when AWS can't be asked.
+        BenchError: SEA484 when no deployment needs it; as `aws_failures` when AWS can't be read.
     """
     call = json.dumps({"Start": request.digest, "RequestId": request_id}).encode()
     try:

@@ -29,7 +29,12 @@ def compare_instances_command(
 ) -> None:
     """Predict speed and price of each instance type, first those that keep the SLO; `--wide` shows all of them."""
     from seatrial.planner.comparisons import basis_of, compare_instance_types, types_at_load
-    from seatrial.report.terminal.instances import comparison_csv, comparison_rows, first_instances_view, instances_view
+    from seatrial.report.terminal.alternatives import (
+        comparison_csv,
+        comparison_rows,
+        first_instances_view,
+        instances_view,
+    )
 
     (loaded,) = load_specs_or_model([spec], environment, environments, model_options)
     compared = compare_instance_types(loaded)
@@ -62,7 +67,7 @@ def recipes_command(
 ) -> None:
     """Predict speed, memory and price of the model with each optimization and combination, the best first."""
     from seatrial.planner.comparisons import recipe_rows
-    from seatrial.report.terminal.recipes import first_recipes_view, recipe_documents, recipes_csv, recipes_view
+    from seatrial.report.terminal.alternatives import first_recipes_view, recipe_documents, recipes_csv, recipes_view
 
     (loaded,) = load_specs_or_model([spec], environment, environments, model_options)
     rows = recipe_rows(loaded, every=every)

@@ -12,7 +12,6 @@ from seatrial.cli.alternatives import compare_instances_command, recipes_command
 from seatrial.cli.bench import bench_command
 from seatrial.cli.calibrate import calibrate_command
 from seatrial.cli.compare import compare_command
-from seatrial.cli.demo import demo_command
 from seatrial.cli.deploy import deploy_command
 from seatrial.cli.diff import diff_command
 from seatrial.cli.doctor import doctor_command
@@ -20,7 +19,7 @@ from seatrial.cli.drift import drift_command
 from seatrial.cli.images import images
 from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
-from seatrial.cli.local import local
+from seatrial.cli.local import demo_command, local
 from seatrial.cli.migrate import migrate_command
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan_command
@@ -71,10 +70,10 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         render_command: "Show the files that the container reads.",
     },
     "Deploy": {
-        preflight_command: "Ask the account for quotas, secrets, keys, weights.",
+        preflight_command: "Check the account: quotas, secrets, keys, weights.",
         deploy_command: "Deploy an endpoint and show its trial meanwhile.",
         stage_command: "Copy a model to S3 at one revision, checked.",
-        diff_command: "Tell what an update does and what users notice.",
+        diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
         products: "Standard endpoints that product teams launch.",
         jobs: "Optimization jobs, which make compiled weights.",
@@ -83,7 +82,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         trial: "Follow the trial of a deployment, or start one.",
         token_command: "Print a bearer token for OpenAI clients.",
         drift_command: "Compare what runs with what is locked.",
-        doctor_command: "Explain a stuck or failed endpoint, and mend it.",
+        doctor_command: "Explain a stuck or failed endpoint, and fix it.",
         teams_command: "List each team's endpoints, costs and trials.",
     },
     "Measure": {
@@ -94,7 +93,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         report_command: "Write a trial's report as HTML, Markdown and JSON.",
     },
     "Check configurations": {
-        lint_command: "Tell what a container does with serving options.",
+        lint_command: "Show what a container does with serving options.",
         check_command: "Find what SageMaker would refuse in a template.",
         convert_command: "Write a configuration for another engine.",
         rules_command: "List every rule with its ID and severity.",

@@ -6,26 +6,19 @@ import inspect
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.bench_show import show_conclusion, watched
+from seatrial.cli.support.files import check_outputs, local_file, read_result, report_outputs, spec_inputs
 from seatrial.cli.support.options import environments_folder
-from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
-from seatrial.cli.support.results import read_result
-from seatrial_base.terminal import end_when_interrupted, scratch_folder
-from seatrial_load.cli.files import (
-    BaselineResult,
-    Unwritten,
-    check_folder,
-    keeping,
-    measured_trial,
-    prompted,
-)
+from seatrial.cli.support.probing import watched
+from seatrial_base.errors import BenchError
+from seatrial_base.terminal import end_when_interrupted, scratch_folder, show, show_lines
+from seatrial_load.cli.files import BaselineResult, Unwritten, check_folder, keeping, measured_trial, prompted
 from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
 from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 
@@ -48,7 +41,7 @@ Environments = Annotated[
     typer.Option(
         "--environments",
         metavar="DIR",
-        help="Folder of environments; `environments` beside the specs'.",
+        help="Folder of environments; `environments` next to the specs'.",
         rich_help_panel=TARGET,
     ),
 ]
@@ -59,16 +52,14 @@ Tokenizer = Annotated[
 Against = Annotated[
     str | None,
     typer.Option(
-        "--against",
-        metavar="RESULT",
-        help="Earlier result to compare with: file or s3:// URI.",
-        rich_help_panel=OUTPUT,
+        "--against", metavar="RESULT", help="Earlier result to compare with: file or s3:// URI.", rich_help_panel=OUTPUT
     ),
 ]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Write the report to this folder.", rich_help_panel=OUTPUT),
 ]
+FAILED = 1
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
 
 
@@ -90,7 +81,7 @@ def takes_trial_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     parameters = [*own[:place], *added, *own[place + 1 :]]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
@@ -99,49 +90,21 @@ def _annotation(row: CommandOption) -> object:
     return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployedSpec:
-    """What the command line says of a deployment.
-
-    Attributes:
-        spec: The endpoint's YAML file.
-        environment: Name of the environment.
-        environments: Folder of environments; None is the one beside the specs'.
-    """
-
-    spec: Path | None
-    environment: str | None
-    environments: Path | None
-
-
-def _trial_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan | None]:
-    if "--url" not in written:
-        return _deployed_request(place, written, mistakes)
-    if place.spec is not None or place.environment is not None:
-        mistakes.say("--url", "can't be combined with SPEC or --environment")
-    return server_request(written, mistakes), None
-
-
-def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes) -> tuple[TrialRequest, Plan]:
-    """Return the trial of a deployment, and the plan that it was deployed from.
-
-    Raises:
-        SpecError: SEA501, with every mistake of the command line; or the spec, its environment or its lock are wrong.
-        BenchError: As `aws_failures`, AWS can't be asked.
-    """
+def _deployed_request(
+    spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
+) -> tuple[TrialRequest, Plan]:
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
 
-    if place.spec is None:
-        mistakes.say("SPEC", "give the spec of a deployed endpoint, or --url")
-    elif place.environment is None:
-        mistakes.say("--environment", "SPEC needs an environment: add `-e ENV`")
+    if spec is None:
+        mistakes.add("SPEC", "give the spec of a deployed endpoint, or --url")
+    elif environment is None:
+        mistakes.add("--environment", "SPEC needs an environment: add `-e ENV`")
     mistakes.stop_if_any()
-    assert place.spec is not None  # noqa: S101 (tells the type checker)
-    assert place.environment is not None  # noqa: S101 (likewise)
-    folder = environments_folder(place.environments, place.spec)
-    deployment = load_deployment(place.spec, folder, place.environment)
+    assert spec is not None  # noqa: S101 (for the type checker)
+    assert environment is not None  # noqa: S101 (likewise)
+    deployment = load_deployment(spec, environments_folder(environments, spec), environment)
     import boto3
 
     from seatrial.account.reader import aws_failures
@@ -151,11 +114,10 @@ def _deployed_request(place: DeployedSpec, written: Written, mistakes: Mistakes)
     with aws_failures(deployment.stack_name):
         cloudformation = boto3.client("cloudformation", region_name=deployment.environment.region)
     plain = complete_request(deployment, describe_stack(deployment.stack_name, cloudformation))
-    plan = deployment.plan
     request = with_options(plain, written, mistakes)
     mistakes.values(request)
     mistakes.stop_if_any()
-    return request, plan
+    return request, deployment.plan
 
 
 def given_options(context: typer.Context) -> frozenset[str]:
@@ -179,7 +141,7 @@ def exact_prompts(request: TrialRequest, tokenizer: Path | None, files: TrialFil
         return
     with scratch_folder("seatrial-prompts-") as folder:
         path = folder / "prompts.jsonl"
-        from seatrial.workload.write import token_count, write_prompts
+        from seatrial.workload import token_count, write_prompts
         from seatrial_load.documents.arrivals import ARRIVALS
         from seatrial_load.measure.lengths import lengths_of
         from seatrial_load.metrics.level import level_size
@@ -229,8 +191,13 @@ def bench_command(
     mistakes = Mistakes(given=given_options(context))
     unwritten = Unwritten()
     with as_mistakes(mistakes):
-        place = DeployedSpec(spec=spec, environment=environment, environments=environments)
-        request, plan = _trial_request(place, written, mistakes)
+        plan = None
+        if "--url" in written:
+            if spec is not None or environment is not None:
+                mistakes.add("--url", "can't be combined with SPEC or --environment")
+            request = server_request(written, mistakes)
+        else:
+            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
         with (
@@ -239,4 +206,19 @@ def bench_command(
             keeping(files.records, unwritten) as keep,
         ):
             result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched)
-    show_conclusion(result, plan, output, unwritten)
+    from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
+    from seatrial.report.write import write_trial_report
+
+    if is_jumpstart(result):
+        show(jumpstart_view(result, plan))
+    show_lines(conclusion_view(result))
+    # The verdict is shown before a file that can't be written is refused: the measurement was paid for.
+    if output is not None:
+        try:
+            typer.echo(write_trial_report(result, plan, output).html.as_posix())
+        except BenchError as error:
+            unwritten.problems.extend(error.problems)
+    unwritten.raise_if_any()
+    if result.verdict.status != "pass":
+        raise typer.Exit(FAILED)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.files import check_outputs, spec_inputs
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
-from seatrial.cli.support.outputs import check_outputs, spec_inputs
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show
 
@@ -39,7 +39,7 @@ def calibrate_command(
         ),
     ] = None,
     probes: Annotated[str | None, typer.Option("--probes", help="Use only these concurrencies, as in 1,64.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the calibration beside the spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the calibration next to the spec.")] = False,
 ) -> None:
     """Fit the predictions of the deployed plan to two or more measured points of one copy.
 
@@ -48,14 +48,14 @@ def calibrate_command(
     from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.planner.calibration import calibrate_endpoint as fit
     from seatrial.planner.calibration import chosen, outlook_of_entry, write_calibration
-    from seatrial.report.terminal.calibration import calibration_view
+    from seatrial.report.terminal.trial import calibration_view
     from seatrial.specs.load import load_spec
     from seatrial.specs.spec_files import calibration_path
 
     folder = environments_folder(environments, spec)
     if write:
         read = {**spec_inputs(spec, folder, environment), "--result": result, "--points": points}
-        read |= {f"--benchmark {each.path.name}": each.path for each in _files(benchmarks)}
+        read |= {f"--benchmark {file.path.name}": file.path for file in _files(benchmarks)}
         del read["the calibration"]  # it is changed in place
         check_outputs({"--write": calibration_path(spec)}, read)
     loaded = load_spec(spec, environment, environments=folder)
@@ -83,9 +83,9 @@ def _levels(text: str | None) -> frozenset[int] | None:
 def _measured(
     result: Path | None, points: Path | None, benchmarks: list[str] | None, loaded: LoadedSpec, plan: Plan
 ) -> tuple[tuple[MeasuredPoint, ...], CalibrationSource]:
-    """Return the measured points of one copy, and where they were read."""
     from seatrial.documents.calibration import CalibrationSource
     from seatrial.planner.calibration import read_points
+    from seatrial_base.files import read_text
     from seatrial_base.frozen_model import digest
 
     if [result is None, points is None, not benchmarks].count(False) != 1:
@@ -98,7 +98,11 @@ def _measured(
         name = ", ".join(each.path.name for each in results)
         return measured_points, CalibrationSource(file=name, digest=digest(text))
     file = result or points or Path()
-    text = _text(file)
+    try:
+        text = read_text(file)
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the measured points can't be read: {error}"
+        raise SpecError.of("SEA407", message, where=file.as_posix()) from error
     if points is not None:
         return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
     from seatrial.planner.calibration import check_trial, points_of_trial, usable
@@ -108,13 +112,11 @@ def _measured(
     request, workload = trial.request, trial.request.workload
     measured = (request.endpoint, request.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
-    found = usable(points_of_trial(trial), file.as_posix())
-    note = trial.engine_note
-    return found, CalibrationSource(file=file.name, digest=digest(text), engine_note=note)
+    source = CalibrationSource(file=file.name, digest=digest(text), engine_note=trial.engine_note)
+    return usable(points_of_trial(trial), file.as_posix()), source
 
 
 def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
-    """Return the results that are given as `N=FILE` or `FILE`."""
     from seatrial.planner.benchmark_jobs import BenchmarkFile
 
     split = [(*given.partition("="), given) for given in benchmarks or ()]
@@ -122,13 +124,3 @@ def _files(benchmarks: list[str] | None) -> tuple[BenchmarkFile, ...]:
         BenchmarkFile(Path(file), int(number)) if number.isdecimal() and equals else BenchmarkFile(Path(given))
         for number, equals, file, given in split
     )
-
-
-def _text(file: Path) -> str:
-    from seatrial_base.files import read_text
-
-    try:
-        return read_text(file)
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"the measured points can't be read: {error}"
-        raise SpecError.of("SEA407", message, where=file.as_posix()) from error

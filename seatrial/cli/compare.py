@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,29 +21,24 @@ if TYPE_CHECKING:
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import Recipe
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 WHERE = "command line"
 RULE = "SEA532"
 REFUSED = 1
 MOST_TOKENS = 1024
-_DEFAULT_TOKENS = 256  # at most; SageMaker gives a model 60 s for a whole answer
+_DEFAULT_TOKENS = 256  # at most; SageMaker gives a model 60 s for a whole response
 _USAGE = "write SPEC RECIPE_A RECIPE_B -e ENV, as in endpoints/chat.yaml none awq+kv_fp8 -e dev; or two result files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """What the command line asks for.
+    """What the command line requests.
 
     Attributes:
-        loaded: The spec in its environment.
-        plan: Its locked plan.
-        recipes: Both recipes.
-        environments: Folder of environments.
-        hardware: What every copy runs on; None leaves it to the planner.
-        evaluation_file: The evaluation set; None without one.
-        most_tokens: Tokens that an answer may have.
-        results: Where results are kept.
+        hardware: Of every copy; `None` leaves it to the planner.
+        most_tokens: Tokens that a response may have.
+        results: The folder of the recipes' results.
         again: Whether recipes are measured again that were measured before.
         err: Whether progress is shown on standard error.
     """
@@ -118,8 +113,13 @@ def compare_command(
     measured again. It exits with 0 when B's trial did not fail and no quality metric is proven worse, 2 when the
     command line is wrong, else with 1.
     """
+    from seatrial.locks.locked_plan import read_locked_plan
+    from seatrial.probe.pinned import read_candidate
+    from seatrial.probe.recipes import results_folder
     from seatrial.quality.recipe_comparison import compare_recipes
     from seatrial.quality.recipe_result import read_recipe_result
+    from seatrial.specs.load import load_spec
+    from seatrial.specs.recipe import parse_recipe, recipe_name
 
     _check_usage(what, environment, {"--on": on, "--evaluation-set": evaluation_set, "--max-tokens": max_tokens,
                                      "--results": results, "--again": again or None})  # fmt: skip
@@ -130,27 +130,37 @@ def compare_command(
         a, b = (read_recipe_result(Path(path)) for path in what)
     else:
         _check_output(output, {**inputs, "SPEC": Path(what[0])})
-        comparison = _comparison(what, f"{environment}", environments, on=on, max_tokens=max_tokens)
-        comparison = replace(
-            comparison,
-            evaluation_file=evaluation_set or comparison.evaluation_file,
-            results=results or comparison.results,
+        # Everything that must be known is read before AWS gets the first request.
+        spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
+        # By the names in one order: `a+b` is `b+a`.
+        if recipe_name(first) == recipe_name(second):
+            raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
+        folder = environments_folder(environments, spec)
+        hardware = None if on is None else read_candidate(on, "--on")
+        loaded = load_spec(spec, f"{environment}", environments=folder)
+        if evaluation_set is None and (quality := loaded.endpoint.slo.quality) is not None:
+            evaluation_set = spec.parent / quality.evaluation_set
+        comparison = _Compared(
+            loaded=loaded,
+            plan=read_locked_plan(loaded),
+            recipes=(first, second),
+            environments=folder,
+            hardware=hardware,
+            evaluation_file=evaluation_set,
+            most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
+            results=results or results_folder(loaded),
             again=again,
             err=output_format != "text",
         )
         a, b = _measured(comparison, yes=yes, verbose=verbose)
     compared = compare_recipes(a, b)
-    _tell(compared, output_format, output)
+    _show(compared, output_format, output)
     if not compared.is_accepted:
         raise typer.Exit(REFUSED)
 
 
 def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[str, object | None]) -> None:
-    """Refuse a command line that names neither two recipes of a spec nor two results.
-
-    Raises:
-        SpecError: SEA532, with every problem.
-    """
+    """Refuse a command line that names neither two recipes of a spec nor two results."""
     from seatrial_base.findings import Finding, Place
 
     problems: list[Finding] = []
@@ -171,43 +181,11 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
 
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:
-    from seatrial.cli.support.outputs import check_outputs
+    from seatrial.cli.support.files import check_outputs
     from seatrial.report.write import FILES
 
     written = {} if output is None else {f"--output ({name})": output / name for name in FILES}
     check_outputs(written, inputs)
-
-
-def _comparison(
-    what: Sequence[str], environment: str, environments: Path | None, *, on: str | None, max_tokens: int | None
-) -> _Compared:
-    """Read everything that must be known before anything is asked of AWS."""
-    from seatrial.locks.locked_plan import read_locked_plan
-    from seatrial.probe.pinned import read_candidate
-    from seatrial.probe.recipes import results_folder
-    from seatrial.specs.load import load_spec
-    from seatrial.specs.recipe import parse_recipe, recipe_name
-
-    spec, (first, second) = Path(what[0]), (parse_recipe(text) for text in what[1:])
-    # By the names in one order: `a+b` is `b+a`.
-    if recipe_name(first) == recipe_name(second):
-        raise SpecError.of(RULE, f"both recipes are {recipe_name(first)}", where=WHERE, field="A B", hint=_USAGE)
-    folder = environments_folder(environments, spec)
-    hardware = None if on is None else read_candidate(on, "--on")
-    loaded = load_spec(spec, environment, environments=folder)
-    quality = loaded.endpoint.slo.quality
-    return _Compared(
-        loaded=loaded,
-        plan=read_locked_plan(loaded),
-        recipes=(first, second),
-        environments=folder,
-        hardware=hardware,
-        evaluation_file=None if quality is None else spec.parent / quality.evaluation_set,
-        most_tokens=max_tokens or min(_DEFAULT_TOKENS, loaded.endpoint.workload.output_tokens),
-        results=results_folder(loaded),
-        again=False,
-        err=False,
-    )
 
 
 def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[RecipeResult, RecipeResult]:
@@ -226,20 +204,20 @@ def _measured(comparison: _Compared, *, yes: bool, verbose: bool) -> tuple[Recip
         )
         prompts = None
         if comparison.evaluation_file is not None:
-            chat = all(each.takes_messages for each in pinned)
+            chat = all(recipe.takes_messages for recipe in pinned)
             prompts = read_evaluation_set(comparison.evaluation_file, chat=chat)
         stored = {
-            each.name: None if comparison.again else stored_result(
-                comparison.results, each.name, each.digest(prompts, comparison.most_tokens)
+            recipe.name: None if comparison.again else stored_result(
+                comparison.results, recipe.name, recipe.digest(prompts, comparison.most_tokens)
             )
-            for each in pinned
+            for recipe in pinned
         }  # fmt: skip
-        missing = [each for each in pinned if stored[each.name] is None]
-        for each in pinned:
-            if each not in missing:
-                typer.echo(f"{each.name}: measured before, in {comparison.results.as_posix()}", err=comparison.err)
+        missing = [recipe for recipe in pinned if stored[recipe.name] is None]
+        for recipe in pinned:
+            if recipe not in missing:
+                typer.echo(f"{recipe.name}: measured before, in {comparison.results.as_posix()}", err=comparison.err)
         stored |= _deployed(comparison, missing, prompts, yes=yes, verbose=verbose)
-    a, b = (stored[each.name] for each in pinned)
+    a, b = (stored[recipe.name] for recipe in pinned)
     if a is None or b is None:
         raise TypeError("a recipe was neither stored nor measured")
     return a, b
@@ -263,24 +241,24 @@ def _deployed(
     loaded = comparison.loaded
     tools = aws_tools(loaded, check_tools(loaded.path), compare_folder(loaded))
     lines = estimate_lines(
-        [each.pinned for each in missing], what="comparison", asking_s=asking_limit_s(prompts)
+        [recipe.pinned for recipe in missing], what="comparison", asking_s=asking_limit_s(prompts)
     )  # fmt: skip
     confirm(lines, yes=yes or loaded.environment.is_embedded, err=comparison.err)
     end_on_signals()
     steps = Steps(console(markup=True, stderr=comparison.err), verbose=verbose)
     measured: dict[str, RecipeResult] = {}
-    for each in missing:
-        result = measure_recipe(each, tools, steps, prompts, comparison.most_tokens)
+    for recipe in missing:
+        result = measure_recipe(recipe, tools, steps, prompts, comparison.most_tokens)
         # Kept before the next is deployed: a failure of the second recipe must not cost the first, which is paid for.
         path = keep_recipe_result(comparison.results, result)
-        typer.echo(f"{each.name}: {path.as_posix()}", err=comparison.err)
-        measured[each.name] = result
+        typer.echo(f"{recipe.name}: {path.as_posix()}", err=comparison.err)
+        measured[recipe.name] = result
     return measured
 
 
-def _tell(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
+def _show(compared: RecipeComparison, output_format: str, output: Path | None) -> None:
     from seatrial.report.document.recipes import recipes_markdown
-    from seatrial.report.terminal.recipes import recipe_comparison_view
+    from seatrial.report.terminal.trial import recipe_comparison_view
     from seatrial.report.write import comparison_document, write_comparison
     from seatrial_base.terminal import show, show_json, show_text
 

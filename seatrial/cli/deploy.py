@@ -38,14 +38,15 @@ def deploy_command(
 ) -> None:
     """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 1 when it fails.
 
-    The lock is checked first. In a terminal the last line tells where both are; elsewhere each line stands for itself.
-    Ctrl-C ends the CDK CLI: CloudFormation goes on with what it was asked for. Nobody is asked with `--yes`, or with
-    `-- --require-approval never`.
+    The lock is checked first. In a terminal the last line shows the state of both; elsewhere each line is complete.
+    Ctrl-C ends the CDK CLI, and CloudFormation continues. With `--yes`, or with `-- --require-approval never`, it
+    deploys without confirmation.
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
-    from seatrial.operations.deployment_run import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
+    from seatrial.operations.app import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
     from seatrial_base.terminal import end_when_interrupted
+    from seatrial_base.units import hourly_words
 
     end_when_interrupted()
     file = endpoint_file(endpoint)
@@ -55,7 +56,14 @@ def deploy_command(
     root, command = deploy_command_of(file, folder, deployment, more)
     look = _looks_of(deployment)
     approved = [APPROVAL, "never"] in [more[at : at + 2] for at in range(len(more))]
-    confirm(_cost_lines(deployment), yes=yes or approved or deployment.environment.is_embedded)
+    place = deployment.environment
+    account = place.account or "the account of your credentials"
+    cost = hourly_words(deployment.plan.cost.usd_per_hour, deployment.endpoint.budget.discount)
+    lines = (
+        f"deploys {deployment.stack_name} in {account}, {place.region}: {cost}",
+        f"`seatrial diff {deployment.endpoint.name} -e {place.name}` shows what it changes",
+    )
+    confirm(lines, yes=yes or approved or place.is_embedded)
     with _view(deployment.stack_name) as view:
         with trial_looked_at(look, view.trial):
             code = run_cdk(command, root, view.line)
@@ -64,22 +72,8 @@ def deploy_command(
         raise typer.Exit(FAILED)
 
 
-def _cost_lines(deployment: Deployment) -> Iterator[str]:
-    from seatrial_base.units import hourly_words
-
-    place, price = deployment.environment, deployment.plan.cost
-    account = place.account or "the account of your credentials"
-    cost = hourly_words(price.usd_per_hour, deployment.endpoint.budget.discount)
-    yield f"deploys {deployment.stack_name} in {account}, {place.region}: {cost}"
-    yield f"`seatrial diff {deployment.endpoint.name} -e {place.name}` tells what it changes"
-
-
 def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
-    """Return what looks at the endpoint's last trial; before the first deployment there is no place to look at.
-
-    Raises:
-        SeatrialError: The credentials are of another account, or AWS can't be asked.
-    """
+    """Return a function that reads the endpoint's last trial; before the first deployment it reads none."""
     import boto3
 
     from seatrial.account.clients import check_account
@@ -109,21 +103,15 @@ def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
 
 
 class _View:
-    """Writes lines of the CDK CLI and of the trial, and in a terminal where both are.
-
-    Args:
-        title: The stack.
-        status: The last line of the terminal; `None` where there is none.
-    """
+    """Writes lines of the CDK CLI and of the trial; `status` is the last line of a terminal, where there is one."""
 
     def __init__(self, title: str, status: Status | None) -> None:
         from seatrial.cli.trial import TrialLines
 
-        # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would
-        # mix.
+        # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would mix.
         self._title, self._status, self._lock = title, status, Lock()
         self._began_s, self._detail = time.monotonic(), "synthesizes"
-        self._told = TrialLines(self.line_of_trial)
+        self._lines = TrialLines(self.line_of_trial)
         self._seen: LiveTrial | None = None
 
     def line(self, text: str) -> None:
@@ -137,14 +125,19 @@ class _View:
         self._write(f"trial: {text}")
 
     def trial(self, seen: LiveTrial) -> None:
-        """Tell what is new of the trial."""
+        """Write what is new of the trial."""
+        from seatrial_base.units import minutes
+
         self._seen = seen
-        self._detail = "CloudFormation deploys" if seen.has_ended or not seen.is_due else _trial_words(seen)
-        self._told.tell(seen, self._title)
+        self._detail = "CloudFormation deploys"
+        if seen.is_due and not seen.has_ended:
+            loading = "proves the endpoint" if seen.loading is None else f"loads {seen.loading} in flight per copy"
+            self._detail = f"trial: {loading}, {minutes(seen.left_s)} left"
+        self._lines.write(seen, self._title)
         self._update()
 
     def conclude(self) -> None:
-        """Tell the verdict, where there is one."""
+        """Write the verdict, where there is one."""
         from seatrial_load.cli.show import knee_line
 
         if self._seen is not None and self._seen.result is not None:
@@ -162,17 +155,10 @@ class _View:
     def _update(self) -> None:
         from rich.markup import escape
 
-        from seatrial.operations.deployment_run import elapsed_words
+        from seatrial.operations.app import elapsed_words
 
         if self._status is not None:
             self._status.update(escape(f"{self._title} {elapsed_words(self._began_s)}  {self._detail}"))
-
-
-def _trial_words(seen: LiveTrial) -> str:
-    from seatrial_base.units import minutes
-
-    loading = "proves the endpoint" if seen.loading is None else f"loads {seen.loading} in flight per copy"
-    return f"trial: {loading}, {minutes(seen.left_s)} left"
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name, own_region
 from seatrial.cli.support.options import (
     EnvironmentsFolder,
     LiveEndpoint,
@@ -19,7 +18,7 @@ from seatrial.cli.support.options import (
     LiveRegion,
     environments_folder,
 )
-from seatrial.cli.support.specs import ENDPOINTS
+from seatrial.cli.support.specs import ENDPOINTS, live_name, own_region
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
@@ -49,7 +48,7 @@ def doctor_command(
     """Explain a stuck or failed endpoint; exit 0 when nothing is wrong, else 1.
 
     It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
-    asked is told. `--fix` deletes nothing that serves.
+    read is listed. `--fix` deletes nothing that serves.
     """
     from seatrial.operations.doctor.steps import fix_steps
     from seatrial.operations.doctor.view import doctor_judgement, is_healthy
@@ -77,7 +76,7 @@ def doctor_command(
 
 
 def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:
-    """Return what there is now, and what is wrong with it."""
+
     from seatrial.operations.doctor.diagnose import diagnose
     from seatrial.operations.doctor.gather import examine
 
@@ -86,11 +85,7 @@ def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:
 
 
 def _query(endpoint: str, environment: str | None, environments: Path | None, region: str | None) -> EndpointQuery:
-    """Return the endpoint that is asked for.
-
-    Raises:
-        SpecError: SEA107, it is no name; SEA108, two options contradict each other; SEA512, no region is known.
-    """
+    """Return the endpoint to examine, and the clients of its account."""
     from seatrial.account.clients import clients_of_region
     from seatrial.account.reader import Boto3Calls
     from seatrial.operations.doctor.gather import EndpointQuery
@@ -133,9 +128,9 @@ def _query(endpoint: str, environment: str | None, environments: Path | None, re
 
 
 def _deployment(file: Path, environments: Path, environment: str) -> Deployment | None:
-    """Return what the lock says; None where it can't be read, since the endpoint can be examined all the same."""
     from seatrial.deployment.load import load_deployment
 
+    # Without a lock that can be read, the endpoint can be examined all the same.
     try:
         return load_deployment(file, environments, environment)
     except SeatrialError as error:
@@ -152,12 +147,7 @@ def _show_text(examination: Examination, diagnoses: tuple[Finding, ...], *, why:
 
 
 def _fixed(examination: Examination, calls: AwsCalls, *, dry_run: bool, yes: bool) -> bool:
-    """Show the steps, ask, and do them; tell whether anything was done.
-
-    Raises:
-        SpecError: SEA769, nobody confirmed.
-        BenchError: SEA769, with every step that failed or was left out.
-    """
+    """Show the steps, ask for confirmation, and do them; return whether anything was done."""
     from seatrial.operations.doctor.fix import Patience, carry_out
     from seatrial.operations.doctor.steps import fix_steps
 

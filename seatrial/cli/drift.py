@@ -1,4 +1,4 @@
-"""`seatrial drift`: whether live endpoints are what their locks say."""
+"""`seatrial drift`: live endpoints compared with their locks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drift_command(
     """Compare what runs in an environment with what is locked for it; exit 1 with an error or a warning.
 
     It reads stacks, endpoints, container variables, images, quotas and results of trials, and changes nothing. What
-    could not be asked is told and is no finding.
+    could not be read is listed and is no finding.
     """
     from seatrial.operations.drift.check import DriftClients, check_drift, read_locked
     from seatrial.operations.drift.report import drift_judgement, drift_lines, drift_markdown

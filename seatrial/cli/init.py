@@ -10,8 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from seatrial.repository.answers import Ci, TargetEnvironment
-    from seatrial_base.catalog.presets import Preset
-    from seatrial_base.errors import SeatrialError
+
 
 Pipeline = Literal["github", "gitlab", "codepipeline", "none"]
 
@@ -32,8 +31,7 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
         str | None, typer.Option(metavar="OWNER/NAME", help="The repository on GitHub, GitLab or another host.")
     ] = None,
     owner: Annotated[
-        str | None,
-        typer.Option(metavar="@OWNER/TEAM", help="Who owns all but specs (CODEOWNERS)."),
+        str | None, typer.Option(metavar="@OWNER/TEAM", help="Who owns all but specs (CODEOWNERS).")
     ] = None,
     connection_arn: Annotated[
         str | None, typer.Option(metavar="ARN", help="CodeConnections connection, for CodePipeline.")
@@ -50,14 +48,19 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
 ) -> None:
     """Write a team's repository: an example endpoint with its lock, environments, Makefile and workflows.
 
-    What is not given is asked. Nothing is written unless everything can be.
+    It asks for what is not given. Nothing is written unless everything can be.
     """
     from seatrial.repository.answers import EXAMPLE_HOST_OWNER, Answers
     from seatrial.repository.write import write_repository
 
     if update and preset is not None:
         raise typer.BadParameter("can't be combined with --update", param_hint="'--preset'")
-    start = _preset(preset) if preset is not None else None
+    start = None
+    if preset is not None:
+        from seatrial.specs.presets import preset_named
+        from seatrial_base.catalog.presets import PRESETS
+
+        start = preset_named(preset, PRESETS.rows)
     answers = _Answers(yes=yes)
     chosen = _ci(ci, answers)
     called = name or answers.text("Name of the repository", folder.absolute().name)
@@ -87,7 +90,7 @@ def init_command(  # noqa: PLR0917 (typer calls it by name)
 
 
 class _Answers:
-    """Asks people what the command line doesn't say; with `--yes` it takes the defaults."""
+    """Asks for what the command line doesn't give; with `--yes` it takes the defaults."""
 
     def __init__(self, *, yes: bool) -> None:
         self._yes = yes
@@ -96,7 +99,7 @@ class _Answers:
         """Return the answer to a question.
 
         Raises:
-            SpecError: SEA482, nobody is there to answer.
+            SpecError: SEA482, there is no terminal.
             Abort: Ctrl-C.
         """
         if self._yes:
@@ -106,14 +109,10 @@ class _Answers:
         except typer.Abort:
             if sys.stdin.isatty():
                 raise
-            raise _unanswered(question) from None
+            from seatrial_base.errors import SpecError
 
-
-def _unanswered(question: str) -> SeatrialError:
-    from seatrial_base.errors import SpecError
-
-    hint = "give the options (seatrial init --help), or take the defaults: --yes"
-    return SpecError.of("SEA482", "there is no terminal to answer at", where=question, hint=hint)
+            hint = "give the options (seatrial init --help), or take the defaults: --yes"
+            raise SpecError.of("SEA482", "there is no terminal to ask at", where=question, hint=hint) from None
 
 
 def _ci(given: Ci | None, answers: _Answers) -> Ci:
@@ -127,13 +126,6 @@ def _ci(given: Ci | None, answers: _Answers) -> Ci:
     if chosen is None:
         raise typer.BadParameter(f"{answer!r} is not one of {', '.join(choices)}", param_hint="'--ci'")
     return chosen
-
-
-def _preset(name: str) -> Preset:
-    from seatrial.specs.presets import preset_named
-    from seatrial_base.catalog.presets import PRESETS
-
-    return preset_named(name, PRESETS.rows)
 
 
 def _targets(folder: Path, given: list[str] | None, region: str, answers: _Answers) -> tuple[TargetEnvironment, ...]:

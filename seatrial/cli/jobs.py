@@ -19,7 +19,7 @@ jobs = typer.Typer(name="jobs", help="Optimization jobs of endpoints.", no_args_
 
 @jobs.callback()
 def job_options() -> None:
-    """See where an endpoint's optimization job stands, or start it again."""
+    """Show the state of an endpoint's optimization job, or start it again."""
 
 
 @jobs.command("status")

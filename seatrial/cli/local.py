@@ -1,4 +1,4 @@
-"""`seatrial local`: the embedded AWS on this machine."""
+"""`seatrial local` and `seatrial demo`: the embedded AWS on this machine, and a walk through Seatrial on it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def local_status(state: StateFolder = STATE) -> None:
 
     now = read_status(state)
     if now.local is None or not now.running:
-        typer.echo(_without_answer(now, state))
+        typer.echo(_silent_state(now, state))
         raise typer.Exit(1)
     typer.echo(f"running at {now.local.endpoint_url} (pid {now.local.pid})")
     for endpoint in now.endpoints:
@@ -132,18 +132,30 @@ def stop_local(
         typer.echo(STOPPED if stopped else f"not running: {_place(state, killed=was_killed(state))}")
 
 
-def _without_answer(now: LocalStatus, state: Path) -> str:
-    """Return what is known of an embedded AWS that does not answer, and what to do next."""
+def _silent_state(now: LocalStatus, state: Path) -> str:
+    """Return what is known of an embedded AWS that does not respond, and what to do next."""
     from seatrial_laptop.running import silence_hint
 
     if now.local is not None:
-        return f"not answering: {now.local.endpoint_url} (pid {now.local.pid}); {silence_hint(now.local.pid)}"
+        return f"not responding: {now.local.endpoint_url} (pid {now.local.pid}); {silence_hint(now.local.pid)}"
     if now.state == "starting":
-        return "starting: ask again in some seconds; if it stays so, stop it: seatrial local down"
+        return "starting: try again in some seconds; if it stays so, stop it: seatrial local down"
     return f"not running: {_place(state, killed=now.state == 'killed')}"
 
 
 def _place(state: Path, *, killed: bool) -> str:
     if killed:
-        return f"what ran with {state.absolute()} was killed, and its stacks are lost; start anew: seatrial local up"
+        return (
+            f"what ran with {state.absolute()} was killed, and its stacks are lost; start it again: seatrial local up"
+        )
     return f"no state in {state.absolute()}; start it (seatrial local up), or give another folder with --state"
+
+
+def demo_command(
+    *, verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of all tools.")] = False
+) -> None:
+    """Plan, deploy, try, update, roll back and destroy an endpoint on this machine, with no AWS account."""
+    from seatrial_base.terminal import console
+    from seatrial_laptop.demo.runner import run_demo
+
+    run_demo(Path.cwd(), console(markup=True), verbose=verbose)

@@ -11,8 +11,6 @@ from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seatrial.locks.migrate import MigratedLock
 
 OUTDATED = 1
@@ -33,7 +31,7 @@ def migrate_command(
     write: Annotated[bool, typer.Option("--write", help="Write the files.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 when a file is of an older schema.")] = False,
 ) -> None:
-    """Bring specs, environments and locks to the schema of this release; without --write only tell what would change.
+    """Bring specs, environments and locks to the schema of this release; without --write only show what would change.
 
     No value of a plan changes. Files that a newer release wrote are refused.
     """
@@ -60,27 +58,6 @@ def _migrated(paths: list[Path]) -> list[MigratedLock]:
 
     locks: list[MigratedLock] = []
     problems: list[Finding] = []
-    for path in _files(paths):
-        if path.name.endswith(_LOCK):
-            try:
-                locks.append(migrate_lock(path))
-            except SeatrialError as error:
-                problems += error.problems
-        else:
-            source = read_source(path)
-            newer = newer_schema(source)
-            problems += source.problems if newer is None else [newer]
-    if problems:
-        raise SpecError(problems)
-    return locks
-
-
-def _files(paths: list[Path]) -> Iterator[Path]:
-    """Yield the files that are named, and those of each folder by name.
-
-    Raises:
-        SpecError: SEA404 when there is none.
-    """
     # The files of a folder; locks also of the folders in it, as those of products' sizes.
     files = [
         file
@@ -94,4 +71,16 @@ def _files(paths: list[Path]) -> Iterator[Path]:
     if not files:
         where = ", ".join(path.as_posix() for path in paths)
         raise SpecError.of("SEA404", "no spec, environment or lock", where=where, hint="name files or folders")
-    yield from dict.fromkeys(files)
+    for path in dict.fromkeys(files):
+        if path.name.endswith(_LOCK):
+            try:
+                locks.append(migrate_lock(path))
+            except SeatrialError as error:
+                problems += error.problems
+        else:
+            source = read_source(path)
+            newer = newer_schema(source)
+            problems += source.problems if newer is None else [newer]
+    if problems:
+        raise SpecError(problems)
+    return locks

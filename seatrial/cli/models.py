@@ -29,7 +29,23 @@ def list_models(
 
     matches = [model for model in MODELS.rows if name.lower() in model.id.lower()]
     if output_format == "json":
-        typer.echo(json.dumps([_as_json(model) for model in matches], indent=2))
+        rows = [
+            {
+                "id": model.id,
+                "params_total": model.params_total,
+                "params_active": model.params_active,
+                "max_context": model.max_context,
+                "plannable": True,
+                "precision": _precision(model),
+                "experts": model.experts,
+                "experts_per_token": model.experts_per_token,
+                "attention": _attention(model),
+                "is_multimodal": model.is_multimodal,
+                "licence": licence_of(model.id),
+            }
+            for model in matches
+        ]
+        typer.echo(json.dumps(rows, indent=2))
         return
     columns = (
         name_column("model"),
@@ -38,54 +54,36 @@ def list_models(
         *number_columns("context"),
         *(text_columns("experts", "attention", "licence", "") if wide else ()),
     )
-    for line in aligned_lines(table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in matches))):
+    for line in aligned_lines(table_of(columns, (_cells(model, wide=wide) for model in matches))):
         typer.echo(line)
     if not wide:
         typer.echo("active: parameters for each token. --wide shows experts, attention and licence.", err=True)
 
 
-def _as_json(model: Architecture) -> dict[str, int | str | bool | None]:
-    return {
-        "id": model.id,
-        "params_total": model.params_total,
-        "params_active": model.params_active,
-        "max_context": model.max_context,
-        "plannable": True,
-        "precision": _precision(model),
-        "experts": model.experts,
-        "experts_per_token": model.experts_per_token,
-        "attention": _attention(model),
-        "is_multimodal": model.is_multimodal,
-        "licence": licence_of(model.id),
-    }
-
-
-def _first(model: Architecture) -> tuple[str, ...]:
-    """Return what a model is chosen by."""
-    active = _billions(model.params_active) if model.experts is not None else ""
+def _cells(model: Architecture, *, wide: bool) -> tuple[str, ...]:
     # Model cards count contexts in units of 1,024 tokens; one that is no multiple would be rounded, so it is exact.
     thousands, rest = divmod(model.max_context, 1024)
-    return (
+    first = (
         model.id,
         _billions(model.params_total),
-        active,
+        _billions(model.params_active) if model.experts is not None else "",
         _precision(model),
         (f"{model.max_context:,}" if rest else f"{thousands}k"),
+    )
+    if not wide:
+        return first
+    return (
+        *first,
+        f"{model.experts_per_token:2} of {model.experts:3}" if model.experts is not None else "",
+        _attention(model),
+        licence_of(model.id) or "unknown",
+        "text part only" if model.is_multimodal else "",
     )
 
 
 def _billions(parameters: int) -> str:
     billions = parameters / 1e9
     return f"{billions:.0f} B" if billions >= 1_000 else f"{billions:.1f} B"  # noqa: PLR2004 (a trillion)
-
-
-def _more(model: Architecture) -> tuple[str, ...]:
-    return (
-        f"{model.experts_per_token:2} of {model.experts:3}" if model.experts is not None else "",
-        _attention(model),
-        licence_of(model.id) or "unknown",
-        "text part only" if model.is_multimodal else "",
-    )
 
 
 def _precision(model: Architecture) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seatrial.cli.support.files import check_lock
 from seatrial.cli.support.locking import check_freshness, lock_plan, refuse_format_of_findings
 from seatrial.cli.support.model_options import (
     EnvironmentOrDefault,
@@ -19,7 +20,6 @@ from seatrial.cli.support.model_options import (
     takes_model,
 )
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.support.outputs import check_lock
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show, show_json
@@ -75,7 +75,7 @@ def plan_command(
         bool,
         typer.Option("--check", help="List missing, stale and edited locks without planning; exit 1 if there are any."),
     ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock next to its spec.")] = False,
     adopt: Annotated[bool, typer.Option("--adopt", help="Adopt the values set by hand in the lock.")] = False,
     accept_slo_miss: Annotated[
         bool, typer.Option("--accept-slo-miss", help="Plan even if no deployment is predicted to meet the SLO.")
@@ -92,6 +92,7 @@ def plan_command(
     sections = _sections(section, explain=explain)
     many = names_list(specs)
     _check_options(
+        specs,
         output_format,
         {
             "--why": why is not None,
@@ -105,18 +106,15 @@ def plan_command(
         },
         many=many,
     )
-    if write or adopt or check:
-        _refuse_model(specs)
     if write:
         # Before minutes of planning, not after them: a lock that can't be replaced stops the command at once.
         of_every(spec_files(specs), lambda file: _check_lock(file, environment, environments))
     loaded = load_specs_or_model(specs, environment, environments, model_options, needs_file=write or adopt or check)
-    allowed = _Allowed(accept_slo_miss, allow_unknown_price)
+    allowed = {"accept_slo_miss": accept_slo_miss, "allow_unknown_price": allow_unknown_price}
     if write or adopt:
         from seatrial.locks.locked_plan import unpromoted_problem
 
-        problems = [problem for one in loaded if (problem := unpromoted_problem(one)) is not None]
-        if problems:
+        if problems := [problem for spec in loaded if (problem := unpromoted_problem(spec)) is not None]:
             raise SpecError(problems)
     if check:
         check_freshness(loaded, output_format, "plan --check")
@@ -125,7 +123,9 @@ def plan_command(
     elif adopt:
         _adopt(loaded[0], output_format, sections)
     else:
-        made = _made(loaded, allowed)
+        from seatrial.planner.planner import make_plan
+
+        made = of_every(loaded, lambda spec: _Made(make_plan(spec, **allowed), spec))
         of_every(made, _check_with_others)
         _show(made, output_format, sections, many=many)
         _show_local_values(made, output_format)
@@ -134,49 +134,38 @@ def plan_command(
         _show_packing(made, output_format)
 
 
-def _refuse_model(specs: Sequence[Path]) -> None:
-    if any(is_model(each) for each in specs):
-        message = "a model has no lock; write its spec with --save, and plan that"
-        raise typer.BadParameter(message, param_hint="SPEC…")
-
-
 def _check_lock(file: Path, environment: str | None, environments: Path | None) -> None:
     folder = environments_folder(environments, file)
     check_lock(file, folder, chosen_environment(environment, folder))
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
-    """What the user lets the plan do: miss the SLO where nothing meets it, choose a type without a price."""
-
-    accept_slo_miss: bool
-    allow_unknown_price: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Made:
-    """A plan and what it was made from."""
-
     plan: Plan
     loaded: LoadedSpec
 
 
-def _check_options(output_format: Format, given: dict[str, bool], *, many: bool) -> None:
+def _check_options(specs: Sequence[Path], output_format: Format, given: dict[str, bool], *, many: bool) -> None:
     for option, others in _ALONE.items():
         clash = [other for other in others if given[other]]
         if given[option] and clash:
             raise typer.BadParameter(f"can't be combined with {', '.join(clash)}", param_hint=f"'{option}'")
-    for option in ("--why", "--adopt"):
-        if given[option] and many:
-            raise typer.BadParameter("needs exactly one spec", param_hint=f"'{option}'")
-    for option in ("--explain", "--section"):
-        if given[option] and output_format == "json":
-            raise typer.BadParameter("JSON always contains the whole plan", param_hint=f"'{option}'")
+    for option, is_wrong, message in (
+        ("--why", many, "needs exactly one spec"),
+        ("--adopt", many, "needs exactly one spec"),
+        ("--explain", output_format == "json", "JSON always contains the whole plan"),
+        ("--section", output_format == "json", "JSON always contains the whole plan"),
+    ):
+        if given[option] and is_wrong:
+            raise typer.BadParameter(message, param_hint=f"'{option}'")
     refuse_format_of_findings(output_format, is_check=given["--check"])
+    if (given["--write"] or given["--adopt"] or given["--check"]) and any(is_model(path) for path in specs):
+        message = "a model has no lock; write its spec with --save, and plan that"
+        raise typer.BadParameter(message, param_hint="SPEC…")
 
 
 def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
-    """Return the sections that are asked for; none for the first screen."""
+    """Return the requested sections; none for the first screen."""
     from seatrial.report.terminal.plan import SECTIONS
 
     if explain:
@@ -189,24 +178,8 @@ def _sections(names: str | None, *, explain: bool) -> tuple[Section, ...]:
     return tuple(name for name in SECTIONS if name in section_names)
 
 
-def _made(loaded: Sequence[LoadedSpec], allowed: _Allowed) -> tuple[_Made, ...]:
-    from seatrial.planner.planner import make_plan
-
-    def made(one: LoadedSpec) -> _Made:
-        accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
-        return _Made(make_plan(one, accept_slo_miss=accepted, allow_unknown_price=unpriced), one)
-
-    return of_every(loaded, made)
-
-
 def _check_with_others(one: _Made) -> None:
-    """Hold an endpoint against the guard rails together with what it runs of other specs, where these are locked.
-
-    Synthesis holds it against them in any case.
-
-    Raises:
-        SpecError: SEA111 with every guard rail that is broken.
-    """
+    """Check an endpoint's guard rails with what it runs of other specs, as synthesis does, where these are locked."""
     from seatrial.deployment.load import runs_others, whole_problems
 
     if not runs_others(one.loaded):
@@ -227,51 +200,46 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
     from seatrial.report.terminal.plan import plan_view
 
     if output_format == "json":
-        documents = [one.plan.model_dump(mode="json") for one in made]
+        documents = [planned.plan.model_dump(mode="json") for planned in made]
         show_json(documents if many else documents[0])
     elif many and not sections:
-        show(plans_view([(one.plan, one.loaded) for one in made]))
+        show(plans_view([(planned.plan, planned.loaded) for planned in made]))
     else:
-        for one in made:
-            show(plan_view(one.plan, one.loaded, sections))
+        for planned in made:
+            show(plan_view(planned.plan, planned.loaded, sections))
 
 
 def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:
-    """Show what the laptop has in place of what the spec asks; on stderr beside JSON."""
-    for one in made:
-        if values := one.loaded.local_values:
-            where = f"environments.{one.loaded.environment.name}"
-            lines = [f"{one.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
-            for line in (*lines, *(f"  {each.words}" for each in values)):
+    """Show the laptop's values in place of the spec's; on stderr with JSON."""
+    for planned in made:
+        if values := planned.loaded.local_values:
+            where = f"environments.{planned.loaded.environment.name}"
+            lines = [f"{planned.plan.endpoint}: scaled to the laptop's engine; set under {where} what shall differ"]
+            for line in (*lines, *(f"  {value.words}" for value in values)):
                 typer.echo(line, err=output_format == "json")
 
 
 def _show_packing(made: Sequence[_Made], output_format: Format) -> None:
-    """Show where the copies of several models run; on stderr beside JSON, and why it is unknown.
-
-    Raises:
-        SpecError: SEA213 when a model does not fit on the endpoint's instances.
-    """
+    """Show where the copies of several models run, or why it is unknown; on stderr with JSON."""
     from seatrial.deployment.guests import packing_lines, packing_of, read_guests
 
-    for one in made:
-        if not one.loaded.endpoint.hosting.more_models:
+    for planned in made:
+        if not planned.loaded.endpoint.hosting.more_models:
             continue
         try:
-            guests = read_guests(one.loaded, one.plan)
+            guests = read_guests(planned.loaded, planned.plan)
         except SpecError as error:
-            typer.echo(f"{one.plan.endpoint}: instances of all models not counted yet\n{error}", err=True)
+            typer.echo(f"{planned.plan.endpoint}: instances of all models not counted yet\n{error}", err=True)
             continue
-        packing = packing_of(one.loaded, one.plan, guests)
+        packing = packing_of(planned.loaded, planned.plan, guests)
         for line in packing_lines(packing):
-            typer.echo(f"{one.plan.endpoint}: {line}", err=output_format == "json")
+            typer.echo(f"{planned.plan.endpoint}: {line}", err=output_format == "json")
 
 
-def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: _Allowed) -> None:
+def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allowed: dict[str, bool]) -> None:
     from seatrial.planner.comparisons import explain
 
-    accepted, unpriced = allowed.accept_slo_miss, allowed.allow_unknown_price
-    verdicts = explain(loaded, instance_type, accept_slo_miss=accepted, allow_unknown_price=unpriced)
+    verdicts = explain(loaded, instance_type, **allowed)
     if output_format == "json":
         rows = [verdict.model_dump(mode="json") for verdict in verdicts]
         show_json({"endpoint": loaded.endpoint.name, "environment": loaded.environment.name, "verdicts": rows})
@@ -286,7 +254,6 @@ def _explain(loaded: LoadedSpec, instance_type: str, output_format: Format, allo
 
 
 def _lock(made: Sequence[_Made], *, many: bool) -> None:
-    """Write the locks: every lock that is there is read first, so that one that can't be read stops all of them."""
     from seatrial.locks.lock_file import locked_document
 
     # Every lock is read before the first is written, so that one that can't be read leaves all of them as they

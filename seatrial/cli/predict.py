@@ -16,8 +16,7 @@ def predict_command(
     rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="CSV table; `-` reads standard input.")],
     *,
     engine: Annotated[
-        str,
-        typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine of rows that name none, as `lmi-15`."),
+        str, typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine of rows that name none, as `lmi-15`.")
     ] = "tgi-1.1",
     load: Annotated[
         Literal["published", "steady", "saturated"],
@@ -38,7 +37,7 @@ def predict_command(
     """Predict every row of a table: output tokens per second, p90 latency per token, what bounds, how sure.
 
     By default the load is that of the published articles: a closed loop, three requests for each in flight, no warm-up.
-    A row that can't be predicted says why in `predicted_error`; where no row can, nothing is written.
+    A row that can't be predicted has the reason in `predicted_error`; where no row can, nothing is written.
     """
     from seatrial.planner.tables.predictions import answered, as_json, predictions_csv
     from seatrial.planner.tables.rows import read_engine, read_rows, refuse_problems
@@ -54,7 +53,7 @@ def predict_command(
     else:
         show_json_text(as_json(table))
     if table.unanswered:
-        note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: predicted_error says why"
+        note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: see predicted_error"
         console(stderr=True).print(note)
 
 

@@ -1,4 +1,4 @@
-"""`seatrial preflight`: whether the account has what a deployment needs."""
+"""`seatrial preflight`: what the account lacks for a deployment."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def preflight_command(
     *,
     model_options: ModelOptions,
 ) -> None:
-    """Ask the account whether a deployment would find what it needs; exit 1 when something is missing.
+    """Check that the account has what a deployment needs; exit 1 when something is missing.
 
-    It asks for instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
-    network and the CDK bootstrap. What could not be asked is told and is no problem.
+    It checks instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
+    network and the CDK bootstrap. What could not be checked is listed and is no problem.
     """
     from seatrial.account.clients import account_clients
-    from seatrial.operations.preflight.preflight import check_environment as run_checks
-    from seatrial.operations.preflight.preflight import preflight_judgement, preflight_lines
+    from seatrial.operations.preflight import check_environment as run_checks
+    from seatrial.operations.preflight import preflight_judgement, preflight_lines
 
     loaded = load_specs_or_model(specs, environment, environments, model_options)
     deployments = of_every(loaded, _deployment)
-    # Specs of two folders may each have a `dev` of its own: quotas are asked once, of one account and region.
-    if any(one.environment != deployments[0].environment for one in deployments):
+    # Specs of two folders may each have a `dev` of its own: quotas are read once, of one account and region.
+    if any(deployment.environment != deployments[0].environment for deployment in deployments):
         message = f"the specs have different environments named {deployments[0].environment.name}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")
     place = deployments[0].environment

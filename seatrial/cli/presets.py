@@ -43,33 +43,29 @@ def list_presets(
     matches = [
         preset
         for preset in known_presets(environments or OF_CWD)
-        if model.lower() in preset.model.lower() and _is_of(preset.instance_type.removeprefix("ml."), wanted)
+        if model.lower() in preset.model.lower()
+        and wanted in {"", (size := preset.instance_type.removeprefix("ml.")), size.partition(".")[0]}
     ]
     ordered = sorted(matches, key=lambda each: (each.model, each.usd_per_million_output_tokens or 0.0, each.name))
     if output_format == "json":
         typer.echo(json.dumps([each.model_dump(mode="json", exclude_defaults=True) for each in ordered], indent=2))
         return
     columns = (name_column("name"), *number_columns("tok/s", "$/1M"), *(text_columns(*_MORE) if wide else ()))
-    table = table_of(columns, ((*_first(each), *(_more(each) if wide else ())) for each in ordered))
+    table = table_of(columns, (_cells(preset, wide=wide) for preset in ordered))
     for line in aligned_lines(table):
         typer.echo(line)
     if not wide:
         typer.echo("$/1M: per million output tokens. --wide shows workload, SLO and provenance.", err=True)
 
 
-def _is_of(instance_type: str, wanted: str) -> bool:
-    return not wanted or wanted in (instance_type, instance_type.partition(".")[0])
-
-
-def _first(preset: Preset) -> tuple[str, ...]:
+def _cells(preset: Preset, *, wide: bool) -> tuple[str, ...]:
     price, tok_s = preset.usd_per_million_output_tokens, preset.output_tok_s
-    return preset.name, "" if tok_s is None else f"{tok_s:,.0f}", "" if price is None else f"{price:,.2f}"
-
-
-def _more(preset: Preset) -> tuple[str, ...]:
+    first = preset.name, "" if tok_s is None else f"{tok_s:,.0f}", "" if price is None else f"{price:,.2f}"
+    if not wide:
+        return first
     tokens = f"{preset.input_tokens:,} + {preset.output_tokens:,}"
     band = "" if preset.band is None else f"±{preset.band:.0%}"
-    return tokens, f"{preset.concurrency:,}", preset.verdict, preset.provenance, band
+    return *first, tokens, f"{preset.concurrency:,}", preset.verdict, preset.provenance, band
 
 
 @presets.command("show")
@@ -103,12 +99,12 @@ def add(
     ] = None,
     environments: EnvironmentsFolder = None,
 ) -> None:
-    """Add what a trial measured to the team's presets, `presets.yaml` beside the folder of environments.
+    """Add what a trial measured to the team's presets, `presets.yaml` next to the folder of environments.
 
     The recipe, the model and the instance type are those of the spec and its lock, which must be the ones of the trial.
     A preset of the same name is replaced; adding a result twice changes nothing. No plan reads the file.
     """
-    from seatrial.cli.support.results import read_result
+    from seatrial.cli.support.files import read_result
     from seatrial.cli.support.specs import endpoint_file
     from seatrial.report.measured_preset import measured_preset
     from seatrial.specs.load import load_spec

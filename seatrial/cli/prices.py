@@ -11,9 +11,6 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mypy_boto3_pricing import PricingClient
-    from mypy_boto3_savingsplans import SavingsPlansClient
-
     from seatrial.specs.prices import RegionPrices, TeamPrices
     from seatrial_base.errors import SeatrialError
 
@@ -33,7 +30,7 @@ def refresh(
         typer.Option("--region", metavar="REGION", help="Only this region; repeat for more. Default: all in use."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Prices file; prices.yaml beside the environments.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Prices file; prices.yaml next to the environments.")
     ] = None,
     environments: Annotated[Path, typer.Option("--environments", metavar="DIR", help="Folder of environments.")] = Path(
         "environments"
@@ -49,7 +46,10 @@ def refresh(
 
     file = output or prices_path(environments, None)
     before = _before(file)
-    wanted = sorted(set(region or (*before.regions, *_regions(environments))))
+    from seatrial.specs.load import environment_names, load_environment
+
+    used = (load_environment(environments, name).region for name in environment_names(environments))
+    wanted = sorted(set(region or (*before.regions, *used)))
     if not wanted:
         raise typer.BadParameter(f"no environment in {environments.as_posix()}; give --region", param_hint="--region")
     from seatrial.specs import shapes
@@ -68,7 +68,6 @@ def refresh(
 
 
 def _before(file: Path) -> TeamPrices:
-    """Return the prices file as it is; an empty one where there is none."""
     from seatrial.specs.load import read_prices
     from seatrial.specs.prices import TeamPrices
     from seatrial_base.errors import SpecError
@@ -80,18 +79,20 @@ def _before(file: Path) -> TeamPrices:
     return team_prices or TeamPrices(schema_version="1")
 
 
-def _regions(environments: Path) -> set[str]:
-    from seatrial.specs.load import environment_names, load_environment
-
-    return {load_environment(environments, name).region for name in environment_names(environments)}
-
-
 def _read(regions: Sequence[str]) -> tuple[dict[str, RegionPrices], list[str]]:
-    """Return the prices by region, and the regions that could not be read; every failure is told."""
-    from seatrial.account.prices import read_region, read_savings_plans
+    """Return the prices by region, and the regions that could not be read; every failure is printed."""
+    import boto3
+    from botocore.config import Config
+
+    from seatrial.account.prices import PRICING_REGION, read_region, read_savings_plans
+    from seatrial.account.reader import aws_failures
     from seatrial_base.errors import SeatrialError
 
-    pricing, plans = _clients()
+    # AWS throttles a reader of many pages: more attempts than botocore makes by default.
+    config = Config(retries={"mode": "standard", "max_attempts": 8})
+    with aws_failures("AWS Price List"):
+        pricing = boto3.client("pricing", region_name=PRICING_REGION, config=config)
+        plans = boto3.client("savingsplans", region_name=PRICING_REGION, config=config)
     read: dict[str, RegionPrices] = {}
     failed = []
     for name in regions:
@@ -120,22 +121,6 @@ def _tell(error: SeatrialError) -> None:
     typer.echo(redacted(f"{error}"), err=True)
 
 
-def _clients() -> tuple[PricingClient, SavingsPlansClient]:
-    """Return clients that repeat what AWS throttles; no call is made yet."""
-    import boto3
-    from botocore.config import Config
-
-    from seatrial.account.prices import PRICING_REGION
-    from seatrial.account.reader import aws_failures
-
-    # AWS throttles a reader of many pages: more attempts than botocore makes by default.
-    config = Config(retries={"mode": "standard", "max_attempts": 8})
-    with aws_failures("AWS Price List"):
-        pricing = boto3.client("pricing", region_name=PRICING_REGION, config=config)
-        plans = boto3.client("savingsplans", region_name=PRICING_REGION, config=config)
-    return pricing, plans
-
-
 def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     """Put the prices of regions into a file; those of others stay.
 
@@ -149,10 +134,11 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     try:
         with changing(file):
             before = _before(file)
-            merged = {
-                **before.regions,
-                **{name: _with_blocks(region_prices, before, name) for name, region_prices in read.items()},
-            }
+            merged = dict(before.regions)
+            for name, region_prices in read.items():
+                # AWS lists no prices of capacity blocks: the team has written them.
+                blocks = before.regions[name].capacity_block_usd_per_hour if name in before.regions else {}
+                merged[name] = region_prices.model_copy(update={"capacity_block_usd_per_hour": blocks})
             after = before.model_copy(update={"regions": dict(sorted(merged.items()))})
             write_whole(file, prices_text(after))
     except OSError as error:
@@ -163,15 +149,8 @@ def write_prices(file: Path, read: dict[str, RegionPrices]) -> None:
     typer.echo(f"prices written to {file.as_posix()}", err=True)
 
 
-def _with_blocks(prices: RegionPrices, before: TeamPrices, region: str) -> RegionPrices:
-    """Return the prices of a region with those of capacity blocks that its team has written."""
-    old = before.regions.get(region)
-    kept = {} if old is None else old.capacity_block_usd_per_hour
-    return prices.model_copy(update={"capacity_block_usd_per_hour": kept})
-
-
 def _changes(before: RegionPrices | None, after: RegionPrices) -> str:
-    """Say how many prices there are, and which changed."""
+
     old = {} if before is None else before.usd_per_hour
     changed = [
         f"{name} {old[name]:g} to {price:g}"

@@ -24,12 +24,9 @@ _LOCAL_ENGINE = "the embedded AWS, whose engine is local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProbeRequest:
-    """What the command line asks for.
+    """What the command line requests.
 
     Attributes:
-        loaded: The spec in its environment.
-        plan: Its locked plan.
-        environments: Folder of environments.
         candidate: The deployment to compare with; `None` leaves it to the plan.
         level: Requests in flight per copy; `None` leaves it to the plan.
     """
@@ -64,17 +61,16 @@ def probe_command(
         typer.Option(metavar="NAME", help="Deploy nothing: measure the level on this endpoint, which serves already."),
     ] = None,
     component: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Inference component of --endpoint. Default: the only one."),
+        str | None, typer.Option(metavar="NAME", help="Inference component of --endpoint. Default: the only one.")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the answer as calibration beside the spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the result as calibration next to the spec.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking for confirmation.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the CDK CLI.")] = False,
 ) -> None:
     """Measure the level that decides between the plan and a cheaper deployment, and compare with the prediction.
 
-    The cheaper deployment is the one whose saving times its chance to meet the SLO is largest. Both chances are told
-    before anything is deployed, and so is a dearer deployment that more likely meets the SLO, where there is one.
+    The cheaper deployment is the one whose saving times its chance to meet the SLO is largest. Both chances are shown
+    before anything is deployed, and so is a more expensive deployment that more likely meets the SLO, if there is one.
 
     It deploys one copy of the plan's deployment and then one of the candidate, each in a stack of its own, tries the
     one level, and deletes the stack, also after a failure or Ctrl-C. Without a probe in the plan and without options it
@@ -90,7 +86,7 @@ def probe_command(
             import boto3
 
             from seatrial.account.reader import aws_failures
-            from seatrial.cli.support.bench_show import watched
+            from seatrial.cli.support.probing import watched
             from seatrial.probe.pinned import pin, probed_as
             from seatrial.probe.run import check_hardware, level_request, measure_probe_level, read_live
             from seatrial_base.terminal import end_when_interrupted
@@ -107,9 +103,9 @@ def probe_command(
             answers = _deployed(request, yes=yes, verbose=verbose)
     if not answers:
         typer.echo("The plan is not in doubt: no cheaper deployment is within the band. Nothing to probe.")
-        _tell_sides(request.plan)
+        _show_sides(request.plan)
         return
-    _tell(request.plan, answers)
+    _show(request.plan, answers)
     if write:
         from seatrial.planner.calibration import write_calibration
         from seatrial.probe.answer import calibration_of, replaced
@@ -128,8 +124,8 @@ def probe_command(
 def _probe_request(
     spec: Path, environment: str, environments: Path, candidate: str | None, level: int | None, *, write: bool
 ) -> _ProbeRequest:
-    """Read everything that a probe needs to know before anything is asked of AWS."""
-    from seatrial.cli.support.outputs import check_outputs, spec_inputs
+    """Read everything that a probe needs to know before AWS gets a request."""
+    from seatrial.cli.support.files import check_outputs, spec_inputs
     from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.probe.answer import refuse_local_engine
     from seatrial.probe.pinned import read_candidate
@@ -144,13 +140,8 @@ def _probe_request(
     loaded = load_spec(spec, environment, environments=environments)
     if write and loaded.environment.is_embedded:
         refuse_local_engine(_LOCAL_ENGINE, environment)
-    return _ProbeRequest(
-        loaded=loaded,
-        plan=read_locked_plan(loaded),
-        environments=environments,
-        candidate=hardware,
-        level=level,
-    )
+    plan = read_locked_plan(loaded)
+    return _ProbeRequest(loaded=loaded, plan=plan, environments=environments, candidate=hardware, level=level)
 
 
 def _deployed(request: _ProbeRequest, *, yes: bool, verbose: bool) -> tuple[ProbeAnswer, ...]:
@@ -168,19 +159,19 @@ def _deployed(request: _ProbeRequest, *, yes: bool, verbose: bool) -> tuple[Prob
     root, folder = check_tools(request.loaded.path), probe_folder(request.loaded)
     pinned = pin(request.loaded, probed, folder, request.environments)
     tools = aws_tools(request.loaded, root, folder)
-    _tell_sides(request.plan)
+    _show_sides(request.plan)
     confirm(estimate_lines(pinned), yes=yes or request.loaded.environment.is_embedded)
     end_on_signals()
     answers: list[ProbeAnswer] = []
     try:
         answers += deploy_in_turn(pinned, tools, Steps(console(markup=True), verbose=verbose))
     except SeatrialError:
-        _tell(request.plan, answers)
+        _show(request.plan, answers)
         raise
     return tuple(answers)
 
 
-def _tell_sides(plan: Plan) -> None:
+def _show_sides(plan: Plan) -> None:
     """Show the chance of the plan and of the deployments on both sides of it."""
     from seatrial.report.planned import side_lines
 
@@ -188,7 +179,7 @@ def _tell_sides(plan: Plan) -> None:
         typer.echo(line)
 
 
-def _tell(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
+def _show(plan: Plan, answers: Sequence[ProbeAnswer]) -> None:
     """Show what was measured, and what it decides; nothing where nothing was measured."""
     from seatrial.probe.answer import conclusion
     from seatrial.probe.view import probe_view

@@ -41,24 +41,17 @@ def validate_products(
 
     Exit 2 with an error, 1 with a warning.
     """
-    with problems_in(output_format, "products validate") as problems:
-        for loaded in _without_forbidden(_loaded(files, environments)):
-            typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
-            problems.extend(loaded.warnings)
-
-
-def _without_forbidden(loaded: tuple[LoadedProduct, ...]) -> tuple[LoadedProduct, ...]:
-    """Return products of which no version that teams may launch is beyond a guard rail.
-
-    Raises:
-        SpecError: SEA487, with every such version.
-    """
     from seatrial.deployment.published import forbidden_versions
 
-    offered = ((one, name) for one in loaded for name in one.product.environments)
-    if problems := [problem for pair in offered for problem in forbidden_versions(*pair)]:
-        raise SpecError(problems)
-    return loaded
+    with problems_in(output_format, "products validate") as problems:
+        products = _loaded(files, environments)
+        # A version that teams may launch must keep the guard rails of today, not those of its publication.
+        offered = [(product, name) for product in products for name in product.product.environments]
+        if forbidden := [problem for pair in offered for problem in forbidden_versions(*pair)]:
+            raise SpecError(forbidden)
+        for loaded in products:
+            typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
+            problems.extend(loaded.warnings)
 
 
 @products.command("plan")
@@ -117,14 +110,14 @@ def publish_product(
         typer.Option("--check", help="Write nothing; list what is published, exit 1 unless every product is as it is."),
     ] = False,
 ) -> None:
-    """Write the CloudFormation templates of the current versions beside their products.
+    """Write the CloudFormation templates of the current versions next to their products.
 
     A published version never changes: raise `version` to publish another template.
     """
     from seatrial.deployment.published import changed_version, publication_state
     from seatrial.operations.app import publish_products
 
-    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    offered = [(product, name) for product in _loaded(files, environments) for name in product.product.environments]
     states = of_every(offered, lambda pair: publication_state(*pair))
     if check:
         for (one, name), state in zip(offered, states, strict=True):
@@ -147,7 +140,7 @@ def list_products(files: ProductFiles, environments: EnvironmentsFolder = None) 
     """List products with their sizes and published versions, by environment."""
     from seatrial.deployment.published import published_versions
 
-    offered = [(one, name) for one in _loaded(files, environments) for name in one.product.environments]
+    offered = [(product, name) for product in _loaded(files, environments) for name in product.product.environments]
     versions = of_every(offered, lambda pair: published_versions(*pair))
     for (loaded, environment), published in zip(offered, versions, strict=True):
         deprecated = loaded.product.deprecated
@@ -200,16 +193,12 @@ def deprecate(
 
 
 def _offered(files: list[Path], environments: Path | None, environment: str) -> tuple[LoadedProduct, ...]:
-    """Return the products that an environment offers.
-
-    Raises:
-        SpecError: SEA491 when it offers none of them.
-    """
+    """Return the products that an environment offers."""
     loaded = _loaded(files, environments)
-    offered = tuple(one for one in loaded if environment in one.product.environments)
+    offered = tuple(product for product in loaded if environment in product.product.environments)
     if not offered:
-        known = ", ".join(sorted({name for one in loaded for name in one.product.environments}))
-        where = ", ".join(one.path.as_posix() for one in loaded)
+        known = ", ".join(sorted({name for product in loaded for name in product.product.environments}))
+        where = ", ".join(product.path.as_posix() for product in loaded)
         hint = f"they are offered in {known}"
         raise SpecError.of("SEA491", f"{environment} offers none of these products", where=where, hint=hint)
     return offered

@@ -11,11 +11,9 @@ from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import endpoint_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from seatrial.operations.promotion.evidence import TrialEvidence
-    from seatrial.operations.promotion.promote import PromotedLock
+    from seatrial.operations.promotion import PromotedLock, TrialEvidence
     from seatrial.specs.load import LoadedSpec
 
 
@@ -41,9 +39,9 @@ def promote_command(
     ] = None,
     *,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
-    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock beside its spec.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write each plan to the lock next to its spec.")] = False,
     accept_simulated: Annotated[
-        bool, typer.Option("--accept-simulated", help="Accept a trial on simulated hardware; the lock says so.")
+        bool, typer.Option("--accept-simulated", help="Accept a trial on simulated hardware; the lock records it.")
     ] = False,
 ) -> None:
     """Promote the tried plan of one environment to the next, with the trial as its provenance.
@@ -51,12 +49,12 @@ def promote_command(
     A copy serves as it was tried; how many copies there are follows from the next environment's workload. Locks are
     written only if every endpoint can be promoted.
     """
-    from seatrial.cli.support.outputs import check_lock
+    from seatrial.cli.support.files import check_lock
     from seatrial.cli.support.specs import of_every
     from seatrial.locks.lock_file import write_lock
     from seatrial_base.terminal import show_json
 
-    files = list(dict.fromkeys(endpoint_file(each) for each in endpoints))
+    files = list(dict.fromkeys(endpoint_file(endpoint) for endpoint in endpoints))
     if result is not None and len(files) > 1:
         raise typer.BadParameter("needs exactly one endpoint", param_hint="'--result'")
     steps = of_every(files, lambda file: _step(file, environments_folder(environments, file), source, target))
@@ -66,16 +64,30 @@ def promote_command(
     now = datetime.now(UTC)
     promoted = of_every(steps, lambda step: _promoted(step, result, now, accept_simulated=accept_simulated))
     if output_format == "json":
-        show_json([_row(one) for one in promoted])
+        show_json(
+            [
+                {
+                    "spec": lock.loaded.path.as_posix(),
+                    "environment": lock.loaded.environment.name,
+                    "changes": list(lock.lines),
+                    "plan": lock.plan.model_dump(mode="json"),
+                }
+                for lock in promoted
+            ]
+        )
     else:
-        _tell(promoted)
+        from seatrial.locks.locked_plan import provenance_lines
+
+        for lock in promoted:
+            typer.echo(f"{lock.loaded.path.as_posix()}: {lock.loaded.environment.name}")
+            for line in (*provenance_lines(lock.plan.promoted), *lock.lines):
+                typer.echo(f"  {line}")
     for one in promoted if write else ():
         typer.echo(f"locked in {write_lock(one.plan, one.loaded.path).as_posix()}", err=True)
 
 
 def _step(file: Path, environments: Path, source: str | None, target: str) -> tuple[LoadedSpec, LoadedSpec]:
-    """Return the spec in the environment of the trial, and in the one to come."""
-    from seatrial.operations.promotion.promote import check_order, source_of
+    from seatrial.operations.promotion import check_order, source_of
     from seatrial.specs.load import load_environment, load_spec
     from seatrial.specs.pipeline import promotion_order
 
@@ -89,7 +101,7 @@ def _step(file: Path, environments: Path, source: str | None, target: str) -> tu
 def _promoted(
     step: tuple[LoadedSpec, LoadedSpec], result: str | None, now: datetime, *, accept_simulated: bool
 ) -> PromotedLock:
-    from seatrial.operations.promotion.promote import promote_plan
+    from seatrial.operations.promotion import promote_plan
     from seatrial_base.errors import BenchError, SpecError
 
     source, target = step
@@ -103,9 +115,8 @@ def _promoted(
 
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
-    from seatrial.cli.support.results import read_result
-    from seatrial.operations.promotion.evidence import TrialEvidence
-    from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
+    from seatrial.cli.support.files import read_result
+    from seatrial.operations.promotion import TrialEvidence, evidence_of_result, evidence_of_stack
 
     if result is not None:
         return evidence_of_result(read_result(result), result)
@@ -126,21 +137,3 @@ def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
     check_account(place, identity)
     live = endpoint_name(place.name, name, generation_of(locked_document(source)))
     return evidence_of_stack(stack_name(place.name, name), live, cloudformation, s3)
-
-
-def _tell(promoted: Sequence[PromotedLock]) -> None:
-    from seatrial.locks.locked_plan import provenance_lines
-
-    for one in promoted:
-        typer.echo(f"{one.loaded.path.as_posix()}: {one.loaded.environment.name}")
-        for line in (*provenance_lines(one.plan.promoted), *one.lines):
-            typer.echo(f"  {line}")
-
-
-def _row(one: PromotedLock) -> dict[str, object]:
-    return {
-        "spec": one.loaded.path.as_posix(),
-        "environment": one.loaded.environment.name,
-        "changes": list(one.lines),
-        "plan": one.plan.model_dump(mode="json"),
-    }

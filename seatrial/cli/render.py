@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,17 +52,24 @@ def render_command(
         load_specs_or_model(specs, environment, environments, model_options),
         lambda loaded: render_one(loaded, templates),
     )
+    from seatrial.engines.rendered import rendered_files, write_config
+
     for one, folder in zip(rendered, folders, strict=True):
-        if one is not None:
-            _show(one, folder, f"{one.loaded.path.as_posix()}: " if many else "")
+        if one is None:
+            continue
+        loaded, config = one
+        of = f"{loaded.path.as_posix()}: " if many else ""
+        for note in config.notes:
+            typer.echo(f"note: {of}{note}", err=True)
+        if folder is not None:
+            for file in write_config(config, folder):
+                typer.echo(file.as_posix())
+            continue
+        for name, text in rendered_files(config).items():
+            typer.echo(f"==> {of}{name} <==\n{text}", nl=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rendered:
-    """What was rendered, of what."""
-
-    loaded: LoadedSpec
-    config: RenderedConfig
+_Rendered = tuple["LoadedSpec", "RenderedConfig"]
 
 
 def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, ...]:
@@ -89,11 +95,11 @@ def _folders(files: Sequence[Path], output: Path | None) -> tuple[Path | None, .
 def _rendered(loaded: LoadedSpec, templates: Path | None) -> _Rendered:
     from seatrial.engines.render import render_plan
 
-    return _Rendered(loaded, render_plan(loaded, _plan(loaded), templates=templates))
+    return loaded, render_plan(loaded, _plan(loaded), templates=templates)
 
 
 def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Rendered | None:
-    """Render one of many; one that awaits a promotion is left out, and told."""
+    """Render one of many; one that awaits a promotion is left out with a note."""
     from seatrial.locks.locked_plan import awaits_promotion, promotion_command
 
     try:
@@ -104,19 +110,6 @@ def _rendered_if_promoted(loaded: LoadedSpec, templates: Path | None) -> _Render
     command = promotion_command(loaded)
     typer.echo(f"note: {loaded.path.as_posix()}: skipped until its plan is promoted (`{command}`)", err=True)
     return None
-
-
-def _show(rendered: _Rendered, output: Path | None, of: str) -> None:
-    from seatrial.engines.rendered import rendered_files, write_config
-
-    for note in rendered.config.notes:
-        typer.echo(f"note: {of}{note}", err=True)
-    if output is not None:
-        for file in write_config(rendered.config, output):
-            typer.echo(file.as_posix())
-        return
-    for name, text in rendered_files(rendered.config).items():
-        typer.echo(f"==> {of}{name} <==\n{text}", nl=False)
 
 
 def _plan(loaded: LoadedSpec) -> Plan:

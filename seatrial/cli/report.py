@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from seatrial.cli.support.files import check_outputs, local_file, read_result, report_outputs, spec_inputs
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.support.outputs import check_outputs, local_file, report_outputs, spec_inputs
-from seatrial.cli.support.results import read_result
-
-if TYPE_CHECKING:
-    from seatrial.documents.calibration import Outlook
-    from seatrial.documents.plan import Plan
-    from seatrial_load.documents.result import TrialResult
 
 
 def report_command(
     result: Annotated[str, typer.Argument(metavar="RESULT", help="Result: file or s3:// URI.")],
     spec: Annotated[
-        Path | None, typer.Option("--spec", help="Spec whose locked plan is shown beside the result.")
+        Path | None, typer.Option("--spec", help="Spec whose locked plan is shown with the result.")
     ] = None,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Its environment.")] = None,
     environments: EnvironmentsFolder = None,
@@ -43,14 +37,24 @@ def report_command(
     check_outputs(pages, {"RESULT": local_file(result)})  # the JSON is the result itself
     measured = read_result(result)
     if against is not None:
-        from seatrial_load.slo.baseline import compare_with_baseline
+        from seatrial_load.slo.verdict import compare_with_baseline
 
         measured = replace(
             measured, comparison=compare_with_baseline(measured, read_result(against), baseline_uri=against)
         )
     plan, outlook = None, None
     if spec is not None:
-        plan, outlook = _planned(spec, environment or measured.request.environment, environments, measured)
+        from seatrial.locks.locked_plan import read_locked_plan
+        from seatrial.planner.calibration import outlook_of
+        from seatrial.report.planned import is_comparable, plan_of_trial
+        from seatrial.specs.load import load_spec
+
+        folder = environments_folder(environments, spec)
+        loaded = load_spec(spec, environment or measured.request.environment, environments=folder)
+        plan = read_locked_plan(loaded)
+        # A calibration corrects the plan that was tried: a trial of another one does not measure its constants.
+        if plan_of_trial(measured, plan) is not None and is_comparable(measured, plan):
+            outlook = outlook_of(measured, plan, loaded)
     written = write_trial_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
         from seatrial.report.terminal.trial import jumpstart_view
@@ -64,18 +68,3 @@ def report_command(
         show_lines(release_view(measured.comparison))
     for file in (written.html, written.markdown, written.json):
         typer.echo(file.as_posix())
-
-
-def _planned(
-    spec: Path, environment: str, environments: Path | None, result: TrialResult
-) -> tuple[Plan, Outlook | None]:
-    """Return the locked plan, and what a calibration by the trial would change if the trial was made from that plan."""
-    from seatrial.locks.locked_plan import read_locked_plan
-    from seatrial.planner.calibration import outlook_of
-    from seatrial.report.planned import is_comparable, plan_of_trial
-    from seatrial.specs.load import load_spec
-
-    loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
-    plan = read_locked_plan(loaded)
-    own = plan_of_trial(result, plan) is not None and is_comparable(result, plan)
-    return plan, outlook_of(result, plan, loaded) if own else None

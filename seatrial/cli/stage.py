@@ -16,7 +16,6 @@ from seatrial_base.terminal import console, end_when_interrupted, scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seatrial.stage.destination import Destination
     from seatrial.stage.source import ModelFiles
 
 
@@ -46,15 +45,23 @@ def stage_command(
 
     Run it again after an interruption: it goes on from there. The manifest is missing while a file is.
     """
-    from seatrial.stage.source import select
+    import boto3
+    from botocore.config import Config
+
+    from seatrial.account.reader import aws_failures
+    from seatrial.stage.destination import MANIFEST, WORKERS, Destination, split_uri
+    from seatrial.stage.source import held_twice, select
     from seatrial.stage.staging import copy_model, survey
+    from seatrial_base.units import gib
 
     end_when_interrupted()
     stop = threading.Event()
-    destination = _destination(to, kms_key)
+    bucket, prefix = split_uri(to)
+    config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})
+    with aws_failures(to):
+        destination = Destination(boto3.client("s3", config=config), bucket, prefix, kms_key)
     with scratch_folder("seatrial-stage-") as scratch:
         source = select(_source(model, revision, scratch), include=include or (), exclude=exclude or ())
-        from seatrial.stage.source import held_twice
 
         if patterns := held_twice(source):
             options = " ".join(f"--exclude '{pattern}'" for pattern in patterns)
@@ -73,8 +80,6 @@ def stage_command(
             return
         with _progress("staging", source.size_bytes, unit="bytes") as on_bytes:
             manifest = copy_model(source, destination, copied_files, replace=replace, stop=stop, on_bytes=on_bytes)
-    from seatrial.stage.destination import MANIFEST
-    from seatrial_base.units import gib
 
     copied = len(copied_files.missing)
     there = len(source.files) - copied
@@ -91,19 +96,6 @@ def stage_command(
         typer.echo(f"    architecture: {model}")
     elif (Path(model) / "config.json").is_file():
         typer.echo(f"    config_file: {(Path(model) / 'config.json').as_posix()}  # relative to the spec")
-
-
-def _destination(to: str, kms_key: str | None) -> Destination:
-    import boto3
-    from botocore.config import Config
-
-    from seatrial.account.reader import aws_failures
-    from seatrial.stage.destination import WORKERS, Destination, split_uri
-
-    bucket, prefix = split_uri(to)
-    config = Config(max_pool_connections=WORKERS, retries={"mode": "standard", "max_attempts": 10})
-    with aws_failures(to):
-        return Destination(boto3.client("s3", config=config), bucket, prefix, kms_key)
 
 
 def _source(model: str, revision: str | None, scratch: Path) -> ModelFiles:

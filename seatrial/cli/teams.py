@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
-from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs
+from seatrial.cli.support.specs import ENDPOINTS, given_or_own_specs, load_specs, of_every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial.operations.teams import TeamEndpoint
-
-Listing = tuple[tuple["TeamEndpoint", ...], tuple[str, ...]]
 
 
 def teams_command(
@@ -40,51 +38,36 @@ def teams_command(
 ) -> None:
     """List the endpoints of each team (tag `team`): version, planned cost, last trial, drift.
 
-    Endpoints of products are found by their tags. What could not be asked is told.
+    Endpoints of products are listed by their tags. What could not be read is listed too.
     """
     from seatrial.operations.teams import teams_csv, teams_document, teams_lines, teams_markdown
+    from seatrial.specs.load import environment_names, load_environment
     from seatrial_base.terminal import show_json, show_text
 
     files = given_or_own_specs(specs)
-    endpoints, unasked = _endpoints(files, environment, environments, account=not no_account)
-    if output_format == "json":
-        show_json(teams_document(endpoints, unasked))
-    elif output_format == "csv":
-        show_text(teams_csv(endpoints))
-        for line in unasked:
-            typer.echo(f"could not be asked: {line}", err=True)
-    elif output_format == "markdown":
-        show_text(teams_markdown(endpoints, unasked))
-    else:
-        show_text("".join(f"{line}\n" for line in teams_lines(endpoints, unasked)))
-
-
-def _endpoints(
-    files: Sequence[Path], environment: list[str] | None, environments: Path | None, *, account: bool
-) -> Listing:
-    from seatrial.cli.support.specs import of_every
-    from seatrial.specs.load import environment_names, load_environment
-
     folder = environments_folder(environments, files[0] if files else ENDPOINTS / "spec.yaml")
     places = of_every(environment or environment_names(folder), lambda name: load_environment(folder, name))
     names = [place.name for place in places if environment or not place.is_embedded]
     endpoints: list[TeamEndpoint] = []
-    unasked: list[str] = []
+    unread: list[str] = []
     for name in dict.fromkeys(names):
         locked = _locked(files, name, environments)
-        here, missing = _with_account(locked, files, name, environments) if account else (locked, ())
-        endpoints += here
-        unasked += [f"{name}: {line}" for line in missing]
-    return tuple(endpoints), tuple(unasked)
+        listed, missing = (locked, ()) if no_account else _with_account(locked, files, name, environments)
+        endpoints += listed
+        unread += [f"{name}: {line}" for line in missing]
+    if output_format == "json":
+        show_json(teams_document(endpoints, unread))
+    elif output_format == "csv":
+        show_text(teams_csv(endpoints))
+        for line in unread:
+            typer.echo(f"could not be read: {line}", err=True)
+    elif output_format == "markdown":
+        show_text(teams_markdown(endpoints, unread))
+    else:
+        show_text("".join(f"{line}\n" for line in teams_lines(endpoints, unread)))
 
 
 def _locked(files: Sequence[Path], environment: str, environments: Path | None) -> tuple[TeamEndpoint, ...]:
-    """Return what is locked for an environment.
-
-    Raises:
-        SpecError: With every problem of every spec and lock.
-    """
-    from seatrial.cli.support.specs import load_specs, of_every
     from seatrial.locks.lock_file import locked_environments
     from seatrial.operations.teams import locked_endpoint
     from seatrial.specs.spec_files import hosts
@@ -100,7 +83,7 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
 
 def _with_account(
     locked: tuple[TeamEndpoint, ...], files: Sequence[Path], environment: str, environments: Path | None
-) -> Listing:
+) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
     """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
     import boto3
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name, own_region
 from seatrial.cli.support.options import EnvironmentsFolder, LiveEndpoint, LiveEnvironment, LiveRegion
+from seatrial.cli.support.specs import live_name, own_region
 from seatrial_base.errors import SpecError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from seatrial.client.transport import Target
 
 LONGEST_MINUTES = 720
 
@@ -58,27 +53,18 @@ def token_command(
                 )
                 for name in given
             )
-        place, target = _aliased(endpoint, environment, environments)
+        import boto3
+
+        from seatrial.account.reader import aws_failures
+        from seatrial.client.alias import Alias
+        from seatrial_load.payload.schema import Schema
+
+        name, _, place = live_name(endpoint, environment, environments)
+        with aws_failures(name):
+            ssm = boto3.client("ssm", region_name=place)
+        target = Alias(ssm, environment, name, Schema.OPENAI_CHAT, fraction=lambda: 0.0).target()
         named = (target.endpoint_name, target.inference_component)
     base_url = f"{runtime_url(place)}/{openai_path(*named)}"
     token = bearer_token(credential_source()(), place, datetime.now(UTC), expires_s=minutes * 60)
     typer.echo(f"export OPENAI_BASE_URL={base_url}\nexport OPENAI_API_KEY={token}" if export else token)
     typer.echo(f"base URL: {base_url}\nholds {minutes} min, or as long as your AWS credentials", err=True)
-
-
-def _aliased(endpoint: str, environment: str, environments: Path | None) -> tuple[str, Target]:
-    """Return the Region of an endpoint, and what its alias names now.
-
-    Raises:
-        SeatrialError: The spec or its environment can't be read; SEA372, the alias can't.
-    """
-    import boto3
-
-    from seatrial.account.reader import aws_failures
-    from seatrial.client.alias import Alias
-    from seatrial_load.payload.schema import Schema
-
-    name, _, region = live_name(endpoint, environment, environments)
-    with aws_failures(name):
-        ssm = boto3.client("ssm", region_name=region)
-    return region, Alias(ssm, environment, name, Schema.OPENAI_CHAT, fraction=lambda: 0.0).target()

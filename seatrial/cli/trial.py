@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.cli.support.live_name import live_name
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder
+from seatrial.cli.support.specs import live_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial.account.trials import Bucket, LiveTrial
+    from seatrial.account.trials import LiveTrial
 
 FAILED = 1
 
@@ -36,19 +35,29 @@ def watch_trial(endpoint: Endpoint, environment: EnvironmentName, environments: 
 
     It exits with 0 when the trial is passed, else with 1. Ctrl-C leaves the trial alone.
     """
-    from seatrial.account.trials import follow
+    import boto3
+
+    from seatrial.account.reader import aws_failures
+    from seatrial.account.trials import Bucket, describe_stack, follow
+    from seatrial.deployment.document import endpoint_name, service_stack
     from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
-    bucket, endpoint_name = _place(endpoint, environment, environments)
+    name, generation, region = live_name(endpoint, environment, environments)
+    stack = service_stack(environment)
+    with aws_failures(stack):
+        cloudformation = boto3.client("cloudformation", region_name=region)
+        s3 = boto3.client("s3", region_name=region)
+    bucket = Bucket(s3, describe_stack(stack, cloudformation).output("ResultsBucket"))
+    live = endpoint_name(environment, name, generation)
     lines = TrialLines(typer.echo)
     try:
-        for seen in follow(bucket, endpoint_name, now_s=time.time, sleep=time.sleep):
-            lines.tell(seen, endpoint_name)
+        for seen in follow(bucket, live, now_s=time.time, sleep=time.sleep):
+            lines.write(seen, live)
     except KeyboardInterrupt:
         typer.echo("stopped watching; the trial continues")
         raise
-    lines.conclude(seen, endpoint_name)
+    lines.conclude(seen, live)
 
 
 @trial.command("start")
@@ -61,7 +70,7 @@ def start_trial(
         typer.Option("--id", metavar="ID", help="Name of the trial: a second start of the same name starts nothing."),
     ] = None,
 ) -> None:
-    """Try an endpoint as it is live: a candidate beside it is loaded, and deleted.
+    """Try an endpoint as it is live: a candidate on the same endpoint is loaded, and deleted.
 
     Users are not touched and nothing is updated. Exit 1 when no trial was started, as while a deployment is at work.
     """
@@ -79,26 +88,8 @@ def start_trial(
     typer.echo(f"started the trial {identifier}; follow it with `seatrial trial watch {endpoint} -e {environment}`")
 
 
-def _place(endpoint: str, environment: str, environments: Path | None) -> tuple[Bucket, str]:
-    import boto3
-
-    from seatrial.account.reader import aws_failures
-    from seatrial.account.trials import Bucket, describe_stack
-    from seatrial.deployment.document import endpoint_name, service_stack
-
-    name, generation, region = live_name(endpoint, environment, environments)
-    stack = service_stack(environment)
-    with aws_failures(stack):
-        cloudformation, s3 = (
-            boto3.client("cloudformation", region_name=region),
-            boto3.client("s3", region_name=region),
-        )
-    bucket = describe_stack(stack, cloudformation).output("ResultsBucket")
-    return Bucket(s3, bucket), endpoint_name(environment, name, generation)
-
-
 class TrialLines:
-    """What was told of a trial already."""
+    """The lines of a trial, each written once."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -106,8 +97,8 @@ class TrialLines:
         self._levels = 0
         self._loading: int | None = None
 
-    def tell(self, seen: LiveTrial, endpoint_name: str) -> None:
-        """Tell what is new."""
+    def write(self, seen: LiveTrial, endpoint_name: str) -> None:
+        """Write what is new."""
         from seatrial_base.units import minutes
         from seatrial_load.cli.show import level_line
 
@@ -123,7 +114,7 @@ class TrialLines:
 
     @staticmethod
     def conclude(seen: LiveTrial, endpoint_name: str) -> None:
-        """Tell the verdict.
+        """Write the verdict.
 
         Raises:
             BenchError: SEA507, the trial ended with an error; SEA521, there is none.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from seatrial.cli.support.model_options import DEFAULT_ENVIRONMENT, default_region, tell_defaults
+from seatrial.cli.support.model_options import DEFAULT_ENVIRONMENT, default_region, show_defaults
 from seatrial.cli.support.options import EnvironmentsFolder, SpecFiles, environments_folder
 from seatrial.cli.support.specs import spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cli.run import FindingsFormat, problems_in
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 
 def validate_command(
@@ -29,41 +25,30 @@ def validate_command(
 ) -> None:
     """Check specs in every environment and list every problem; exit 2 when there is one.
 
-    Where no environment has a file, one with default values stands in, as for `seatrial plan`.
-    """
-    with problems_in(output_format, "validate"):
-        for spec in _valid_specs(specs, environment, environments):
-            typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
-
-
-def _valid_specs(
-    specs: Sequence[Path], environment: Sequence[str] | None, environments: Path | None
-) -> tuple[Path, ...]:
-    """Return the files of valid specs.
-
-    Raises:
-        SpecError: With every problem of every spec.
+    Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
     from seatrial.specs.load import environment_names, load_spec
 
-    problems: list[Finding] = []
-    files = spec_files(specs)
-    for spec in files:
-        folder = environments_folder(environments, spec)
-        region = None if environments else default_region(None)
-        names = environment or environment_names(folder) or (() if environments else (DEFAULT_ENVIRONMENT,))
-        if not names:
-            hint = "give the folder: --environments DIR"
-            problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
-        for name in names:
-            try:
-                loaded = load_spec(spec, name, environments=folder, default_region=region)
-            except SpecError as error:
-                problems += error.problems
-            else:
-                tell_defaults(loaded)
-                problems += absent_specs(loaded)
-    if problems:
-        raise SpecError(dict.fromkeys(problems))
-    return files
+    with problems_in(output_format, "validate"):
+        problems: list[Finding] = []
+        files = spec_files(specs)
+        for spec in files:
+            folder = environments_folder(environments, spec)
+            region = None if environments else default_region(None)
+            names = environment or environment_names(folder) or (() if environments else (DEFAULT_ENVIRONMENT,))
+            if not names:
+                hint = "give the folder: --environments DIR"
+                problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
+            for name in names:
+                try:
+                    loaded = load_spec(spec, name, environments=folder, default_region=region)
+                except SpecError as error:
+                    problems += error.problems
+                else:
+                    show_defaults(loaded)
+                    problems += absent_specs(loaded)
+        if problems:
+            raise SpecError(dict.fromkeys(problems))
+        for spec in files:
+            typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")

@@ -20,8 +20,7 @@ from seatrial.client.generation import (
     stream_parts,
 )
 from seatrial.client.many import Outcome, invoke_many
-from seatrial.client.tokens import token_source
-from seatrial.client.transport import InvocationError, Target, client_config
+from seatrial.client.transport import InvocationError, Target, client_config, token_source
 from seatrial_load.decode.failure import Failure
 from seatrial_load.payload.answer import Completion, FinishReason, Piece, Token, Usage, read_answer
 from seatrial_load.payload.json_text import AnswerError, RequestError

@@ -29,7 +29,7 @@ CACHED_S = 30.0
 class Alias:
     """An endpoint by environment and name, wherever a `Target` is taken; threads may share it.
 
-    What it names is asked again after 30 s, and at once when the endpoint or its component is not there any more: the
+    What it names is read again after 30 s, and at once when the endpoint or its component is not there any more: the
     request is then sent once more, to the one that took its place. While the parameter can't be read, the last answer
     holds.
 
@@ -95,7 +95,7 @@ class Alias:
         if base_url := self._parameter.value().openai_base_url:
             parts = urlsplit(base_url)
             return f"{other_runtime_url() or f'{parts.scheme}://{parts.netloc}'}{parts.path}"
-        message = "the alias has no openai_base_url: deploy the endpoint anew; an asynchronous one has none"
+        message = "the alias has no openai_base_url: deploy the endpoint again; an asynchronous one has none"
         raise InvocationError.because(Failure("validation", message), where=self.parameter_name)
 
     def moved(self, gone: Target) -> Target | None:
@@ -172,11 +172,8 @@ def at_target(destination: Target | Alias, send: Callable[[Target], Answer]) -> 
     try:
         return send(target)
     except InvocationError as error:
-        moved = destination.moved(target) if _is_gone(error.failure) else None
+        is_gone = error.failure.error == "validation" and "not found" in error.failure.detail.lower()
+        moved = destination.moved(target) if is_gone else None
         if moved is None:
             raise
     return send(moved)
-
-
-def _is_gone(failure: Failure) -> bool:
-    return failure.error == "validation" and "not found" in failure.detail.lower()

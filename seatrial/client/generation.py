@@ -33,7 +33,7 @@ from seatrial_load.payload.request import DEFAULTS, WHERE, message, request_body
 from seatrial_load.payload.schema import FACTS, Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from types import TracebackType
 
     from botocore.eventstream import EventStream
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from seatrial.client.alias import Alias
     from seatrial.client.transport import Target
-    from seatrial_load.payload.answer import Piece, Token
+    from seatrial_load.payload.answer import Piece
     from seatrial_load.payload.request import Options, Prompt
 
 
@@ -194,7 +194,7 @@ class GenerationStream:
 
     @property
     def completion(self) -> Completion:
-        """What was said so far; whole after the iteration, and what is left after an error."""
+        """The completion so far; whole after the iteration, the rest after an error."""
         return self._reader.completion()
 
     def close(self) -> None:
@@ -226,7 +226,7 @@ def continue_until_stop(
 
     Raises:
         RequestError: SEA370, the schema can't say it, or the limit of a request isn't known.
-        AnswerError: SEA371, an answer has no known shape; SEA373, one doesn't tell whether it was cut.
+        AnswerError: SEA371, an answer has no known shape; SEA373, one doesn't show whether it was cut.
         InvocationError: SEA372, the endpoint did not answer the first round, or failed in a later one.
     """
     rounds: list[Completion] = []
@@ -239,11 +239,12 @@ def continue_until_stop(
     first, last = rounds[0], rounds[-1]
     counts = [output_tokens(completion) for completion in rounds]
     known = [count for count in counts if count is not None]
+    tokens = [completion.tokens for completion in rounds if completion.tokens is not None]
     return replace(
         last,
         text="".join(completion.text for completion in rounds),
         reasoning="".join(completion.reasoning or "" for completion in rounds) or None,
-        tokens=_all_tokens(rounds),
+        tokens=tuple(token for part in tokens for token in part) if len(tokens) == len(rounds) else None,
         usage=Usage(first.usage.input_tokens, sum(known) if len(known) == len(counts) else None),
     )
 
@@ -273,15 +274,14 @@ def generate_rounds(
         yield completion
         written += completion.text
         # An empty round would be repeated until the rounds are used up.
-        if not completion.text or not _is_cut(completion, limit, target.where):
+        if not completion.text:
             return
-
-
-def _is_cut(completion: Completion, limit: int, where: str) -> bool:
-    cut = was_cut(completion, limit)
-    if cut is None:
-        raise AnswerError.of(UNKNOWN_END_RULE, "the answer has no finish reason and no token count", where=where)
-    return cut
+        cut = was_cut(completion, limit)
+        if cut is None:
+            message = "the answer has no finish reason and no token count"
+            raise AnswerError.of(UNKNOWN_END_RULE, message, where=target.where)
+        if not cut:
+            return
 
 
 def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -> tuple[Prompt, Options]:
@@ -293,14 +293,9 @@ def _continued(schema: Schema, prompt: Prompt, options: Options, written: str) -
     return [*messages, message("assistant", written)], replace(options, extra={**options.extra, **_OPEN_LAST_MESSAGE})
 
 
-def _all_tokens(rounds: Sequence[Completion]) -> tuple[Token, ...] | None:
-    known = [completion.tokens for completion in rounds if completion.tokens is not None]
-    return tuple(token for tokens in known for token in tokens) if len(known) == len(rounds) else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """The probability that the model itself gave to its answer; it says nothing of the answer being true.
+    """The probability that the model itself gave to its answer; it is no measure of the answer being true.
 
     Attributes:
         tokens: Tokens counted, N.
@@ -321,7 +316,7 @@ class Confidence:
 def confidence(completion: Completion) -> Confidence | None:
     """Return the confidence; None when the answer has no tokens or one has no log-probability.
 
-    Ask OpenAI's schemas for them with `Options(log_probabilities=True)`; LMI's and TGI's tell them anyway. With
+    Ask OpenAI's schemas for them with `Options(log_probabilities=True)`; LMI's and TGI's have them anyway. With
     sampling, engines differ in whether temperature and penalties are in the numbers.
 
     Source of the formulas: Jurafsky and Martin, Speech and Language Processing, chapter on n-gram language models

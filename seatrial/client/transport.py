@@ -1,10 +1,17 @@
-"""Requests by boto3; what it raises for one becomes a failure, faults of the caller, like credentials, stay as they are."""
+"""Requests by boto3: what it raises for one becomes a failure, faults of the caller (credentials) stay as they are.
+
+Bearer tokens for OpenAI's own client, renewed while they are used.
+
+alias = Alias(boto3.client("ssm"), "dev", "chat", Schema.OPENAI_CHAT)
+client = OpenAI(base_url=alias.openai_base_url(), api_key=token_source("eu-west-1"))
+"""
 
 from __future__ import annotations
 
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypedDict
 
 import urllib3.exceptions
@@ -22,6 +29,8 @@ from botocore.exceptions import (
 
 from seatrial_base.errors import SeatrialError
 from seatrial_base.units import MIB
+from seatrial_load.aws.credentials import credential_source
+from seatrial_load.aws.sigv4 import RenewedToken
 from seatrial_load.decode.failure import Failure, failure_of_response, failure_of_type, shorten
 from seatrial_load.payload.json_text import REQUEST_RULE, RequestError
 from seatrial_load.payload.request import CONTENT_TYPE
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
     from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.payload.answer import Completion
     from seatrial_load.payload.schema import Schema
-
 
 INVOCATION_RULE = "SEA372"
 UNKNOWN_END_RULE = "SEA373"
@@ -173,7 +181,7 @@ def invocation_arguments(target: Target, body: bytes, *, stream: bool) -> Invoca
     """Return boto3's arguments for a request.
 
     Raises:
-        RequestError: SEA370, a new session is asked for in a stream, whose answer has no place to name it.
+        RequestError: SEA370, a new session is requested in a stream, whose response has no place to name it.
     """
     if stream and target.session_id == NEW_SESSION:
         problem = "a stream can't open a session: open it without streaming"
@@ -201,7 +209,7 @@ def client_config(*, concurrency: int = 10, read_timeout_s: float = READ_TIMEOUT
     client's quota of retries lasts. A container that is full answers `ModelError` (424), which it doesn't repeat.
 
     Args:
-        concurrency: Requests in flight at once: so many connections are kept open (botocore's own default is 10).
+        concurrency: Requests in flight at the same time: as many connections are kept open (botocore's default: 10).
         read_timeout_s: The longest silence. SageMaker gives a model 60 s for a whole answer (so stay above that), and
             a stream 8 minutes in all.
     """
@@ -212,3 +220,21 @@ def client_config(*, concurrency: int = 10, read_timeout_s: float = READ_TIMEOUT
         max_pool_connections=concurrency,
         tcp_keepalive=True,
     )
+
+
+TOKEN_S = 900
+
+
+def token_source(region: str, *, expires_s: int = TOKEN_S) -> RenewedToken:
+    """Return a function that returns a token, which OpenAI's client takes as its `api_key` and calls for each request.
+
+    No call of AWS is made. A token is used for half of its life; it has the authority of the credentials of this
+    process, and ends with them.
+
+    Args:
+        expires_s: Seconds that a token holds: 1 to 43,200.
+
+    Raises:
+        BenchError: SEA503, there are no credentials.
+    """
+    return RenewedToken(credential_source(), region, lambda: datetime.now(UTC), expires_s)

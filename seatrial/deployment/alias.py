@@ -52,7 +52,11 @@ class AliasValue:
         read = document if isinstance(document, dict) else {}
         endpoint_name, component_name = (read.get(name, "") for name in ("endpoint_name", "inference_component_name"))
         weights = read.get("weights", {})
-        named = isinstance(endpoint_name, str) and endpoint_name and _is_component(component_name)
+        named = (
+            isinstance(endpoint_name, str)
+            and endpoint_name
+            and (component_name is None or (isinstance(component_name, str) and component_name != ""))
+        )
         if not named or not _are_weights(weights):
             raise ValueError(f"not an alias: {text[:100]!r}")
         return cls(
@@ -71,12 +75,8 @@ class AliasValue:
         return choose_traffic(self.weights, fraction) if self.weights else self.inference_component_name
 
 
-def _is_component(name: object) -> bool:
-    return name is None or (isinstance(name, str) and name != "")
-
-
 def _are_weights(weights: object) -> bool:
-    """Tell whether these are weights by component: numbers from 0 on, of which one is above 0, or none at all."""
+    """Return whether these are weights by component: numbers from 0 on, of which one is above 0, or none at all."""
     if not isinstance(weights, dict):
         return False
     numbers = [each for each in weights.values() if isinstance(each, int | float) and not isinstance(each, bool)]

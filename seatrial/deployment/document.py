@@ -78,7 +78,7 @@ class Deployment:
 
     @property
     def endpoint_name(self) -> str:
-        """The endpoint's name on SageMaker; its generation stands behind it from the second on."""
+        """The endpoint's name on SageMaker; its generation follows it from the second on."""
         return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)
 
     def variant_of(self, spec: str) -> Deployment:

@@ -16,7 +16,7 @@ from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from seatrial.deployment.packing import Packing
     from seatrial.documents.plan import Plan
@@ -38,7 +38,7 @@ class Guest:
 
 
 def absent_specs(loaded: LoadedSpec) -> Iterator[Finding]:
-    """Yield each spec that the hosting of an endpoint names and that is not beside it."""
+    """Yield each spec that the hosting of an endpoint names and that is not in its folder."""
     hosting = loaded.endpoint.hosting
     named: list[tuple[FieldPath, str | None, str]] = [
         *((("hosting", "more_models", index), name, _RULE) for index, name in enumerate(hosting.more_models)),
@@ -131,13 +131,12 @@ def packing_of(loaded: LoadedSpec, plan: Plan, guests: Sequence[Guest]) -> Packi
     if lacking := misfits(models, room):
         larger = smallest_type(models, instance, INSTANCES.rows)
         hint = f"plan all of them for {larger}" if larger else f"no type with the {instance.accelerator} holds them"
-        raise SpecError([loaded.problem(path, "SEA213", text, hint) for text in _lacks(lacking, name)])
+        texts = [
+            f"a copy of {model} does not fit on {name}: it reserves {', '.join(what)}"
+            for model, what in lacking.items()
+        ]
+        raise SpecError([loaded.problem(path, "SEA213", text, hint) for text in texts])
     return pack(models, room)
-
-
-def _lacks(lacking: Mapping[str, Sequence[str]], instance_type: str) -> Iterator[str]:
-    for model, resources in lacking.items():
-        yield f"a copy of {model} does not fit on {instance_type}: it reserves {', '.join(resources)}"
 
 
 def packing_lines(packing: Packing) -> tuple[str, ...]:
@@ -152,8 +151,5 @@ def packing_lines(packing: Packing) -> tuple[str, ...]:
 
 def _instances(placed: Sequence[Sequence[str]]) -> str:
     alike = Counter(map(tuple, placed))
-    return "; ".join(f"{number} with {_copies(names)}" for names, number in alike.items())
-
-
-def _copies(names: Sequence[str]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in Counter(names).items())
+    texts = {names: ", ".join(f"{count} {name}" for name, count in Counter(names).items()) for names in alike}
+    return "; ".join(f"{number} with {texts[names]}" for names, number in alike.items())

@@ -49,13 +49,14 @@ def load_deployments(
         templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
-        SpecError: With every problem of every spec, environment and lock; SEA404 when no spec is found.
+        SpecError: With every problem of every spec, environment and lock; SEA404 when there is no spec.
     """
     loaded = _load(
         _specs(endpoints, endpoint), environments, environment, by_name=endpoint is not None, templates=templates
     )
     if loaded.problems:
-        raise SpecError(dict.fromkeys(loaded.problems))  # one of an environment concerns every spec, and is told once
+        # One of an environment concerns every spec, and is reported once.
+        raise SpecError(dict.fromkeys(loaded.problems))
     return LockedDeployments(loaded.deployments, tuple(_awaiting(loaded.awaiting)), _environments(loaded.awaiting))
 
 
@@ -77,10 +78,10 @@ class LockedDeployments:
 def find_deployments(
     endpoints: Path, environments: Path, endpoint: str | None = None, *, templates: Path | None = None
 ) -> LockedDeployments:
-    """Load what is locked in every environment; the embedded AWS is none of them, since it must be asked for by name.
+    """Load what is locked in every environment; the embedded AWS is none of them, since it must be selected by name.
 
     Raises:
-        SpecError: With every problem of every environment; SEA404 when nothing is found.
+        SpecError: With every problem of every environment; SEA404 when there is none.
     """
     locks, problems = _locks(_specs(endpoints, endpoint))
     deployments: list[Deployment] = []
@@ -92,12 +93,12 @@ def find_deployments(
         except SeatrialError as error:
             problems += error.problems
             continue
-        # Its account is nobody's on the real AWS, so it has to be selected by name.
+        # Its account is none of the real AWS, so it has to be selected by name.
         if place.is_embedded:
             left_out.append(f"{name} (embedded AWS) is skipped; select it with -c environment={name}")
             continue
         required = place.promotion.required
-        # Where a promotion is required, a missing lock is no choice of the spec's owner: it awaits one, and is told.
+        # Where a promotion is required, a missing lock is no choice of the owner: it awaits one, and is reported.
         locked = [file for file, known in locks.items() if name in known or required]
         there = _load(locked, environments, name, templates=templates)
         deployments += there.deployments
@@ -165,7 +166,7 @@ class _Loaded:
 def _load(
     files: Iterable[Path], environments: Path, environment: str, *, by_name: bool = False, templates: Path | None
 ) -> _Loaded:
-    """Load some endpoints for one environment; one that was asked for by name can't await a promotion."""
+    """Load some endpoints for one environment; one that was selected by name can't await a promotion."""
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
     problems: list[Finding] = []
@@ -173,7 +174,7 @@ def _load(
     hosted = hosts(files[0].parent, environment) if files else {}
     hosting = {file for others in hosted.values() for file in others}
     for file in files:
-        # A guest is part of its host's stack; one that hosts others itself is a mistake, which is told below.
+        # A guest is part of its host's stack; one that hosts others itself is a mistake, which is reported below.
         if not by_name and file.stem in hosted and file not in hosting:
             continue
         try:
@@ -288,7 +289,7 @@ def deployment_of(
 
 
 def runs_others(loaded: LoadedSpec) -> bool:
-    """Tell whether an endpoint runs something of other specs: further models, or variants."""
+    """Return whether an endpoint runs something of other specs: further models, or variants."""
     hosting = loaded.endpoint.hosting
     named = [*(each.spec for each in hosting.variants or ()), hosting.shadow.spec if hosting.shadow else None]
     return bool(hosting.more_models) or any(name is not None for name in named)
@@ -367,9 +368,6 @@ def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
     if spec.hosting.variants or spec.hosting.shadow:
         return "has variants itself", "name a spec with one model"
     return None
-
-
-_LONGEST_NAME = 63  # of endpoints and components (API reference, CreateInferenceComponent)
 
 
 def _same_endpoints(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial.engines.model_source import model_source
-from seatrial.engines.render import render_plan
+from seatrial.engines.render import model_source, render_plan
 from seatrial.specs.guardrails.fleets import job_instance
 from seatrial_base.catalog import models
 from seatrial_base.errors import SpecError
@@ -52,7 +51,7 @@ def jobs_name(environment: str) -> str:
 
 
 def jobs_parameter_path(environment: str) -> str:
-    """Return the path of the SSM parameters that tell of an environment's jobs, each by its digest."""
+    """Return the path of the SSM parameters of an environment's jobs, each by its digest."""
     return f"/seatrial/{environment}/optimizations"
 
 
@@ -66,8 +65,8 @@ class OptimizationJobRequest:
         image: The image that serves the artifacts.
         source_s3_uri: S3 prefix or archive of the model; `None` for a model of SageMaker.
         source_model_name: Name of a SageMaker model; `None` for a model in S3.
-        accept_eula: The user accepted the licence; told to the job for licensed models only.
-        max_hours: The job is stopped after so many hours.
+        accept_eula: The user accepted the licence; passed to the job for licensed models only.
+        max_hours: Hours after which the job is stopped.
     """
 
     environment: str
@@ -137,13 +136,15 @@ def job_of(loaded: LoadedSpec, plan: Plan) -> OptimizationJobRequest | None:
     variables = render_plan(loaded, plan).container_env
     configs = tuple(_config(entry, plan, variables) for _, entry in entries)
     model = loaded.endpoint.model
+    # A job of a model without a licence that must be accepted gets no acceptance.
+    licensed = model.jumpstart_id is not None or bool(model.licence or models.licence_of(model.architecture or ""))
     return OptimizationJobRequest(
         environment=loaded.environment.name,
         instance_type=instance.types[0],
         configs=configs,
         image=plan.image.value.uri,
         source_s3_uri=model_source(loaded).weights_s3_uri,
-        accept_eula=model.accept_eula and _is_licensed(loaded),
+        accept_eula=model.accept_eula and licensed,
         max_hours=instance.hours,
     )
 
@@ -197,12 +198,6 @@ def instance_types() -> frozenset[str]:
     model = botocore.session.get_session().get_service_model("sagemaker")
     shape = model.shape_for("OptimizationJobDeploymentInstanceType")
     return frozenset(shape.enum) if isinstance(shape, StringShape) else frozenset()
-
-
-def _is_licensed(loaded: LoadedSpec) -> bool:
-    """Tell whether the model has a licence that must be accepted; a job without one is not told of acceptance."""
-    model = loaded.endpoint.model
-    return model.jumpstart_id is not None or bool(model.licence or models.licence_of(model.architecture or ""))
 
 
 def _text(value: object) -> str:

@@ -36,7 +36,7 @@ class Reservable:
     memory_mib: int
 
     def holds(self, other: Reservable) -> bool:
-        """Tell whether this is enough of everything."""
+        """Return whether this is enough of everything."""
         return not any(self.missing(other))
 
     def missing(self, other: Reservable) -> Iterator[str]:
@@ -65,7 +65,7 @@ class ModelCopies:
         size: What a copy reserves.
         planned: Copies at the start.
         most: Copies at most.
-        beside: New copies that an update starts beside the old ones.
+        beside: New copies that an update starts in addition to the old ones.
     """
 
     name: str

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TEMPLATE_SUFFIX = ".template.json"
 SECTION, TEMPLATE = "Seatrial", "Template"
-"""The section of a template's metadata, and the digest of the template in it, beside that of what it was made from."""
+"""The section of a template's metadata, and the digest of the template in it, with that of what it was made from."""
 State: TypeAlias = Literal["published", "not published", "changed", "published without its source"]
 SOURCE_SUFFIX: Final = ".source.json"
 MADE_FROM, PLANS = "MadeFrom", "Plans"
@@ -59,12 +59,12 @@ class PublishedVersion:
 
 
 def template_path(product: Path, version: str, environment: str) -> Path:
-    """Return where the template of a version lies."""
+    """Return the file of a version's template."""
     return product.with_suffix("") / "versions" / version / f"{environment}{TEMPLATE_SUFFIX}"
 
 
 def source_path(template: Path) -> Path:
-    """Return where lies what a template was made from."""
+    """Return the file of what a template was made from."""
     return template.with_name(template.name.removesuffix(TEMPLATE_SUFFIX) + SOURCE_SUFFIX)
 
 
@@ -96,15 +96,12 @@ def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Find
 
 def _versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
     files = template_path(loaded.path, "*", environment)
-    versions = (
-        PublishedVersion(_number(file.parent.name), file.parent.name, file)
-        for file in files.parent.parent.glob(f"*/{files.name}")
-    )
+    versions = []
+    for file in files.parent.parent.glob(f"*/{files.name}"):
+        version = file.parent.name
+        number = tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+        versions.append(PublishedVersion(number, version, file))
     return tuple(sorted(versions))
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
 
 
 def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
@@ -113,7 +110,7 @@ def sealed(template: Mapping[str, object], source: str) -> dict[str, object]:
     given = dict(metadata) if isinstance(metadata, dict) else {}
     # The digest is of the template with its source but without itself: so an edit of either is seen.
     whole = {**template, "Metadata": {**given, SECTION: {MADE_FROM: source}}}
-    return {**whole, "Metadata": {**given, SECTION: {MADE_FROM: source, TEMPLATE: digest(_canonical(whole))}}}
+    return {**whole, "Metadata": {**given, SECTION: {MADE_FROM: source, TEMPLATE: _digest(whole)}}}
 
 
 def publication_state(loaded: LoadedProduct, environment: str) -> State:
@@ -153,17 +150,13 @@ def unpublished_version(loaded: LoadedProduct, environment: str) -> SpecError:
 def _edited(file: Path) -> SpecError | None:
     """Return the error for a template that is not what was written; `None` when it is."""
     template = _template(file)
-    if template == sealed(_unsealed(template), str(_seal(template).get(MADE_FROM))):
+    metadata = template.get("Metadata")
+    rest = {name: each for name, each in metadata.items() if name != SECTION} if isinstance(metadata, dict) else {}
+    if template == sealed({**template, "Metadata": rest}, str(_seal(template).get(MADE_FROM))):
         return None
     message = "it is not the template that was published"
     hint = "restore it from git; a change needs another version"
     return SpecError.of("SEA498", message, where=file.as_posix(), hint=hint)
-
-
-def _unsealed(template: Mapping[str, object]) -> dict[str, object]:
-    metadata = template.get("Metadata")
-    rest = {name: each for name, each in metadata.items() if name != SECTION} if isinstance(metadata, dict) else {}
-    return {**template, "Metadata": rest}
 
 
 def _seal(template: Mapping[str, object]) -> Mapping[str, object]:
@@ -181,10 +174,6 @@ def _template(file: Path) -> dict[str, object]:
     return document if isinstance(document, dict) else {}
 
 
-def _canonical(document: object) -> str:
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
 _SECRET = re.compile(r"\{\{resolve:secretsmanager:(?:(?P<arn>arn:(?:[^:}]+:){5}[^:}]+)|(?P<name>[^:}]+))")
 
 
@@ -194,7 +183,7 @@ def kept_templates(products: Path, environment: str) -> tuple[Path, ...]:
 
 
 def weights_of(template: Path) -> Iterator[str]:
-    """Yield where the models of a published version lie in S3."""
+    """Yield the S3 prefixes of the models of a published version."""
     for resource in json.loads(read_text(template))["Resources"].values():
         if resource["Type"] == "AWS::SageMaker::Model":
             source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
@@ -209,7 +198,7 @@ def secrets_of(template: Path) -> Iterator[str]:
 
 
 class _NotJudgedError(Exception):
-    """A version can't be held against guard rails; the message says why."""
+    """A version can't be held against guard rails; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +281,12 @@ def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -
     """Yield each broken guard rail with its size.
 
     Raises:
-        _NotJudgedError: It can't be told.
+        _NotJudgedError: It can't be judged.
     """
     for size, endpoint, plan in _sizes(offered):
         # A published size has no file with lines any more, so that each finding is placed at the product.
         document = Document(loaded.path.as_posix(), {}, {}, {})
-        # What was read beside today's spec is not what the version was made from.
+        # What was read with today's spec is not what the version was made from.
         spec = replace(place, endpoint=endpoint, document=document, config_file=None, calibration_json=None)
         if runs_others(spec):
             raise _NotJudgedError(f"size {size} runs other specs")
@@ -314,7 +303,7 @@ def _sizes(offered: OfferedVersion) -> Iterator[tuple[str, EndpointSpec, Plan]]:
     try:
         document = json.loads(read_text(offered.source))
         source, plans = document[MADE_FROM], document[PLANS]
-        # The file lies beside the template, where anybody may edit it; the template's seal has its digest.
+        # The file is next to the template, where anyone may edit it; the template's seal has its digest.
         if _digest(source) != offered.made_from:
             raise _NotJudgedError(f"{offered.source.as_posix()} is not what its template was made from")
         for each in source["sizes"]:

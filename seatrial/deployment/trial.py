@@ -30,9 +30,9 @@ from seatrial_load.documents.request import (
     TrialTarget,
 )
 from seatrial_load.documents.request_checks import check_trial_request, read_trial_request
-from seatrial_load.measure.conversations import holds_conversations
-from seatrial_load.quality.evaluation_set import MOST_SET_BYTES, evaluation_set
-from seatrial_load.quality.evaluation_set import RULE as SET_RULE
+from seatrial_load.measure.lengths import holds_conversations
+from seatrial_load.quality.scores import MOST_SET_BYTES, evaluation_set
+from seatrial_load.quality.scores import RULE as SET_RULE
 from seatrial_load.slo.evaluate import requests_at_gate
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial.documents.plan import Plan
     from seatrial.engines.rendered import RenderedConfig
-    from seatrial.specs.endpoint import Percentiles, QualitySpec, Slo
+    from seatrial.specs.endpoint import QualitySpec, Slo
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.request import Api, Metric, PayloadSchema, Statistic, Workload
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 
 ONLY_THE_STACK_KNOWS = ("target", "expected", "manner", "alarms")
@@ -61,6 +61,8 @@ def trial_request(
         expected: What the live endpoint must consist of; `None` when nothing is to be proven.
     """
     endpoint = loaded.endpoint
+    # Return what the plan predicts of one copy; its batch limit is the lesser of the engine's and of the KV room.
+    levels = tuple(made_of(PredictedLevel, point, e2e_mean_ms=point.e2e_latency_ms) for point in plan.curve)
     return TrialRequest(
         endpoint=endpoint.name,
         environment=loaded.environment.name,
@@ -77,7 +79,7 @@ def trial_request(
         fallback_target_concurrency=plan.target_concurrency_per_copy.value,
         target_utilization=endpoint.scaling.target_utilization,
         gate=made_of(Gate, endpoint.trial),
-        prior=_prior(plan),
+        prior=Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch)),
         quality=quality_floor(loaded, serving),
         target_knee=endpoint.trial.target,
         scaled=tuple(
@@ -91,7 +93,7 @@ OPENAI_ENGINES: Final = ("vllm", "sglang")
 
 
 def trial_api(loaded: LoadedSpec, engine: str) -> Api:
-    """Return the path that a trial takes: what the spec says, else what the engine serves best."""
+    """Return the path that a trial takes: the spec's, else the one that the engine serves best."""
     endpoint = loaded.endpoint
     serves = engine in OPENAI_ENGINES and endpoint.hosting.asynchronous is None
     return endpoint.workload.api or ("openai" if serves else "invoke")
@@ -139,28 +141,19 @@ def request_template(loaded: LoadedSpec, plan: Plan, serving: RenderedConfig) ->
     return text
 
 
+_LATENCIES: Final[tuple[Metric, ...]] = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
+_PERCENTILES: Final[tuple[Statistic, ...]] = ("p50", "p90", "p95", "p99")
+
+
 def slo_objectives(slo: Slo) -> Iterator[Objective]:
     """Yield every bound of an SLO as an objective of the trial."""
-    for metric, percentiles in _latencies(slo):
-        for statistic, bound in _bounds(percentiles):
-            yield Objective(metric=metric, statistic=statistic, bound=bound, sense="at_most")
+    for metric in _LATENCIES:
+        for statistic in _PERCENTILES:
+            if (bound := getattr(getattr(slo, metric), statistic)) is not None:
+                yield Objective(metric=metric, statistic=statistic, bound=bound, sense="at_most")
     yield Objective(metric="error_rate", statistic="value", bound=slo.error_rate, sense="at_most")
     if slo.output_tok_s is not None:
         yield Objective(metric="output_tok_s", statistic="value", bound=slo.output_tok_s, sense="at_least")
-
-
-def _latencies(slo: Slo) -> tuple[tuple[Metric, Percentiles], ...]:
-    return ("ttft_ms", slo.ttft_ms), ("tpot_ms", slo.tpot_ms), ("e2e_latency_ms", slo.e2e_latency_ms)
-
-
-def _bounds(percentiles: Percentiles) -> Iterator[tuple[Statistic, float]]:
-    every: tuple[tuple[Statistic, float | None], ...] = (
-        ("p50", percentiles.p50),
-        ("p90", percentiles.p90),
-        ("p95", percentiles.p95),
-        ("p99", percentiles.p99),
-    )
-    return ((statistic, bound) for statistic, bound in every if bound is not None)
 
 
 def _load(loaded: LoadedSpec, plan: Plan) -> Load:
@@ -212,12 +205,6 @@ def level_s(loaded: LoadedSpec, copies: int, rates: Sequence[float]) -> float:
     raise SpecError([loaded.problem(("workload", "arrivals"), "SEA108", message, hint)])
 
 
-def _prior(plan: Plan) -> Prior:
-    """Return what the plan predicts of one copy; its batch limit is the lesser of the engine's and of the KV room."""
-    levels = tuple(made_of(PredictedLevel, point, e2e_mean_ms=point.e2e_latency_ms) for point in plan.curve)
-    return Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch))
-
-
 def complete_request(deployment: Deployment, stack: LiveStack) -> TrialRequest:
     """Return the trial of a deployed stack: the deployment's, with what only the stack knows.
 
@@ -247,7 +234,7 @@ RULE: Final = "SEA533"
 
 
 def quality_floor(loaded: LoadedSpec, serving: RenderedConfig) -> QualityFloor | None:
-    """Return what a trial asks after its levels; None where the spec bounds no quality.
+    """Return the quality floor that a trial proves after its levels; None where the spec bounds no quality.
 
     Raises:
         SpecError: SEA527 for an evaluation set with bad lines, SEA533 for one that is too large for a trial or has no

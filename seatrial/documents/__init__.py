@@ -1,1 +1,1 @@
-"""What is passed between makers and readers: frozen data, read and written, without behaviour."""
+"""Documents between makers and readers: frozen data, read and written, without behaviour."""

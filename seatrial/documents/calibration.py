@@ -1,4 +1,4 @@
-"""A calibration: what was measured on one endpoint, what it says of the model's constants, and what it would change."""
+"""A calibration: measured points of an endpoint, the factors on the model's constants, and what they would change."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from seatrial.documents.prediction import Band
 
 Positive = Annotated[float, Field(gt=0)]
-
-
 Count = Annotated[int, Field(ge=1)]
-
-
 Share = Annotated[float, Field(ge=0)]
 
 
@@ -56,7 +52,6 @@ class CalibrationSource(FrozenModel):
 
     Attributes:
         file: Name of the trial's result or of the CSV, without its folder.
-        digest: Of the file's text.
         engine_note: How a simulated or local engine announced itself; empty for a real endpoint and for a CSV.
     """
 
@@ -73,12 +68,8 @@ class EndpointCalibration(FrozenModel):
 
     Attributes:
         model: The model as it is addressed, as in the plan.
-        engine: The engine's family, as in the plan.
-        input_tokens: Prompt length of the measured requests.
-        output_tokens: Generated length of the measured requests.
         fixed: Factor on what a step takes whatever the batch.
         marginal: Factor on what each sequence and each token adds.
-        points: What was measured, per copy, by concurrency.
         throughput_error: Band of the throughputs between the points, as a share.
         latency_error: Band of the latencies between the points; `None` when no latency was measured.
     """
@@ -101,12 +92,12 @@ class EndpointCalibration(FrozenModel):
     @property
     def calibration(self) -> Calibration:
         """The factors, as the performance model takes them."""
-        return Calibration(fixed=self.fixed, marginal=self.marginal)
+        return Calibration(self.fixed, self.marginal)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A measured point beside what is predicted there."""
+    """A measured point with its prediction."""
 
     measured: MeasuredPoint
     output_tok_s: float
@@ -130,8 +121,8 @@ class Outlook:
 
     Attributes:
         entry: The calibration; None when the levels can't give one.
-        before: Each level beside the prediction without it.
-        after: Each level beside the prediction with it.
+        before: Each level with the prediction without it.
+        after: Each level with the prediction by it.
         refused: Why there is none; empty when there is one.
     """
 
@@ -146,9 +137,7 @@ class Calibrated:
     """A calibration that fits the engine and the quantization of the spec.
 
     Attributes:
-        instance_type: Where the points were measured.
         degree: Accelerators of the copy that was measured.
-        calibration: Factors on the constants.
         band: How far it was off.
         levels: Requests in flight per copy at which it was measured.
     """
@@ -160,5 +149,5 @@ class Calibrated:
     levels: frozenset[int] = frozenset()
 
     def holds_for(self, instance_type: str, degree: int) -> bool:
-        """Tell whether a deployment is the one that was measured."""
+        """Return whether a deployment is the one that was measured."""
         return (self.instance_type, self.degree) == (instance_type, degree)

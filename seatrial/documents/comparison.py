@@ -37,9 +37,7 @@ class InstanceComparison(FrozenModel):
     """What one instance of a type is predicted to do.
 
     Attributes:
-        accelerators: Of one instance.
         tensor_parallel_degree: The degree that gives the instance the highest throughput.
-        copies_per_instance: Copies that share the instance.
         kv_limited_batch: Sequences that the KV room of one copy holds.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens; `None` when nothing fits.
         highest_concurrency: Largest doubling number of requests in flight, over all copies, that are all answered
@@ -48,7 +46,6 @@ class InstanceComparison(FrozenModel):
         usd_per_hour: Of one instance; `None` when unknown.
         usd_per_million_output_tokens: At the highest throughput.
         blended_usd_per_million_tokens: The same at three input tokens to one output token.
-        fits: Whether a copy fits.
         because: One full sentence: why this degree, or why nothing fits.
     """
 
@@ -72,8 +69,6 @@ class Basis:
     """What every number of a comparison rests on.
 
     Attributes:
-        engine: The engine, `lmi` or `tgi`.
-        engine_version: Its version.
         constants: The performance constants that the predictions use.
         workload: The load, in words.
         discount: Share off the list prices.
@@ -125,7 +120,6 @@ class RecipeRow(FrozenModel):
 
     Attributes:
         recipe: Its text, as `seatrial.specs.recipe` reads it.
-        names: Its optimizations.
         rule: The rule that refuses it; empty when nothing does.
         because: Why it is refused; empty when it is not.
         needs: What the spec would have to name; empty when it names it all.

@@ -42,13 +42,13 @@ __all__ = [
 
 PLAN_SCHEMA = "3"
 STAND_IN = "The model_type "
-"""How the warning begins that says which family stands in for an unknown one."""
+"""The beginning of the warning that names the family which is used for an unknown one."""
 
 Value = TypeVar("Value")
 
 
 class Decision(FrozenModel, Generic[Value]):
-    """One value with the reason it was chosen, a full sentence for people."""
+    """One value with the reason it was chosen, a full sentence."""
 
     value: Value
     because: Annotated[str, Facts(explains=True)]
@@ -94,7 +94,7 @@ class RatePoint(FrozenModel):
         per_copy: Of this copy.
         utilization: Share of the rate at which the queue grows without end.
         in_flight: Mean number of requests in flight on the copy.
-        output_tok_s: Output tokens per second that this copy is asked for.
+        output_tok_s: Output tokens per second that are requested of this copy.
         queue_p95_ms: 95th percentile of the time until the first tokens of a prompt are computed.
         ttft_ms: Mean time to first token, queueing included.
         ttft_p95_ms: Its 95th percentile.
@@ -221,7 +221,7 @@ class Probe(SizedDeployment):
 
 
 class SaferDeployment(SizedDeployment):
-    """The cheapest dearer deployment that misses the SLO half as likely as the plan does, or less.
+    """The cheapest of the more expensive deployments that misses the SLO half as likely as the plan does, or less.
 
     Attributes:
         more_usd_per_hour: How much more than the plan that is.
@@ -259,7 +259,7 @@ class Rejected(SealedModel):
     """A deployment that was considered and rejected.
 
     Attributes:
-        feasible: It is predicted to satisfy everything that was asked; another is better.
+        feasible: It is predicted to satisfy all requirements; another is better.
     """
 
     instance_type: str
@@ -294,13 +294,11 @@ class Promoted(SealedModel):
     """The passed trial of another environment, on the strength of which a plan was promoted.
 
     Attributes:
-        source: The environment of the trial.
         plan_digest: Digest of the plan that was tried there.
         spec_digest: Digest of the spec and environment that that plan was made from.
-        result_uri: Where the trial's result lies.
-        report_uri: Where its short report lies.
-        request_id: CloudFormation's request that it was made for; `None` where nothing tells it.
-        verdict: Of the trial.
+        result_uri: Of the trial's result.
+        report_uri: Of its short report.
+        request_id: CloudFormation's request that it was made for; `None` where it is unknown.
         ended_at: When the trial ended, ISO 8601 in UTC, from its result.
         knee_concurrency_per_copy: The measured knee; `None` where the trial found none.
         engine_note: How a simulated engine announced itself; written only where it was one.
@@ -319,7 +317,7 @@ class Promoted(SealedModel):
 
 
 class PlannedEndpoint(FrozenModel):
-    """Which endpoint is planned, and the engine and instance type that serve it.
+    """The endpoint that is planned, and the engine and instance type that serve it.
 
     Attributes:
         spec_digest: Digest of the spec and environment that it was made from.
@@ -367,7 +365,7 @@ class Layout(FrozenModel):
 
 
 class ServingLimits(FrozenModel):
-    """What the engine, the service and the trial are told to keep.
+    """The limits of the engine, the service and the trial.
 
     Attributes:
         trial_update: How an update of the endpoint is tried, and what that needs and costs.
@@ -487,7 +485,7 @@ _EXPLANATIONS = frozenset(
 def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
-    What it says of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
+    What it holds of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
     its chance, which follows from its band and its predictions, and where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""What a prediction says of one copy: its band, what bounds it, its knee and its memory."""
+"""The prediction of one copy: its band, what bounds it, its knee and its memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Band(FrozenModel):
 
     @property
     def extrapolated(self) -> bool:
-        """Whether no row has this accelerator, engine, precision or degree, as `because` says at its end.
+        """Whether no row has this accelerator, engine, precision or degree, by the end of `because`.
 
         It is no field: one more would change the bytes, and so the digest, of every lock.
         """
@@ -56,7 +56,7 @@ class Band(FrozenModel):
 
     @property
     def of_same_deployment(self) -> bool:
-        """Whether this very deployment was measured, if at other lengths, as `because` says."""
+        """Whether this very deployment was measured, if at other lengths, by `because`."""
         return self.points > 0 or OTHER_LENGTHS in self.because
 
     @property

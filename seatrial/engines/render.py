@@ -1,24 +1,25 @@
-"""Renders a plan as the configuration of its engine."""
+"""Renders a plan as the configuration of its engine; with where its container gets the weights: hub, or S3 by mount."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.engines.model_source import ModelSource, model_source
 from seatrial.engines.rendered import RenderedConfig, refuse_credentials, refuse_replaced
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.endpoint import ServingOverrides
 from seatrial.specs.guardrails.checks import template_rail_problems
 from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
+from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.engine_options import model_parsers, options_decided_by, reserved_names
 from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, has_dialect, read_version
+from seatrial_base.catalog.jumpstart import find_jumpstart_model, nearest_jumpstart_ids
 from seatrial_base.errors import RenderError
-from seatrial_base.findings import Place
+from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import credentials, holds_credential, redacted
 from seatrial_lint.engines.config import ServingConfig
 from seatrial_lint.engines.neutral import Form, Rendered, render_config
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.engine_versions import DialectName, EngineName
     from seatrial_base.findings import Finding
-
 
 FIELD = ("serving", "code")
 RENDERED = "serving.properties"
@@ -74,30 +74,48 @@ def render_plan(
         message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
         path = ("serving", "overrides", "max_num_batched_tokens")
         raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
-    # Mounted weights fill the model's folder, where a packaged file would lie.
+    # Mounted weights fill the model's folder, where a packaged file would be.
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
-    own = templates or _project_templates(loaded)
+    project = repository_root(loaded.path) / "serving_templates"
+    own = templates or (project if project.is_dir() else None)
     rendered = _rendered(loaded, plan, source, form, own)
     if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
         # Seatrial's own options were judged with the spec; only what the team's templates add or change is left to
         # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
-        if problems := list(
-            template_rail_problems(loaded.endpoint, loaded.environment, loaded.place, added, own.as_posix())
-        ):
+        places = (loaded.environment, loaded.place)
+        if problems := list(template_rail_problems(loaded.endpoint, *places, added, own.as_posix())):
             raise RenderError(problems)
-    return _config(loaded, plan, source, rendered)
+    where = f"serving configuration of {loaded.endpoint.name}"
+    texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}
+    # A template of the repository may write what no field of the spec holds, which the reader has searched.
+    refuse_credentials({**rendered.files, **texts}, where=where)
+    refuse_replaced(texts, where=where)
+    if loaded.endpoint.serving.code is not None and not rendered.files and loaded.endpoint.model.hub_id is not None:
+        message = "this engine reads its configuration from the environment and runs no custom code"
+        raise RenderError([loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")])
+    # No option: the container passes SM_VLLM_ names alone on as flags (awslabs/ml-container-creator pull request 177).
+    # Without it vLLM's own server refuses the adapters of components at /adapters.
+    loads = engine == "vllm" and loaded.endpoint.serving.adapters
+    adapters = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"} if loads else {}
+    return RenderedConfig(
+        engine=engine,
+        engine_version=plan.engine_version.value,
+        image=plan.image.value.uri,
+        payload_schema=_SCHEMAS[engine],
+        files={**rendered.files, **code_files(loaded)},
+        container_env={**rendered.env, **adapters},
+        secret_env=source.secret_env,
+        weights_s3_uri=source.weights_s3_uri,
+        isolated=loaded.environment.network.isolated,
+        notes=(*(f"{note.field}: {note.message}" for note in source.notes), *map(str, rendered.notes)),
+    )
 
 
 def _options(rendered: Rendered) -> dict[str, str]:
-    """Return what a container is told: the keys of its file and its variables."""
+    """Return what a container reads: the keys of its file and its variables."""
     return {**parse_properties(rendered.files.get(RENDERED, "")), **rendered.env}
-
-
-def _project_templates(loaded: LoadedSpec) -> Path | None:
-    folder = repository_root(loaded.path) / "serving_templates"
-    return folder if folder.is_dir() else None
 
 
 _OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -147,47 +165,10 @@ def _placed(loaded: LoadedSpec, problem: Finding) -> Finding:
     """Return a problem at the field of the spec that it concerns, else at the endpoint."""
     name, *members = problem.field.partition(" and ")[0].split(".")
     if problem.where or name not in ServingOverrides.model_fields:
-        return replace(
-            problem, place=Place.at(problem.where or f"serving configuration of {loaded.endpoint.name}", problem.field)
-        )
+        where = problem.where or f"serving configuration of {loaded.endpoint.name}"
+        return replace(problem, place=Place.at(where, problem.field))
     placed = loaded.problem(("serving", "overrides", name, *members), problem.rule, problem.message, problem.hint)
     return placed if " and " not in problem.field else replace(placed, message=f"{problem.field}: {problem.message}")
-
-
-def _config(loaded: LoadedSpec, plan: Plan, source: ModelSource, rendered: Rendered) -> RenderedConfig:
-    engine = _engine(plan)
-    where = f"serving configuration of {loaded.endpoint.name}"
-    texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}
-    # A template of the repository may write what no field of the spec holds, which the reader has searched.
-    refuse_credentials({**rendered.files, **texts}, where=where)
-    refuse_replaced(texts, where=where)
-    return RenderedConfig(
-        engine=engine,
-        engine_version=plan.engine_version.value,
-        image=plan.image.value.uri,
-        payload_schema=_SCHEMAS[engine],
-        files={**rendered.files, **_code(loaded, rendered)},
-        container_env={**rendered.env, **_adapter_variables(loaded, engine)},
-        secret_env=source.secret_env,
-        weights_s3_uri=source.weights_s3_uri,
-        isolated=loaded.environment.network.isolated,
-        notes=(*(f"{note.field}: {note.message}" for note in source.notes), *map(str, rendered.notes)),
-    )
-
-
-def _adapter_variables(loaded: LoadedSpec, engine: EngineName) -> dict[str, str]:
-    """Return what lets vLLM's own server load the adapters of components, which it otherwise refuses at /adapters."""
-    # No option: the container passes SM_VLLM_ names alone on as flags (awslabs/ml-container-creator pull request 177).
-    loads = engine == "vllm" and loaded.endpoint.serving.adapters
-    return {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true"} if loads else {}
-
-
-def _code(loaded: LoadedSpec, rendered: Rendered) -> dict[str, str]:
-    """Return the user's own code, which only a container with a packaged configuration runs."""
-    if loaded.endpoint.serving.code is None or rendered.files or loaded.endpoint.model.hub_id is None:
-        return code_files(loaded)
-    message = "this engine reads its configuration from the environment and runs no custom code"
-    raise RenderError([loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")])
 
 
 PREDICT_TIMEOUT_S = (
@@ -225,7 +206,7 @@ _NAMED_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --q
 
 
 def is_on_neuron(plan: Plan) -> bool:
-    """Tell whether the image of a plan is for AWS Neuron."""
+    """Return whether the image of a plan is for AWS Neuron."""
     image = plan.image.value
     return "neuron" in f"{image.repository}:{image.tag}"
 
@@ -240,9 +221,9 @@ def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False
 
 
 def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
-    """Return what the engine shall do for a plan."""
+    """Return the neutral configuration of a plan."""
     model, overrides = loaded.endpoint.model, loaded.endpoint.serving.overrides
-    tgi, lmi = plan.engine.value == "tgi", plan.engine.value == "lmi"
+    tgi, lmi, drafted = plan.engine.value == "tgi", plan.engine.value == "lmi", overrides.speculative_decoding
     quantization = _engine_quantization(loaded, plan)
     return ServingConfig.model_validate(
         {
@@ -259,7 +240,11 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "max_queued_requests": plan.max_queued_requests.value,
             "model_loading_timeout_s": plan.startup_timeout_s.value if lmi else None,
             "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
-            **_features(overrides),
+            # What the spec fixes and the planner does not decide.
+            **{name: getattr(overrides, name) for name in options_decided_by("spec")},
+            "speculative_decoding": None
+            if drafted is None or drafted.method is None
+            else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
             **_parsers(loaded, plan),
             "extra": {
                 name: (str(value).lower() if isinstance(value, bool) else str(value))
@@ -270,10 +255,10 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
 
 
 def _engine_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:
-    """Return the quantization that the engine must be told: what the spec sets, and to TGI a checkpoint's AWQ or GPTQ.
+    """Return the quantization that the engine needs as an option: the spec's, and for TGI a checkpoint's AWQ or GPTQ.
 
     The other engines read a quantized checkpoint's own, and naming it turns vLLM's faster kernels off (SEA339). What a
-    recipe quantizes is told where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
+    recipe quantizes is an option where the engine makes it: FP8 at loading, and every kind by TensorRT-LLM.
     """
     if plan.engine.value == "tgi" and plan.quantization in _NAMED_TO_TGI:
         return plan.quantization
@@ -294,30 +279,15 @@ def _parsers(loaded: LoadedSpec, plan: Plan) -> dict[str, str]:
     row = model_parsers(engine, loaded.endpoint.model.hub_id or plan.architecture) if left_open else None
     known = {name: getattr(row, name, None) for name in left_open}
     hint = "name one that the engine's documentation gives for the model, or leave it out"
-    missing = [
-        loaded.problem(
-            ("serving", "overrides", name), "SEA308", f"the catalog has no {name} for {model} on {engine}", hint
+    if missing := [name for name, value in known.items() if value is None]:
+        texts = {name: f"the catalog has no {name} for {model} on {engine}" for name in missing}
+        raise RenderError(
+            loaded.problem(("serving", "overrides", name), "SEA308", text, hint) for name, text in texts.items()
         )
-        for name, value in known.items()
-        if value is None
-    ]
-    if missing:
-        raise RenderError(missing)
     return {name: str(value) for name, value in known.items()}
 
 
 PARSERS = ("tool_call_parser", "reasoning_parser")
-
-
-def _features(overrides: ServingOverrides) -> dict[str, object]:
-    """Return what the spec fixes and the planner does not decide."""
-    drafted = overrides.speculative_decoding
-    return {
-        **{name: getattr(overrides, name) for name in options_decided_by("spec")},
-        "speculative_decoding": None
-        if drafted is None or drafted.method is None
-        else {"method": drafted.method, "model": drafted.model, "draft_tokens": drafted.draft_tokens},
-    }
 
 
 def code_files(loaded: LoadedSpec) -> dict[str, str]:
@@ -334,11 +304,16 @@ def code_files(loaded: LoadedSpec) -> dict[str, str]:
     if name is None:
         return {}
     # A folder of another repository is not even listed.
-    if away := list(_away_problems(loaded, name)):
-        raise RenderError(away)
+    if because := why_away(loaded.path, name):
+        raise RenderError([loaded.problem(FIELD, "SEA368", because, f"copy the folder into it; {RELATIVE}")])
     folder = loaded.path.parent / name
     paths = sorted(_paths(folder), key=lambda path: path.relative_to(folder).as_posix())
-    problems = [*_place_problems(loaded, folder, paths), *_file_problems(loaded, folder, paths)]
+    problems = [*_place_problems(loaded, folder, paths)]
+    for path in paths:
+        if wrong := _place_problem(path, folder) or _content_problem(path):
+            rule, what, hint = wrong
+            shown = redacted(path.relative_to(folder).as_posix())
+            problems.append(loaded.problem(FIELD, rule, f"{shown} {what}", hint))
     if problems:
         raise RenderError(problems)
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -353,36 +328,19 @@ def _paths(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _away_problems(loaded: LoadedSpec, name: str) -> Iterator[Finding]:
-    """Yield why a folder is none of the repository: then nothing of it is looked at."""
-    if because := why_away(loaded.path, name):
-        yield loaded.problem(FIELD, "SEA368", because, f"copy the folder into it; {RELATIVE}")
-
-
 def _place_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
     model = loaded.endpoint.model
     if model.hub_id is None:
         message = "the code and the mounted weights both use /opt/ml/model"
-        yield loaded.problem(FIELD, "SEA368", message, "put the code beside the weights, and stage both")
+        yield loaded.problem(FIELD, "SEA368", message, "put the code with the weights, and stage both")
     if not paths:
-        message = (
-            f"{folder.name} is not a folder"
-            if kind_in_repository(folder) != "folder"
-            else f"the folder {folder.name} is empty"
-        )
+        is_folder = kind_in_repository(folder) == "folder"
+        message = f"the folder {folder.name} is empty" if is_folder else f"{folder.name} is not a folder"
         yield loaded.problem(FIELD, "SEA368", message, RELATIVE)
     total = sum(path.stat().st_size for path in paths if path.is_file())
     if total > MOST_BYTES:
         message = f"the folder's {total:,} bytes exceed {MOST_BYTES:,}"
         yield loaded.problem(FIELD, "SEA368", message, "stage weights instead (seatrial stage)")
-
-
-def _file_problems(loaded: LoadedSpec, folder: Path, paths: list[Path]) -> Iterator[Finding]:
-    for path in paths:
-        if wrong := _place_problem(path, folder) or _content_problem(path):
-            rule, what, hint = wrong
-            name = redacted(path.relative_to(folder).as_posix())
-            yield loaded.problem(FIELD, rule, f"{name} {what}", hint)
 
 
 def _place_problem(path: Path, folder: Path) -> _Wrong | None:
@@ -403,22 +361,121 @@ def _content_problem(path: Path) -> _Wrong | None:
         return "SEA368", "is a link to a folder", "copy the folder to its place"
     if not path.is_file():
         return "SEA368", "is not a file", "remove it"
-    # It is counted with the total above, which tells of it: reading it would cost its size in memory.
+    # It is counted in the total above, which is refused then: reading it would cost its size in memory.
     if path.stat().st_size > MOST_BYTES:
         return None
-    if not _is_text(path):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = "\0"
+    # A zero is in other encodings, whose words no search matches.
+    if "\0" in text:
         return "SEA368", "is not UTF-8 text", "package text files only"
-    text = path.read_text(encoding="utf-8")
     ends = [matches.start() for matches in re.finditer("\n", text)]
-    matches = sorted((one.kind, bisect_left(ends, one.start) + 1) for one in credentials(text))
-    kinds = groupby(matches, key=lambda one: one[0])
+    matches = sorted((match.kind, bisect_left(ends, match.start) + 1) for match in credentials(text))
+    kinds = groupby(matches, key=lambda match: match[0])
     held = "; ".join(f"{kind} (line {', '.join(str(line) for _, line in lines)})" for kind, lines in kinds)
     return ("SEA369", f"contains {held}", _MEND) if held else None
 
 
-def _is_text(path: Path) -> bool:
-    """Return whether a file is UTF-8; a zero is in other encodings, whose words no search finds."""
-    try:
-        return "\0" not in path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
+MOUNT = "/opt/ml/model"
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """The source of the weights.
+
+    Attributes:
+        model_id: What the container loads: a hub id, or the mount point.
+        weights_s3_uri: What the service mounts, a prefix with its final slash or a `.tar.gz` object that it unpacks;
+            `None` for a hub model.
+        secret_env: Environment variable to Secrets Manager name of the hub token.
+        notes: Warnings that stop nothing.
+        is_packaged: A model package decides what the service mounts.
+    """
+
+    model_id: str
+    revision: str | None
+    weights_s3_uri: str | None
+    secret_env: dict[str, str]
+    notes: tuple[Finding, ...] = ()
+    is_packaged: bool = False
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the service mounts the weights, so that no file can be packaged with them."""
+        return self.is_packaged or self.weights_s3_uri is not None
+
+
+def model_source(loaded: LoadedSpec) -> ModelSource:
+    """Return where the weights come from.
+
+    Raises:
+        RenderError: SEA366 for a JumpStart id whose artifact is not known.
+    """
+    model = loaded.endpoint.model
+    # First of all: `s3_uri` with a package only names what the role may read, and is not mounted.
+    if model.model_package_arn is not None:
+        return ModelSource(MOUNT, None, None, {}, is_packaged=True)
+    if model.s3_uri is not None:
+        return ModelSource(MOUNT, None, model.s3_uri, {})
+    if model.hub_id is not None:
+        secret = {"HF_TOKEN": model.hub_token_secret} if model.hub_token_secret else {}
+        return ModelSource(model.hub_id, model.revision, None, secret, _unpinned(loaded, model.hub_id))
+    if model.jumpstart_id is not None:
+        return _jumpstart_source(loaded, model.jumpstart_id)
+    hint = "give model.hub_id, model.s3_uri, model.jumpstart_id or model.model_package_arn"
+    raise RenderError([loaded.problem(("model",), "SEA305", "the model has no source", hint)])
+
+
+def _unpinned(loaded: LoadedSpec, hub_id: str) -> tuple[Finding, ...]:
+    revision = loaded.endpoint.model.revision
+    if revision is not None and _COMMIT.fullmatch(revision):
+        return ()
+    what = f"the revision {revision} is a branch or a tag" if revision else "no revision"
+    message = f"{what}: {hub_id} may change between container starts"
+    hint = "set model.revision to the commit on the model's hub page"
+    return (_warning(loaded, ("model", "revision" if revision else "hub_id"), message, hint),)
+
+
+def _warning(loaded: LoadedSpec, path: tuple[str, ...], message: str, hint: str) -> Finding:
+    placed = loaded.problem(path, "SEA365", message, hint)
+    return replace(placed, severity="warning")
+
+
+def _jumpstart_source(loaded: LoadedSpec, model_id: str) -> ModelSource:
+    model = _jumpstart_model(loaded, model_id)
+    region = loaded.environment.region
+    path = ("model", "jumpstart_id")
+    if region not in jumpstart.jumpstart_regions():
+        message = f"JumpStart has no bucket in {region}"
+        hint = "stage the weights to a bucket of that region (seatrial stage) and give model.s3_uri"
+        raise RenderError([loaded.problem(path, "SEA366", message, hint)])
+    uri = model.s3_uri(region)
+    message = f"the artifact of {model_id} {model.version} comes from the catalog and may change"
+    note = _warning(loaded, path, message, f"pin it: model.s3_uri: {uri}")
+    return ModelSource(MOUNT, None, uri, {}, (note,))
+
+
+def _jumpstart_model(loaded: LoadedSpec, model_id: str) -> jumpstart.JumpStartModel:
+    metadata = loaded.endpoint.model.jumpstart_metadata
+    if metadata is not None:
+        try:
+            return jumpstart.read_metadata(loaded.path.parent / metadata, model_id)
+        except jumpstart.MetadataError as error:
+            path = ("model", "jumpstart_metadata")
+            hint = "it holds JumpStart's own specification of the model, as JSON"
+            raise RenderError([loaded.problem(path, "SEA366", f"{error}", hint)]) from error
+    known = find_jumpstart_model(model_id)
+    if known is None:
+        near = ", ".join(nearest_jumpstart_ids(model_id))
+        hint = (
+            f"{f'near in the catalog: {near}; ' if near else ''}give model.s3_uri, the artifact's prefix as the "
+            "model's page names it, or model.jumpstart_metadata, a copy of its specification "
+            "(scripts/fetch_jumpstart.py writes one with the SageMaker SDK and your credentials)"
+        )
+        message = f"the catalog has no JumpStart model {model_id}"
+        raise RenderError([loaded.problem(("model", "jumpstart_id"), "SEA366", message, hint)])
+    return known

@@ -15,7 +15,7 @@ from seatrial_base.text import replaced_text
 from seatrial_lint.engines.properties import write_env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -30,7 +30,7 @@ class RenderedConfig(FrozenModel):
         secret_env: Environment variable to Secrets Manager name or ARN, resolved at deployment, never written here.
         weights_s3_uri: S3 prefix that the service mounts at `/opt/ml/model`; `None` when the container fetches them.
         isolated: The container makes no outbound connection.
-        notes: What the engine can't do or does differently, for people.
+        notes: What the engine can't do or does differently, as text.
     """
 
     engine: EngineName
@@ -53,25 +53,22 @@ class RenderedConfig(FrozenModel):
 
 def refuse_credentials(texts: Mapping[str, str], *, where: str) -> None:
     """Refuse texts that would be deployed with a credential in them: the last look before template and archive."""
-    if problems := list(_plain(texts, where)):
-        raise RenderError(problems)
-
-
-def _plain(texts: Mapping[str, str], where: str) -> Iterator[Finding]:
+    problems = []
     for name, text in texts.items():
-        kinds = {one.kind: None for one in (*credentials(name), *credentials(text, name=name))}
+        kinds = {match.kind: None for match in (*credentials(name), *credentials(text, name=name))}
         if kinds:
             message = f"{' and '.join(kinds)} would be deployed in plain text"
             hint = "store it in Secrets Manager and give its name, as model.hub_token_secret does; revoke this one"
-            yield Finding("SEA374", Place.at(where, redacted(name)), message, hint)
+            problems.append(Finding("SEA374", Place.at(where, redacted(name)), message, hint))
+    if problems:
+        raise RenderError(problems)
 
 
 def refuse_replaced(texts: Mapping[str, str], *, where: str) -> None:
     """Refuse texts that would be something else once they are deployed: the last look before the template."""
+    hint = "find where it comes from, and remove it"
     problems = [
-        Finding(
-            "SEA137", Place.at(where, name), f"the text holds {reference}", "find where it comes from, and remove it"
-        )
+        Finding("SEA137", Place.at(where, name), f"the text holds {reference}", hint)
         for name, text in texts.items()
         if (reference := replaced_text(name) or replaced_text(text))
     ]
@@ -96,9 +93,8 @@ def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise RenderError.of(
-                "SEA301", "the folder is not empty", where=folder.as_posix(), hint="choose a new folder"
-            )
+            message, hint = "the folder is not empty", "choose a new folder"
+            raise RenderError.of("SEA301", message, where=folder.as_posix(), hint=hint)
         write_folder(folder, rendered_files(config))
     except OSError as error:
         raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error

@@ -64,7 +64,7 @@ NOT_IN_PLACE: Mapping[str, str] = MappingProxyType(
         "volume_kms_key_arn": "volume key",
     }
 )
-"""The fields of a plan that an endpoint in service can't change, as people call them."""
+"""The fields of a plan that an endpoint in service can't change, as users call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,6 @@ class DecisionChange:
     """A field of a plan that differs.
 
     Attributes:
-        field: Its name.
         old: The value before; `none` where there was none.
         new: The value after; `none` where there is none.
         because: Why it is the new value; empty where the plan says no reason.
@@ -87,23 +86,19 @@ class DecisionChange:
 def decision_changes(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[DecisionChange, ...]:
     """Return the decisions that differ between two plans as they are written, and the cost."""
     before, after = dict(_decisions(old)) if old else {}, dict(_decisions(new)) if new else {}
-    return tuple(
-        DecisionChange(name, before.get(name, _NONE), after.get(name, _NONE), _because(new.get(name)))
-        for name in dict.fromkeys((*after, *before))
-        if before.get(name, _NONE) != after.get(name, _NONE)
-    )
-
-
-def _because(field: object) -> str:
-    because = field.get("because") if isinstance(field, dict) else None
-    return because if isinstance(because, str) else ""
+    changed: list[DecisionChange] = []
+    for name in dict.fromkeys((*after, *before)):
+        was, now, field = before.get(name, _NONE), after.get(name, _NONE), new.get(name)
+        because = field.get("because") if isinstance(field, dict) else None
+        if was != now:
+            changed.append(DecisionChange(name, was, now, because if isinstance(because, str) else ""))
+    return tuple(changed)
 
 
 def changes(old: Mapping[str, object], new: Plan) -> tuple[str, ...]:
     """Return one line for each decision that differs, as `max_copies: 2 -> 4`, for the cost, and for what is compiled.
 
-    Args:
-        old: The plan that was locked, as it was written; another release may have had other fields.
+    `old`: the plan that was locked, as it was written; another release may have had other fields.
     """
     # Documents are compared, not plans: the locked one may be of a release whose fields were others.
     written = new.model_dump(mode="json")
@@ -131,7 +126,7 @@ def dropped_provenance(before: object) -> tuple[str, ...]:
 
 
 def change_text(field: object) -> str:
-    """Return the value of a plan's field as people read it; of a decision without its reason."""
+    """Return the value of a plan's field as users read it; of a decision without its reason."""
     value = field["value"] if isinstance(field, dict) and "value" in field else field
     if isinstance(value, dict) and "uri" in value:
         value = value["uri"]
@@ -186,7 +181,12 @@ def count_generation(locked: Mapping[str, object] | None, plan: Plan) -> tuple[P
     """Return the plan with its generation, and one line where it is another one than the locked plan's."""
     if locked is None:
         return plan, ()
-    generation, changed = generation_of(locked), list(_changes(locked, plan))
+    generation, document = generation_of(locked), plan.model_dump(mode="json")
+    changed: list[str] = []
+    for name, words in NOT_IN_PLACE.items():
+        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
+        if before != after:
+            changed.append(f"{words} changes from {before} to {after}")
     if not changed:
         return plan.model_copy(update={"generation": generation}), ()
     line = f"{', '.join(changed)}: a second endpoint is made, tried, and then takes the traffic"
@@ -199,16 +199,8 @@ def generation_of(locked: Mapping[str, object] | None) -> int:
     return generation if isinstance(generation, int) and generation >= 1 else 1
 
 
-def _changes(locked: Mapping[str, object], plan: Plan) -> Iterator[str]:
-    document = plan.model_dump(mode="json")
-    for name, words in NOT_IN_PLACE.items():
-        before, after = (change_text(each.get(name, NOT_WRITTEN.get(name))) for each in (locked, document))
-        if before != after:
-            yield f"{words} changes from {before} to {after}"
-
-
 def pin_image(plan: Plan, digest: str) -> Plan:
-    """Return the plan with its image named by a digest. The tag stays beside it; SageMaker takes one of the two.
+    """Return the plan with its image named by a digest. The tag stays next to it; SageMaker takes one of the two.
 
     Provenance ends with it: what was tried was named otherwise.
     """
@@ -220,7 +212,7 @@ def pin_image(plan: Plan, digest: str) -> Plan:
 
 
 def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
-    """Return the plan with its image named by the digest that was asked for an image.
+    """Return the plan with its image named by the digest that was requested for an image.
 
     Raises:
         SeatrialError: SEA350, the plan names another image now.
@@ -234,8 +226,7 @@ def pin_same_image(plan: Plan, image: Image, digest: str) -> Plan:
 def keep_digest(locked: Mapping[str, object] | None, plan: Plan) -> Plan:
     """Return the plan with the digest that is locked, when both name the same tag of the same registry.
 
-    Args:
-        locked: The plan that was locked before, as it was written; `None` when there was none.
+    `locked`: the plan that was locked before, as it was written; `None` when there was none.
     """
     image = locked.get("image") if locked is not None else None
     value = image.get("value") if isinstance(image, dict) else None

@@ -36,10 +36,8 @@ class BrokenRail:
     """A guard rail that what would be created breaks.
 
     Attributes:
-        rail: The field of `guard_rails`.
-        path: The field of the spec that asks for it.
+        path: The field of the spec that requests it.
         field: The field of the plan that says so.
-        message: What is beyond what.
     """
 
     rail: str
@@ -164,14 +162,17 @@ def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> It
 def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail]:
     """Yield each rail on money that optimization jobs break: per hour each by itself, as it runs before the instances.
 
-    What other specs ask for is told where the endpoint names them.
+    What other specs ask for is reported where the endpoint names them.
     """
     rails = loaded.environment.guard_rails
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]
-    requested = [(place, job_instance(spec, other.instance_type.value)) for place, spec, other in specs]
-    jobs = [(place or job.path, job) for place, job in requested if job is not None]
+    jobs = [
+        (place or job.path, job)
+        for place, spec, other in specs
+        if (job := job_instance(spec, other.instance_type.value)) is not None
+    ]
     costs: list[float | None] = []
     for path, job in jobs:
         hourly, types = job.usd_per_hour(lambda name: list_price(name, loaded)), " or ".join(job.types)
@@ -183,7 +184,7 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
     total = _total(costs)
     if jobs and rails.job_usd is not None and _exceeds(total, rails.job_usd):
         counts = Counter(f"{job.hours:g} h of {' or '.join(job.types)}" for _, job in jobs)
-        what = ", ".join(f"{count} x {each}" if count > 1 else each for each, count in counts.items())
+        what = ", ".join(f"{count} x {each}".removeprefix("1 x ") for each, count in counts.items())
         message = f"{_priced(total)} at list prices for {what} exceeds {usd(rails.job_usd)}"
         dearest = max(range(len(jobs)), key=lambda at: costs[at] or math.inf)
         yield BrokenRail("job_usd", jobs[dearest][0], "instance_type", message)
@@ -238,11 +239,7 @@ def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
 def _beyond(
     plan: Plan, bounds: Budget | GuardRails, names: tuple[str, ...], above: float | None = 1.0
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown.
-
-    Args:
-        above: The price that counts over the plan's own; `None` when it is unknown.
-    """
+    """Yield each price of a plan that is beyond its bound, or unknown: its name, itself and the bound, as shown."""
     for name in names:
         bound, planned = getattr(bounds, name), getattr(plan.cost, name)
         price = None if planned is None or above is None else planned * above

@@ -1,4 +1,4 @@
-"""The file of a lock: plans committed beside their spec, one per environment, each with its digests.
+"""The file of a lock: plans committed next to their spec, one per environment, each with its digests.
 
 Nothing of it is judged here: `seatrial.locks.locked_plan` does, for which it needs the spec.
 """
@@ -112,9 +112,6 @@ def write_lock(plan: Plan, spec_path: Path) -> Path:
     """Write a plan with its digests into its spec's lock; the plans of other environments stay as they are.
 
     Equal plans give equal bytes.
-
-    Returns:
-        The lock's path.
 
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.

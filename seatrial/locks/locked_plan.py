@@ -55,9 +55,6 @@ class Changed:
 def change_locked_plan(loaded: LoadedSpec, change: Callable[[Plan], Plan]) -> Path:
     """Read the locked plan, change it, and write it; the lock is kept from other writers meanwhile.
 
-    Returns:
-        The lock's path.
-
     Raises:
         SpecError: What `read_locked_plan` and `write_lock` raise.
     """
@@ -70,8 +67,7 @@ def change_locked_plan(loaded: LoadedSpec, change: Callable[[Plan], Plan]) -> Pa
 def read_locked_plan(loaded: LoadedSpec, *, stale: bool = False) -> Plan:
     """Return the plan that was locked for a spec in its environment, as it was planned or adopted.
 
-    Args:
-        stale: Take the plan also when the spec or the environment changed since; their limits are not checked then.
+    `stale`: take the plan also when the spec or the environment changed since; their limits are not checked then.
 
     Raises:
         SpecError: SEA401 when there is none, SEA403 when the lock can't be read. Else with every problem of SEA402
@@ -204,7 +200,6 @@ class Freshness:
     Attributes:
         loaded: The spec in its environment.
         state: `fresh`, or what is wrong with it.
-        problems: Everything that is wrong with it.
     """
 
     loaded: LoadedSpec

@@ -31,7 +31,6 @@ class MigratedLock:
     """A lock in the schema of this release.
 
     Attributes:
-        path: The file.
         text: What it is to hold.
         changes: One line for each plan that was of an older schema; none when the file is current.
     """
@@ -46,7 +45,7 @@ def migrate_lock(path: Path) -> MigratedLock:
 
     Raises:
         SpecError: SEA403 when it can't be read, or holds a plan that can't be brought to the schema, SEA122 when a
-            newer release wrote it, SEA411 when a plan that would be written anew was changed by hand: the digests that
+            newer release wrote it, SEA411 when a plan that would be written again was changed by hand: the digests that
             show it would be lost.
     """
     text, whole = _read(path)

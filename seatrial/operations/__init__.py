@@ -1,1 +1,1 @@
-"""What is asked of deployments and accounts: documents in, documents or findings out; a package for each command."""
+"""Operations on deployments and accounts: documents in, documents or findings out; a module or package for each."""

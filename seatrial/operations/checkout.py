@@ -1,4 +1,4 @@
-"""A revision of git beside the checkout: its files for a while, and what differs from it."""
+"""A revision of git next to the checkout: its files for a while, and the differences from it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,11 @@ _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMM
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
 _NAMES = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
 MERGE_BASE = "..."
-"""Stands behind a revision, as in `git diff main...`."""
+"""The end of a revision, as in `git diff main...`."""
 
 
 def moved(path: Path, top: Path, checkout: Path) -> Path:
     """Return where a file of the repository is in a checkout of another revision.
-
-    Args:
-        path: The file, resolved.
-        top: The repository's folder.
-        checkout: The other checkout's folder.
 
     Raises:
         SpecError: SEA452 when it is not in the repository.
@@ -67,7 +62,7 @@ def commits_ahead(folder: Path, commit: str) -> int:
     """Return how many commits another commit has that the checkout lacks, as far as the clone holds them.
 
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     return int(_git(folder, "rev-list", "--count", f"HEAD..{commit}"))
 
@@ -75,11 +70,8 @@ def commits_ahead(folder: Path, commit: str) -> int:
 def changed_paths(top: Path, commit: str) -> tuple[str, ...]:
     """Return the files that differ between a commit and the checkout, those that git does not ignore, sorted.
 
-    Args:
-        top: The repository's folder.
-
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     tracked = _git(top, *_NAMES, commit, "--")
     new = _git(top, "ls-files", "--others", "--exclude-standard", "-z")
@@ -92,7 +84,7 @@ def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
     Without a common commit in the clone, they are all that differ.
 
     Raises:
-        SpecError: SEA452 when git can't tell.
+        SpecError: SEA452 when git fails.
     """
     try:
         common = _git(folder, "merge-base", commit, "HEAD")
@@ -105,15 +97,7 @@ def added_paths(folder: Path, commit: str) -> tuple[str, ...]:
 
 @contextmanager
 def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Path, Path]]:
-    """Check a revision out beside the repository; it is gone afterwards.
-
-    Args:
-        root: A folder of the repository.
-        revision: A revision of git.
-        checkout: A folder that isn't there yet.
-
-    Yields:
-        The repository's folder and the other checkout's.
+    """Check a revision out into a new folder for a while; yield the repository's folder and the checkout's.
 
     Raises:
         SpecError: SEA452 when it can't be checked out.

@@ -1,11 +1,11 @@
-"""What an update means: what users notice of each change, what it needs meanwhile, and what can't be done."""
+"""Consequences of an update, per resource: what users notice, and what would fail or is dangerous."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARMS_OFF
 from seatrial.operations.effect import (
     ALARM,
     BY_RISK,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial.documents.live_endpoint import RaisedAlarm
+    from seatrial.documents.live import RaisedAlarm
     from seatrial.operations.effect import EffectKind, PlannedSize
     from seatrial.operations.template_diff import ResourceChange, TemplateDiff
 
@@ -56,7 +56,7 @@ _OTHERS: dict[str, Callable[[ResourceChange, TemplateDiff], Iterator[Effect]]] =
     "AWS::SSM::Parameter": alias_effects,
 }
 _OF_UPDATE = ("DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties")
-"""What CloudFormation hands to UpdateEndpoint beside the configuration: another value alone deploys the same one anew
+"""What CloudFormation hands to UpdateEndpoint with the configuration: another value alone deploys the same one again
 (API reference, UpdateEndpoint: it "deploys the EndpointConfig … to a new fleet of instances"; "to update an endpoint,
 you must create a new EndpointConfig")."""
 SIBLING = "plan again with `seatrial plan SPEC -e ENV --write`: the new size becomes an endpoint of another name"
@@ -78,11 +78,9 @@ class Consequences:
     """What an update does.
 
     Attributes:
-        diff: What CloudFormation does.
         rows: Every resource with its effects, in the order of `diff`.
-        refused: What can't be done this way, and how to mend it.
+        refused: What can't be done this way, and how to fix it.
         warned: What rolls the update back, or doesn't.
-        size: What the endpoint is planned with.
     """
 
     diff: TemplateDiff
@@ -98,7 +96,7 @@ class Consequences:
 
     @property
     def instances(self) -> int:
-        """The most instances that are needed at once beside those that serve at the planned number of copies."""
+        """The most instances that are needed at once, on top of those that serve the planned number of copies."""
         return max((effect.instances for effect in self._effects), default=0)
 
     @property
@@ -123,13 +121,7 @@ class Consequences:
 
 
 def consequences(diff: TemplateDiff, size: PlannedSize, raised: Iterable[RaisedAlarm] = ()) -> Consequences:
-    """Say what an update means, resource by resource.
-
-    Args:
-        diff: What CloudFormation does.
-        size: What the endpoint is planned with.
-        raised: The alarms of the endpoint that are raised now.
-    """
+    """Describe an update resource by resource; `raised` are the endpoint's alarms that are raised now."""
     moves = moves_component(diff)
 
     def effects_of(change: ResourceChange) -> tuple[Effect, ...]:
@@ -154,7 +146,8 @@ def _rollback(
         yield Finding("SEA770", Place(resource=off[0]), message, hint, severity="error")
         return
     updated = (row for row in rows if row.change.resource_type in {ENDPOINT, COMPONENT})
-    if any(row.change.action == "updated" and any(one.kind in MOVES_COPIES for one in row.effects) for row in updated):
+    moved = (row for row in updated if any(effect.kind in MOVES_COPIES for effect in row.effects))
+    if any(row.change.action == "updated" for row in moved):
         for alarm in raised:
             message = f"alarm {alarm.name} is raised, and SageMaker rolls this update back meanwhile: {alarm.reason}"
             hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
@@ -182,18 +175,11 @@ def endpoint_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSi
     is_second = change.action == "replaced" or (change.action == "created" and bool(others(diff, ENDPOINT, "deleted")))
     instances = f"{counted(size.instance_count, 'instance')} of {size.instance_type}"
     if is_second:
-        because = (
-            f"{instances} start under another name; the old ones run until CloudFormation's clean-up deletes them."
-        )
-        yield Effect(
-            kind="second_endpoint",
-            because=because,
-            instances=size.instance_count,
-            most_instances=size.max_instances,
-        )
+        old = "the old ones run until CloudFormation's clean-up deletes them."
+        because = f"{instances} start under another name; {old}"
+        yield size.effect("second_endpoint", because)
     elif change.action == "created":
-        because = f"{instances} start."
-        yield Effect(kind="starts", because=because, instances=size.instance_count, most_instances=size.max_instances)
+        yield size.effect("starts", f"{instances} start.")
     elif change.action == "deleted":
         if others(diff, ENDPOINT, "created"):
             yield Effect(
@@ -215,8 +201,8 @@ def _reconfigured(change: ResourceChange, diff: TemplateDiff, size: PlannedSize,
     rolling = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
     if rolling is None:
         manner = f"{at(deployment, 'BlueGreenUpdatePolicy', 'TrafficRoutingConfiguration', 'Type') or 'ALL_AT_ONCE'}"
-        because = f"{reason}: a second fleet starts beside the first (blue/green, {manner})."
-        yield Effect(kind="doubled", because=because, instances=size.instance_count, most_instances=size.max_instances)
+        because = f"{reason}: a second fleet starts next to the first (blue/green, {manner})."
+        yield size.effect("doubled", because)
     else:
         planned, most = (batch_size_effect(rolling, whole) for whole in (size.instance_count, size.max_instances))
         because = f"{reason}: {planned} of {counted(size.instance_count, 'instance')} at a time."
@@ -231,12 +217,13 @@ def consequence_refusals(diff: TemplateDiff) -> Iterator[Finding]:
         yield from _unchangeable(change)
         if change.resource_type == ENDPOINT and change.action == "updated":
             yield from _instances(change, diff)
-        if change.resource_type == COMPONENT and change.action == "updated":
-            yield from _degree(change, diff)
+        # Another degree of a component that moves to another endpoint starts there with instances of its own.
+        if change.resource_type == COMPONENT and change.action == "updated" and not change.changes("EndpointName"):
+            old, new = (dict(template.resources[change.logical_id].properties) for template in (diff.old, diff.new))
+            yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 
 
 def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
-    """Yield a replacement under the name of what it replaces: CloudFormation creates before it deletes."""
     rule = find_replacement_rule(change.resource_type)
     # CloudFormation creates the new resource before it deletes the old one: under one fixed name the creation
     # fails.
@@ -253,17 +240,12 @@ def _collisions(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]
 
 def _unchangeable(change: ResourceChange) -> Iterator[Finding]:
     if change.replaced_by == ("Type",):
-        message = "the type of a resource can't be changed"
-        yield Finding(
-            "SEA454",
-            Place(resource=change.logical_id, field="Type"),
-            message,
-            "give the new resource another logical ID",
-        )
+        place, hint = Place(resource=change.logical_id, field="Type"), "give the new resource another logical ID"
+        yield Finding("SEA454", place, "the type of a resource can't be changed", hint)
         return
     rule = find_replacement_rule(change.resource_type)
     if rule is not None and change.changes(*rule.unchangeable):
-        names = sorted({each.name for each in change.properties} & set(rule.unchangeable))
+        names = sorted({changed.name for changed in change.properties} & set(rule.unchangeable))
         message = f"{', '.join(names)} can't be changed, neither in place nor by replacement"
         hint = "give the resource another logical ID, so that a new one is created first"
         yield Finding("SEA454", Place(resource=change.logical_id, field=names[0]), message, hint)
@@ -277,7 +259,7 @@ def _instances(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
         return
     old, new = variant_parts(before), variant_parts(after)
     # Another kind of endpoint: UpdateEndpoint changes neither where the model is nor how requests come in.
-    models = [any("ModelName" in each for each in variant_parts(config).values()) for config in (before, after)]
+    models = [any("ModelName" in part for part in variant_parts(config).values()) for config in (before, after)]
     queues = ["AsyncInferenceConfig" in config.properties for config in (before, after)]
     if models[0] != models[1]:
         where = "out of" if models[0] else "into"
@@ -300,14 +282,6 @@ def _instance_type(variant: Mapping[str, JsonValue]) -> JsonValue:
     pools = variant.get("InstancePools")
     first = pools[0] if isinstance(pools, list) and pools else None
     return first.get("InstanceType") if isinstance(first, dict) else variant.get("InstanceType")
-
-
-def _degree(change: ResourceChange, diff: TemplateDiff) -> Iterator[Finding]:
-    """Yield another degree of a component that stays where it is."""
-    if change.changes("EndpointName"):
-        return
-    old, new = (dict(template.resources[change.logical_id].properties) for template in (diff.old, diff.new))
-    yield from _in_place(change, ACCELERATORS[-1], at(old, *ACCELERATORS), at(new, *ACCELERATORS))
 
 
 def _in_place(change: ResourceChange, name: str, old: JsonValue, new: JsonValue) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a change of a resource means for those who use the endpoint, and which resources of a template serve them.
+"""Effects of a resource's change on those who use the endpoint, and the resources of a template that serve them.
 
 The effects of endpoints themselves are in `consequences`, with what is refused of them.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from seatrial.documents.plan import Plan
-    from seatrial.operations.template_diff import PropertyChange, ResourceChange, TemplateDiff
+    from seatrial.operations.template_diff import ResourceChange, TemplateDiff
     from seatrial_lint.cloudformation.template import Template, TemplateResource
 
 EffectKind = Literal[
@@ -46,7 +46,7 @@ TITLES: Mapping[EffectKind, str] = MappingProxyType(
         "all_at_once": "all copies replaced at once",
         "download": "weights downloaded again",
         "doubled": "instances doubled meanwhile",
-        "second_endpoint": "second endpoint beside the first",
+        "second_endpoint": "second endpoint next to the first",
         "candidate": "one candidate copy meanwhile",
         "trial": "trial",
         "copies": "number of copies changed",
@@ -56,7 +56,7 @@ TITLES: Mapping[EffectKind, str] = MappingProxyType(
         "unknown": "effect unknown",
     }
 )
-"""What each kind is called."""
+"""The words of each kind."""
 BY_RISK: tuple[EffectKind, ...] = (
     "removed",
     "all_at_once",
@@ -96,7 +96,7 @@ _TRIED = ("PlanDigest", "EndpointConfigName", "ModelName", "Specification")
 """The properties whose change makes a trial due (`seatrial_cdk.trials.endpoint_trial`)."""
 _AFTER_UPDATE = {
     "candidate": "It proves what is live and sends a few requests.",
-    "in_place": "Load is added beside the users' requests, up to the gate, and stops when an alarm is raised.",
+    "in_place": "Load is added to the users' requests, up to the gate, and stops when an alarm is raised.",
     "verify_only": "It proves what is live and sends a few requests.",
 }
 
@@ -106,9 +106,8 @@ class Effect:
     """One effect.
 
     Attributes:
-        kind: What it is.
         because: Why, as a sentence.
-        instances: Instances that it needs while it lasts, beside those that serve at the planned number of copies.
+        instances: Instances that it needs while it lasts, on top of those that serve the planned number of copies.
         most_instances: The same where as many copies serve as autoscaling may start.
     """
 
@@ -120,16 +119,12 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSize:
-    """How much of what an endpoint is planned with.
+    """The planned size of an endpoint.
 
     Attributes:
-        instance_type: Of its instances.
         instance_count: Instances of the planned copies.
         max_instances: Instances of the most copies.
-        copies_per_instance: Copies that fit on one.
-        copy_count: Planned copies.
-        max_copies: The most copies.
-        weights_bytes: What a copy holds of weights on all its accelerators, in bytes.
+        weights_bytes: Weights of a copy on all its accelerators.
         usd_per_hour: Price of one instance, in US dollars; `None` when it is unknown.
     """
 
@@ -157,10 +152,14 @@ class PlannedSize:
             usd_per_hour=None if price is None or not count else price / count,
         )
 
-    def surge(self, copies: int, beside: int) -> int:
-        """Return the instances that some copies need beside those of others, which run on as few as they fit on."""
-        each = max(1, self.copies_per_instance)
-        return -(-(copies + beside) // each) - -(-copies // each)
+    def effect(self, kind: EffectKind, because: str) -> Effect:
+        """Return an effect that needs all instances once more."""
+        return Effect(kind=kind, because=because, instances=self.instance_count, most_instances=self.max_instances)
+
+    def surge(self, copies: int, more: int) -> int:
+        """Return the instances that more copies need on top of those of others, which run on as few as they fit on."""
+        per_instance = max(1, self.copies_per_instance)
+        return -(-(copies + more) // per_instance) - -(-copies // per_instance)
 
     def hourly(self, instances: int) -> float | None:
         """Return the price of some instances, in US dollars per hour; `None` when it is unknown."""
@@ -184,12 +183,12 @@ def config_of(template: Template, endpoint: TemplateResource) -> TemplateResourc
 def variant_parts(config: TemplateResource) -> dict[str, Mapping[str, JsonValue]]:
     """Return the production variants of a configuration by name."""
     variants = config.properties.get("ProductionVariants")
-    rows = [one for one in variants if isinstance(one, dict)] if isinstance(variants, list) else []
-    return {f"{one.get('VariantName', '')}": one for one in rows}
+    rows = [variant for variant in variants if isinstance(variant, dict)] if isinstance(variants, list) else []
+    return {f"{row.get('VariantName', '')}": row for row in rows}
 
 
 def at(value: JsonValue, *names: str) -> JsonValue:
-    """Return what stands at a path of mappings; `None` when nothing does."""
+    """Return the value at a path of mappings; `None` without one."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -203,12 +202,12 @@ def users_of(template: Template, logical_id: str, resource_type: str) -> Iterato
 
 
 def moves_component(diff: TemplateDiff) -> bool:
-    """Tell whether an update moves a component that serves to another model or size."""
+    """Return whether an update moves a component that serves to another model or size."""
     return any(is_moved(change) for change in diff.changes)
 
 
 def is_moved(change: ResourceChange) -> bool:
-    """Tell whether a component that stays is moved to another model or size."""
+    """Return whether a component that stays is moved to another model or size."""
     return change.resource_type == COMPONENT and change.action == "updated" and change.changes(*SPECIFICATION)
 
 
@@ -274,19 +273,19 @@ def scaling_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effe
     """Yield whether other bounds of autoscaling start or stop copies at once."""
     del diff
     reasons: list[str] = []
-    for each in change.properties:
-        if not isinstance(each.old, int) or not isinstance(each.new, int):
+    for bound in change.properties:
+        if not isinstance(bound.old, int) or not isinstance(bound.new, int):
             continue
-        copies = f"{counted(each.new, 'copy', 'copies')} {'runs' if each.new == 1 else 'run'}"
-        if each.path == "MinCapacity" and each.new > each.old:
-            reasons.append(f"At least {copies} from then on, instead of {each.old}.")
-        if each.path == "MaxCapacity" and each.new < each.old:
-            reasons.append(f"At most {copies} from then on, instead of {each.old}.")
+        copies = f"{counted(bound.new, 'copy', 'copies')} {'runs' if bound.new == 1 else 'run'}"
+        if bound.path == "MinCapacity" and bound.new > bound.old:
+            reasons.append(f"At least {copies} from then on, instead of {bound.old}.")
+        if bound.path == "MaxCapacity" and bound.new < bound.old:
+            reasons.append(f"At most {copies} from then on, instead of {bound.old}.")
     if reasons:
         for because in reasons:
             yield Effect(kind="copies", because=because)
     elif change.action == "replaced":
-        yield Effect(kind="none", because="The number of copies stays; autoscaling begins anew.")
+        yield Effect(kind="none", because="The number of copies stays; autoscaling begins again.")
     else:
         yield Effect(kind="none", because="No copy is started or stopped by it at once.")
 
@@ -309,7 +308,7 @@ def alias_effects(change: ResourceChange, diff: TemplateDiff) -> Iterator[Effect
 
 
 def custom_effects(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Iterator[Effect]:
-    """Yield what the trial service does; other custom resources do what nobody knows here."""
+    """Yield what the trial service does; what other custom resources do is not known here."""
     if change.resource_type.startswith(CANDIDATE):
         yield _candidate(change, diff, moves=moves)
     elif change.resource_type == "Custom::SmokeBenchmark":
@@ -330,7 +329,7 @@ def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Ef
         return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
     what = "One copy of the new model" if moves else "One more copy"
     because = (
-        f"{what} is tried beside those that serve, on free accelerators or one more instance; a failed trial changes "
+        f"{what} is tried next to those that serve, on free accelerators or one more instance; a failed trial changes "
         "nothing that serves."
     )
     return Effect(kind="candidate", because=because, instances=1, most_instances=1)
@@ -345,16 +344,14 @@ def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
     if change.action == "deleted":
         return Effect(kind="none", because="No further trial is made.")
     if change.action == "updated" and not change.changes(*_TRIED):
-        return Effect(kind="none", because="Nothing that serves changes: it answers with its last result.")
-    return Effect(kind="trial", because=_trial_words(change, diff))
-
-
-def _trial_words(change: ResourceChange, diff: TemplateDiff) -> str:
+        return Effect(kind="none", because="Nothing that serves changes: it returns its last result.")
     if change.action == "created":
-        return "The component is tried under load; the deployment waits for the verdict."
-    if any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
-        return "The new endpoint is tried under load before clients move to it."
-    return _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")
+        because = "The component is tried under load; the deployment waits for the verdict."
+    elif any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
+        because = "The new endpoint is tried under load before clients move to it."
+    else:
+        because = _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")
+    return Effect(kind="trial", because=because)
 
 
 def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
@@ -363,7 +360,7 @@ def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedS
         if others(diff, COMPONENT, "deleted"):
             yield _second(size)
         else:
-            because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves nobody yet."
+            because = f"{counted(size.copy_count, 'copy', 'copies')} of a new component, which serves no user yet."
             yield Effect(kind="starts", because=because)
         yield download(size)
     elif change.action == "deleted":
@@ -377,7 +374,13 @@ def component_effects(change: ResourceChange, diff: TemplateDiff, size: PlannedS
     elif change.changes(*SPECIFICATION):
         yield from _moved(change, diff, size)
     elif change.changes("RuntimeConfig"):
-        yield from _recounted(change)
+        config = next(changed for changed in change.properties if changed.name == "RuntimeConfig")
+        if config.follows or not isinstance(config.new, int):
+            yield Effect(kind="none", because="The update carries the number of copies that run.")
+        else:
+            number = counted(config.new, "copy", "copies")
+            because = f"The component is set to {number}, whatever autoscaling has started."
+            yield Effect(kind="copies", because=because)
     else:
         yield Effect(kind="none", because="The copies stay as they are; the next update follows it.")
 
@@ -401,10 +404,14 @@ def _second(size: PlannedSize) -> Effect:
 
 
 def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Iterator[Effect]:
-    reason = _reason(next(each for each in change.properties if each.name in SPECIFICATION))
+    changed = next(changed for changed in change.properties if changed.name in SPECIFICATION)
+    reason = f"{changed.path} changes."
+    if changed.follows:
+        reason = f"{changed.follows} is replaced, and the component moves to the new one."
     deployment = diff.new.resources[change.logical_id].properties.get("DeploymentConfig")
     batch = at(deployment, "RollingUpdatePolicy", "MaximumBatchSize")
-    because = f"{reason} Replaced at a time: {_batch(batch)} of {_copies(size)}, new ones beside the old ones."
+    number = f"{at(batch, 'Value')}{' %' * (at(batch, 'Type') == 'CAPACITY_PERCENT')}"
+    because = f"{reason} Replaced at a time: {number} of {_copies(size)}, new ones next to the old ones."
     if batch is None:
         because = f"{reason} Without a rolling update the service replaces all at once: {_copies(size)}."
     yield Effect(
@@ -417,33 +424,11 @@ def _moved(change: ResourceChange, diff: TemplateDiff, size: PlannedSize) -> Ite
 
 
 def batch_size_effect(batch: JsonValue, whole: int) -> int:
-    """Return how many of some copies or instances are replaced at a time; all of them where no batch is set.
+    """Return how many of `whole` copies or instances are replaced at a time; all where no batch is set.
 
-    Args:
-        batch: `MaximumBatchSize` of a rolling update; a share is rounded up.
-        whole: All of them.
+    The share of a `MaximumBatchSize` is rounded up.
     """
     value = at(batch, "Value")
     if not isinstance(value, int):
         return whole
     return min(whole, -(-whole * value // 100) if at(batch, "Type") == "CAPACITY_PERCENT" else value)
-
-
-def _batch(batch: JsonValue) -> str:
-    value = at(batch, "Value")
-    return f"{value} %" if at(batch, "Type") == "CAPACITY_PERCENT" else f"{value}"
-
-
-def _reason(change: PropertyChange) -> str:
-    if change.follows:
-        return f"{change.follows} is replaced, and the component moves to the new one."
-    return f"{change.path} changes."
-
-
-def _recounted(change: ResourceChange) -> Iterator[Effect]:
-    config = next(each for each in change.properties if each.name == "RuntimeConfig")
-    if config.follows or not isinstance(config.new, int):
-        yield Effect(kind="none", because="The update carries the number of copies that run.")
-        return
-    because = f"The component is set to {counted(config.new, 'copy', 'copies')}, whatever autoscaling has started."
-    yield Effect(kind="copies", because=because)

@@ -10,6 +10,7 @@ import shutil
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seatrial.account.reader import aws_failures
@@ -17,8 +18,7 @@ from seatrial.deployment.document import service_stack
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import app_folder, run_app
 from seatrial.operations.checkout import checkout_of, commit_of, git_repository_of, moved
-from seatrial.operations.review.affected import refuse_code_of_others
-from seatrial.operations.review.side import RepositorySide
+from seatrial.operations.review.side import RepositorySide, refuse_code_of_others
 from seatrial.specs.load import environment_names, load_environment
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SeatrialError
@@ -43,15 +43,7 @@ _SPEC_AND_LOCK = (".yaml", ".lock.json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackSource:
-    """Where one stack comes from.
-
-    Attributes:
-        root: Folder of `cdk.json`.
-        spec: The endpoint's spec.
-        environments: Folder of environments.
-        environment: The environment.
-        stack_name: The stack's name.
-    """
+    """The sources of one stack; `root` is the folder of `cdk.json`."""
 
     root: Path
     spec: Path
@@ -74,20 +66,11 @@ class StackSource:
             stack_name=stack_name,
         )
 
-    def template(self, text: str, where: str) -> Template:
-        """Read a template of this stack."""
-        return read_template(text, name=where, region=self.environment.region, account=self.environment.account)
-
-    def template_file(self, file: Path, where: str) -> Template:
-        """Read a template of this stack from a file."""
-        return read_template_file(file, name=where, region=self.environment.region, account=self.environment.account)
-
 
 def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | None = None) -> Template:
     """Run the app for one endpoint in one environment.
 
     Args:
-        folder: For what the app writes; it is made.
         context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
     Raises:
@@ -101,11 +84,16 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
         "environments": source.environments.as_posix(),
         **(context or {}),
     }
-    file = run_app(source.root, narrowed, folder) / f"{source.stack_name}.template.json"
+    file = _stack_file(source.root, run_app(source.root, narrowed, folder), source.stack_name)
+    return _read(file, source.environment)
+
+
+def _stack_file(root: Path, out: Path, stack_name: str) -> Path:
+    file = out / f"{stack_name}.template.json"
     if not file.is_file():
-        where = (source.root / "cdk.json").as_posix()
-        raise SeatrialError.of("SEA450", f"the app has no stack {source.stack_name}", where=where)
-    return source.template_file(file, source.stack_name)
+        where = (root / "cdk.json").as_posix()
+        raise SeatrialError.of("SEA450", f"the app has no stack {stack_name}", where=where)
+    return file
 
 
 def given_template(source: StackSource, path: Path) -> Template:
@@ -115,15 +103,11 @@ def given_template(source: StackSource, path: Path) -> Template:
         SpecError: SEA101 when it can't be read, SEA451 when it is no template.
     """
     file = path / f"{source.stack_name}.template.json" if path.is_dir() else path
-    return source.template_file(file, file.as_posix())
+    return _read(file, source.environment, name=file.as_posix())
 
 
 def synthesize_revision(source: StackSource, revision: str, folder: Path) -> Template:
     """Synthesize the stack as it is in another revision; that of a revision without the endpoint's lock is empty.
-
-    Args:
-        revision: A revision of git.
-        folder: An empty folder; the revision is checked out there for a while.
 
     Raises:
         SeatrialError: SEA452 when the revision can't be checked out, or has code that the checkout lacks; SEA450 and
@@ -150,7 +134,7 @@ def deployed_template(source: StackSource, cloudformation: CloudFormationClient)
 
     Raises:
         BenchError: As `aws_failures`: no credentials, no connection, no permission.
-        SeatrialError: SEA451 when the answer is no template.
+        SeatrialError: SEA451 when it is no template.
     """
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a deployed stack needs it)
 
@@ -164,7 +148,8 @@ def deployed_template(source: StackSource, cloudformation: CloudFormationClient)
             return EMPTY
         message = f"the deployed template can't be read: {failure.get('Code')}: {failure.get('Message')}"
         raise SeatrialError.of("SEA451", message, where=source.stack_name) from error
-    return source.template(body if isinstance(body, str) else json.dumps(body), source.stack_name)
+    text, environment = body if isinstance(body, str) else json.dumps(body), source.environment
+    return read_template(text, name=source.stack_name, region=environment.region, account=environment.account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +172,12 @@ def synthesize_both(
 ) -> tuple[SideTemplates, SideTemplates]:
     """Synthesize some endpoints of two sides at the same time.
 
-    Args:
-        sides: The old one and the new one.
-        folder: For what the apps write; it is made.
-
     Raises:
         SeatrialError: SEA450 when an app fails or lacks a stack, SEA451 when what it writes is no template.
     """
     # The accounts that either side names, by environment: a side that names none may mean the same one.
     every = (deployment.environment for deployments in wanted for deployment in deployments.values())
-    accounts = {one.name: one.account for one in every if one.account is not None}
+    accounts = {place.name: place.account for place in every if place.account is not None}
     # Each side waits for processes of its own, so both run at the same time; they share nothing but the accounts.
     with ThreadPoolExecutor(len(sides)) as pool:
         old, new = (
@@ -209,9 +190,16 @@ def synthesize_both(
 def _synthesized(
     side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment], folder: Path, accounts: Mapping[str, str]
 ) -> SideTemplates:
+    by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
+    are_right = _are_right(side)
+    for place, deployment in wanted.items():
+        # One run of the app for all environments is the fastest; the app leaves out the embedded AWS unless it is
+        # named, and ends where any environment is wrong.
+        is_named = deployment.environment.is_embedded or not are_right
+        by_name[place.environment if is_named else None][place] = deployment
     endpoints: dict[EndpointPlace, Template] = {}
     services: dict[str, Template] = {}
-    for number, (environment, some) in enumerate(_runs(side, wanted)):
+    for number, (environment, some) in enumerate(by_name.items()):
         scratch = folder / f"{number}"
         narrowed = {
             "endpoints": _only(side, some, scratch / "repository").as_posix(),
@@ -220,26 +208,13 @@ def _synthesized(
         if environment is not None:
             narrowed["environment"] = environment
         out = run_app(side.root, narrowed, scratch, NO_VALIDATION)
-        endpoints |= {place: _template(side, out, deployment, accounts) for place, deployment in some.items()}
-        services |= _services(out, some.values(), accounts)
+        for place, deployment in some.items():
+            target, name = deployment.environment, deployment.environment.name
+            endpoints[place] = _read(_stack_file(side.root, out, deployment.stack_name), target, accounts)
+            service = out / f"{service_stack(name)}.template.json"
+            if name not in services and service.is_file():
+                services[name] = _read(service, target, accounts)
     return SideTemplates(endpoints, services)
-
-
-def _runs(
-    side: RepositorySide, wanted: Mapping[EndpointPlace, Deployment]
-) -> tuple[tuple[str | None, dict[EndpointPlace, Deployment]], ...]:
-    """Return what each run of the app synthesizes, and for which environment where it must be named.
-
-    The app defines the embedded AWS only when it is named, and nothing at all when any environment is wrong.
-    """
-    by_name: dict[str | None, dict[EndpointPlace, Deployment]] = defaultdict(dict)
-    are_right = _are_right(side)
-    for place, deployment in wanted.items():
-        # One run of the app for all environments is the fastest; the app leaves out the embedded AWS unless
-        # it is named, and ends where any environment is wrong.
-        is_named = deployment.environment.is_embedded or not are_right
-        by_name[place.environment if is_named else None][place] = deployment
-    return tuple(by_name.items())
 
 
 def _are_right(side: RepositorySide) -> bool:
@@ -282,26 +257,10 @@ def _link(entries: Iterable[Path], there: Path) -> None:
         (there / entry.name).symlink_to(entry)
 
 
-def _template(side: RepositorySide, out: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
-    file = out / f"{deployment.stack_name}.template.json"
-    if not file.is_file():
-        where = (side.root / "cdk.json").as_posix()
-        raise SeatrialError.of("SEA450", f"the app has no stack {deployment.stack_name}", where=where)
-    return _read(file, deployment, accounts)
-
-
-def _services(out: Path, deployments: Iterable[Deployment], accounts: Mapping[str, str]) -> dict[str, Template]:
-    services: dict[str, Template] = {}
-    for deployment in deployments:
-        name = deployment.environment.name
-        file = out / f"{service_stack(name)}.template.json"
-        if name not in services and file.is_file():
-            services[name] = _read(file, deployment, accounts)
-    return services
-
-
-def _read(file: Path, deployment: Deployment, accounts: Mapping[str, str]) -> Template:
-    environment = deployment.environment
-    where = file.name.removesuffix(".template.json")
+def _read(
+    file: Path, environment: EnvironmentSpec, accounts: Mapping[str, str] = MappingProxyType({}), *, name: str = ""
+) -> Template:
+    # The accounts are those that another side names: one that names none may mean the same.
+    name = name or file.name.removesuffix(".template.json")
     account = environment.account or accounts.get(environment.name)
-    return read_template_file(file, name=where, region=environment.region, account=account)
+    return read_template_file(file, name=name, region=environment.region, account=account)

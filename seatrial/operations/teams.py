@@ -1,4 +1,4 @@
-"""What each team has in which environment, of the locks and of the account where it may be asked, and how it reads."""
+"""Listing of teams' endpoints: versions, planned cost, last trials, drift."""
 
 from __future__ import annotations
 
@@ -59,13 +59,9 @@ class TeamEndpoint:
     Attributes:
         team: The value of its tag `team`, else `no team`.
         endpoint: Its name in the spec; of a product's, on SageMaker.
-        environment: Where it is.
         plan_digest: The deployed plan, else the locked one.
         product: The product that it was made from; empty for one of a spec.
-        product_version: The version of the product.
         usd_per_hour: Planned cost.
-        trial_verdict: Of the last trial.
-        trial_date: The day on which that ended.
         drift: `yes`, `no`, or `unknown`.
     """
 
@@ -92,7 +88,7 @@ def team_of(tags: Mapping[str, str]) -> str:
 
 
 def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
-    """Return what the lock of an endpoint says, be it stale.
+    """Return an endpoint by its lock, be it stale.
 
     Raises:
         SpecError: When the lock can't be read, or was changed by hand.
@@ -115,33 +111,23 @@ def with_account(
     *,
     now: datetime,
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints of one environment as the account has them, those of products among them.
-
-    Args:
-        endpoints: What the locks of the environment say.
-        locked: The same, to be compared with what runs.
-        clients: Clients of the environment's account and region.
-        tagged: Finds resources by their tags.
-        now: The time.
-
-    Returns:
-        The endpoints, and what could not be asked.
+    """Return the endpoints of one environment as the account has them, and what could not be read.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
     """
     report = check_drift(locked, clients, now=now, most_days=float("inf"))
-    drifts = {each.endpoint: each for each in report.endpoints}
-    ours = tuple(_compared(each, drifts.get(each.endpoint)) for each in endpoints)
+    drifts = {drift.endpoint: drift for drift in report.endpoints}
+    ours = tuple(_compared(endpoint, drifts.get(endpoint.endpoint)) for endpoint in endpoints)
     vended, because = _vended_endpoints(locked.environment.name, tagged, clients.stacks, clients.results)
-    unread = [f"{each.endpoint}: {line}" for each in report.endpoints for line in each.not_asked]
+    unread = [f"{drift.endpoint}: {line}" for drift in report.endpoints for line in drift.not_asked]
     return (*ours, *vended), (*unread, *because)
 
 
 def _vended_endpoints(
     environment: str, tagged: ResourceGroupsTaggingAPIClient, stacks: CloudFormationClient, results: S3Client
 ) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints of products in an environment, which no spec knows, and what could not be asked."""
+    """Return the endpoints of products in an environment, which no spec knows, and what could not be read."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:
@@ -202,7 +188,7 @@ def _tagged(environment: str, tagged: ResourceGroupsTaggingAPIClient) -> Iterato
 def _compared(endpoint: TeamEndpoint, drift: EndpointDrift | None) -> TeamEndpoint:
     if drift is None:
         return endpoint
-    drifted = any(each.rule in _DRIFT for each in drift.findings)
+    drifted = any(finding.rule in _DRIFT for finding in drift.findings)
     return replace(
         endpoint,
         plan_digest=drift.deployed_digest or endpoint.plan_digest,
@@ -221,7 +207,7 @@ def by_team(endpoints: Iterable[TeamEndpoint]) -> Iterator[tuple[str, tuple[Team
 
 def teams_lines(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> Iterator[str]:
     """Yield the endpoints of each team as a table."""
-    cells = [COLUMNS, *(_cells(each) for each in endpoints)]
+    cells = [COLUMNS, *(_cells(endpoint) for endpoint in endpoints)]
     widths = [max(len(row[number]) for row in cells) for number in range(len(COLUMNS))]
 
     def line(row: Sequence[str]) -> str:
@@ -230,11 +216,11 @@ def teams_lines(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> Ite
     for team, group in by_team(endpoints):
         yield f"{team}: {_sum(group)}"
         yield f"  {line(COLUMNS)}"
-        yield from (f"  {line(_cells(each))}" for each in group)
+        yield from (f"  {line(_cells(endpoint))}" for endpoint in group)
         yield ""
     if not endpoints:
         yield "no endpoint has a lock, and no product is deployed"
-    yield from (f"could not be asked: {each}" for each in unread)
+    yield from (f"could not be read: {line}" for line in unread)
 
 
 def _cells(endpoint: TeamEndpoint) -> tuple[str, ...]:
@@ -256,8 +242,9 @@ def _money(amount: float | None, digits: int) -> str:
 
 
 def _sum(group: Sequence[TeamEndpoint]) -> str:
-    known = [each for each in group if each.usd_per_hour is not None]
-    hourly, monthly = (math.fsum(getattr(each, name) for each in known) for name in ("usd_per_hour", "usd_per_month"))
+    known = [endpoint for endpoint in group if endpoint.usd_per_hour is not None]
+    prices = ("usd_per_hour", "usd_per_month")
+    hourly, monthly = (math.fsum(getattr(endpoint, name) for endpoint in known) for name in prices)
     rest = len(group) - len(known)
     unknown = f", {rest} of unknown cost" if rest else ""
     return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"
@@ -268,8 +255,9 @@ def teams_markdown(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> 
     lines = ["# Endpoints by team", ""]
     for team, group in by_team(endpoints):
         lines += [f"## {escaped(team)}", "", f"{_sum(group)}.", "", f"| {' | '.join(COLUMNS)} |"]
-        lines += ["|---" * len(COLUMNS) + "|", *(f"| {' | '.join(map(escaped, _cells(each)))} |" for each in group), ""]
-    lines += [f"- Could not be asked: {escaped(each)}" for each in unread]
+        rows = (f"| {' | '.join(map(escaped, _cells(endpoint)))} |" for endpoint in group)
+        lines += ["|---" * len(COLUMNS) + "|", *rows, ""]
+    lines += [f"- Could not be read: {escaped(line)}" for line in unread]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -279,11 +267,11 @@ def teams_csv(endpoints: Sequence[TeamEndpoint]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
     for _, group in by_team(endpoints):
-        for each in group:
+        for endpoint in group:
             writer.writerow(
                 [
                     (f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value)
-                    for value in _row(each).values()
+                    for value in _row(endpoint).values()
                 ]
             )
     return text.getvalue()
@@ -298,6 +286,6 @@ def teams_document(endpoints: Sequence[TeamEndpoint], unread: Iterable[str]) -> 
     """Return the endpoints of each team as a document for programs."""
     return {
         "schema_version": SCHEMA,
-        "teams": [{"team": team, "endpoints": [_row(each) for each in group]} for team, group in by_team(endpoints)],
+        "teams": [{"team": team, "endpoints": [*map(_row, group)]} for team, group in by_team(endpoints)],
         "not_asked": list(unread),
     }

@@ -1,4 +1,4 @@
-"""What CloudFormation does to each resource when one template takes the place of another."""
+"""The difference of two templates: what CloudFormation does to each resource when one replaces the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PropertyChange:
     """One value of a resource that changes.
 
     Attributes:
-        path: Where it stands, as in `ProductionVariants[0].InstanceType`.
+        path: As in `ProductionVariants[0].InstanceType`.
         old: The value before; `None` when there was none.
         new: The value after; `None` when there is none.
         follows: Logical ID of the resource that the value is taken from, where only that one changes; else empty.
@@ -40,18 +40,16 @@ class PropertyChange:
 
     @property
     def name(self) -> str:
-        """The property of the resource in which the value stands."""
+        """The property of the resource that holds the value."""
         return self.path.partition(".")[0].partition("[")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """What becomes of one resource.
+    """The change of one resource.
 
     Attributes:
-        logical_id: Its name in the template.
-        resource_type: CloudFormation's name of its type; after the update, where it changes.
-        action: What CloudFormation does to it.
+        resource_type: After the update, where it changes.
         properties: The values that change; none of a resource that is created or deleted.
         replaced_by: The properties that replace it.
         is_retained: It stays in the account when it is deleted or replaced.
@@ -65,7 +63,7 @@ class ResourceChange:
     is_retained: bool = False
 
     def changes(self, *names: str) -> bool:
-        """Tell whether one of these properties changes; a path is names joined by dots."""
+        """Return whether one of these properties changes; a path is names joined by dots."""
         return any(_touches(change.path, name) for change in self.properties for name in names)
 
 
@@ -74,8 +72,6 @@ class TemplateDiff:
     """An update of a stack.
 
     Attributes:
-        old: The template before.
-        new: The template after.
         changes: Every resource of both once, by action, then by logical ID.
         outputs: The names of the outputs that change.
     """
@@ -99,12 +95,12 @@ def diff_templates(old: Template, new: Template) -> TemplateDiff:
     """Compare two templates of one stack.
 
     A value that is taken from a resource that is replaced changes too; so does an attribute of a custom resource that
-    is asked again. This is followed until nothing more changes.
+    is called again. This is followed until nothing more changes.
     """
     both = sorted(old.resources.keys() & new.resources.keys())
     direct = {name: tuple(_direct(old.resources[name], new.resources[name])) for name in both}
     changes = {name: _change(name, new.resources[name], direct[name], old.resources[name]) for name in both}
-    # A value that follows a replaced resource may itself lie in a property that replaces: one pass would miss the
+    # A value that follows a replaced resource may itself be of a property that replaces: one pass would miss the
     # second step, so passes go on until one finds nothing new.
     while True:
         followed = {
@@ -126,11 +122,8 @@ def diff_templates(old: Template, new: Template) -> TemplateDiff:
         changes[name] = ResourceChange(name, old.resources[name].resource_type, "deleted", is_retained=kept)
     outputs = old.outputs.keys() | new.outputs.keys()
     changed = tuple(sorted(name for name in outputs if old.outputs.get(name) != new.outputs.get(name)))
-    return TemplateDiff(old, new, tuple(sorted(changes.values(), key=_rank)), changed)
-
-
-def _rank(change: ResourceChange) -> tuple[int, str]:
-    return ORDER.index(change.action), change.logical_id
+    ordered = sorted(changes.values(), key=lambda change: (ORDER.index(change.action), change.logical_id))
+    return TemplateDiff(old, new, tuple(ordered), changed)
 
 
 def _change(
@@ -149,9 +142,8 @@ def _change(
 
 
 def _touches(changed: str, path: str) -> bool:
-    """Tell whether a change is of a path, of something within it, or of what it is within."""
-    # Replacement rules name properties without indices. The dots at the ends keep `Name` from touching
-    # `NameSuffix`.
+    """Return whether a change is of a path, of something within it, or of what it is within."""
+    # Replacement rules name properties without indices. The dots at the ends keep `Name` from touching `NameSuffix`.
     at = re.sub(r"\[\d+\]", "", changed)
     return f"{at}.".startswith(f"{path}.") or f"{path}.".startswith(f"{at}.")
 
@@ -180,7 +172,6 @@ def _tags(value: JsonValue) -> JsonValue:
 
 
 def _within(path: str, old: JsonValue, new: JsonValue) -> Iterator[PropertyChange]:
-    """Yield the innermost values that differ."""
     # Python holds `True == 1`, and JSON does not: equal values are compared as they are written, too.
     if old == new and json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
         return
@@ -217,15 +208,13 @@ def _following(
             continue
         for reference in references(value):
             origin = changes.get(reference.logical_id)
-            if origin is not None and _is_another(origin, reference.attribute):
+            if origin is None:
+                continue
+            # An attribute of a custom resource is computed again by each of its updates.
+            custom = bool(reference.attribute) and origin.resource_type.startswith(("Custom::", replacement.CUSTOM))
+            if origin.action == "replaced" or (origin.action == "updated" and custom):
                 yield PropertyChange(path, value, value, follows=origin.logical_id)
                 break
-
-
-def _is_another(origin: ResourceChange, attribute: str) -> bool:
-    """Tell whether a value taken from a resource changes with it; a custom resource answers anew."""
-    is_custom = origin.resource_type.startswith(("Custom::", replacement.CUSTOM)) and bool(attribute)
-    return origin.action == "replaced" or (origin.action == "updated" and is_custom)
 
 
 def _functions(path: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:

@@ -48,7 +48,7 @@ class BenchmarkFile:
 
     Attributes:
         path: The job's archive, or the export from it.
-        concurrency: Requests in flight; `None` where the export tells them.
+        concurrency: Requests in flight; `None` where the export has them.
     """
 
     path: Path

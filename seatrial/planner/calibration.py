@@ -65,7 +65,7 @@ _LEAST = 2  # what a step takes, and what each sequence adds: two unknowns
 BETWEEN_PROBES_THROUGHPUT = 0.06
 BETWEEN_PROBES_LATENCY = 0.10
 _LATENCY_WEIGHT = 0.5  # a p90 of few requests is the noisier of the two
-_PRIOR = 0.02  # keeps a factor that the points don't tell near the other
+_PRIOR = 0.02  # keeps a factor that the points don't determine near the other
 _STEP = 0.02
 _ROUNDS = 40
 _FARTHEST_LOG = math.log(10_000)
@@ -114,11 +114,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
 def calibrate_endpoint(
     loaded: LoadedSpec, plan: Plan, points: Sequence[MeasuredPoint], source: CalibrationSource
 ) -> EndpointCalibration:
-    """Fit the calibration of the deployment that was measured.
-
-    Args:
-        points: What was measured of one copy; at least one.
-    """
+    """Fit the calibration of the deployment that was measured, by at least one point of one copy."""
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
     factors = fit_calibration(copy, points, protocol)
     entry = EndpointCalibration(
@@ -137,7 +133,7 @@ def calibrate_endpoint(
         latency_error=BETWEEN_PROBES_LATENCY,
         source=source,
     )
-    # Widen the band to what the probes themselves are off by. One concurrency tells nothing of the others, and
+    # Widen the band to what the probes themselves are off by. One concurrency says nothing of the others, and
     # between the probes of a local engine nothing is known: there the assumption stays.
     compared = compare_points(
         replace(copy, calibration=entry.calibration), entry.points, trial_protocol(loaded.endpoint.trial)
@@ -229,10 +225,7 @@ def calibration_warnings(calibrated: Calibrated | None, instance_type: str, degr
 
 
 def read_points(text: str, where: str) -> tuple[MeasuredPoint, ...]:
-    """Read a table with the columns `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90).
-
-    Args:
-        text: CSV with a head; other columns are passed over.
+    """Read a CSV table: `concurrency`, `output_tok_s` and, if wanted, `ms_per_token` (p90); others are passed over.
 
     Raises:
         SpecError: SEA407 with every cell that is wrong.
@@ -410,17 +403,12 @@ def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protoc
 
 
 def fit_calibration(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> Calibration:
-    """Fit both factors; points of a single concurrency give one common factor.
-
-    Args:
-        copy: The deployment that was measured; its own calibration is not looked at.
-        points: At least one.
-    """
+    """Fit both factors, whatever the copy's own are; points of a single concurrency give one common factor."""
     plain = replace(copy, calibration=Calibration())
     # The fit starts at how much slower the deployment is than predicted at its lowest load, for both factors.
     least = min(points, key=lambda point: point.concurrency)
     start = _bounded(math.log(outcome(plain, least.concurrency, protocol).output_tok_s / least.output_tok_s))
-    # One concurrency can't tell the two factors apart: they are one then.
+    # One concurrency can't separate the two factors: they are one then.
     common = len({point.concurrency for point in points}) == 1
 
     def residuals(logs: _Pair) -> list[float]:

@@ -321,7 +321,7 @@ def gives_up(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """Plans recipes of one spec; those that the planner can't tell apart are searched once."""
+    """Plans recipes of one spec; those that the planner can't distinguish are searched once."""
 
     loaded: LoadedSpec
     seen: dict[str, _Planned | Finding]

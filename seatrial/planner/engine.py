@@ -32,7 +32,7 @@ from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import PlanError
 from seatrial_load.documents.arrivals import ARRIVALS, Poisson, replay_speed
-from seatrial_load.measure.conversations import cached_share
+from seatrial_load.measure.lengths import cached_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_load.documents.arrivals import Arrivals
-    from seatrial_load.measure.conversations import Conversations
+    from seatrial_load.measure.lengths import Conversations
 
 _UNKNOWN_FAMILY = "inline"  # a shape that is written in the spec names no architecture
 _OF_LMI = "The spec fixes serving.backend, which is one of LMI's."
-# What an image's name tells of, the first that is in it: the repository's, then the tag's.
+# Engines by a part of an image's name, the first that is in it: the repository's, then the tag's.
 _REPOSITORIES = {"tgi": "tgi", "sglang": "sglang", "vllm": "vllm"}
 _NEURON = "neuronx"
 _TAGS = {"tensorrtllm": "lmi-trtllm", "neuronx": "lmi-neuronx", "deepspeed": "lmi-deepspeed"}
@@ -173,7 +173,7 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
             option for option in ENGINE_CANDIDATES.rows if option.engine == serving.engine and "auto" in option.backends
         ]
         return _Taken(best_candidate(case, own), because, "serving.engine")
-    # An image may be of any engine: its name is all there is to tell.
+    # An image may be of any engine: its name is all that is known.
     if serving.image is not None:
         option = _option_of_image(serving.image)
         if allowed is not None and option.engine not in allowed:
@@ -204,7 +204,7 @@ def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
 
 
 def _option_of_image(uri: str) -> EngineCandidate:
-    """Return the option that an image's name tells of; LMI with vLLM when it tells nothing."""
+    """Return the option that an image's name implies; LMI with vLLM when it implies none."""
     repository, _, tag = uri.rpartition("/")[2].partition("@")[0].partition(":")
     by_name = [option for mark, option in _REPOSITORIES.items() if mark in repository]
     if by_name and _NEURON in f"{repository}:{tag}":

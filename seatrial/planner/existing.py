@@ -1,6 +1,6 @@
 """Plans of a deployment whose values are given: set by hand in a lock, or tried in another environment.
 
-The planner is asked for this deployment as if the spec had fixed it, and for nothing else. Of a lock, what was set is
+The planner plans this deployment as if the spec had fixed it, and for nothing else. Of a lock, what was set is
 validated, what depends on it is worked out, and what it overrules is recorded. A copy that is promoted serves as it was
 tried; its size is derived.
 """
@@ -492,7 +492,7 @@ def _image(tried: TriedCopy, loaded: LoadedSpec) -> Decision[Image]:
     """Return the tried image from the registry of this environment.
 
     Raises:
-        SpecError: SEA476 when it is not there, or only a tag tells that it is the same.
+        SpecError: SEA476 when it is not there, or only a tag says that it is the same.
     """
     image, because = tried.plan.image.value, f"Tried in {tried.plan.environment}. {tried.plan.image.because}"
     own, place, region = loaded.endpoint.serving.image, image_repository_uri(image.uri), loaded.environment.region

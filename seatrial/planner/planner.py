@@ -8,29 +8,27 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.plan import Decision, Plan, Probe, SaferDeployment
+from seatrial.documents.plan import Decision, Plan
 from seatrial.locks.guard_rails import created_problems
 from seatrial.planner.calibration import model_name
 from seatrial.planner.decisions.derived_limits import Chosen, derive_limits, predict_copy
 from seatrial.planner.decisions.placement import lay_out
-from seatrial.planner.decisions.proposals import propose_precisions
+from seatrial.planner.decisions.proposals import propose_precisions, propose_probe, propose_safer
 from seatrial.planner.recipe_limits import stored_bytes
 from seatrial.planner.resolve import search_for
 from seatrial.planner.search.best_first import alternative, alternatives, rejections, unpriced_candidates, why_best
 from seatrial.planner.search.candidate import band_for
-from seatrial.planner.search.doubt import doubt, safer
 from seatrial.planner.search.evaluate import chance_of
 from seatrial.planner.search.fitting import pool_problems
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.sizing import settled
 from seatrial_base.catalog import neuron
 from seatrial_base.errors import PlanError
-from seatrial_base.units import GIB, counted, gib, tenths, usd
+from seatrial_base.units import GIB, counted, gib
 
 if TYPE_CHECKING:
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import SearchResult
-    from seatrial.planner.search.demand import Demand
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.instances import Instance
@@ -142,51 +140,3 @@ def decide_volume(instance: Instance, weights_bytes: int, copies_per_instance: i
         f"{_IMAGE_GB} GiB for the image (assumed); {SMALLEST_GB} to {LARGEST_GB}."
     )
     return Decision(value=size, because=because)
-
-
-def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
-    """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
-    doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
-    if doubtful is None:
-        return None
-    saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
-    size, level = doubtful.size, counted(doubtful.size.load.concurrency_per_copy, "concurrent request")
-    throughput = doubtful.field == "slo.output_tok_s"
-    band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
-    unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
-    predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
-    cost = f"{size.instance_count} x {size.candidate} costs {usd(size.usd_per_hour)} per hour"
-    because = (
-        f"{cost}, {usd(saving)} less than the plan. "
-        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
-        f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
-        "cheaper plan, else the plan stays."
-    )
-    return Probe(
-        **doubtful.size.fields,
-        saving_usd_per_hour=round(saving, 4),
-        concurrency_per_copy=doubtful.size.load.concurrency_per_copy,
-        field=doubtful.field,
-        predicted=round(doubtful.predicted, 2),
-        bound=doubtful.bound,
-        chance=round(doubtful.chance, 2),
-        because=because,
-    )
-
-
-def propose_safer(demand: Demand, result: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
-    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
-
-    Args:
-        chance: That the plan meets the SLO.
-    """
-    safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)
-    if safer_size is None:
-        return None
-    size, likelier = safer_size
-    return SaferDeployment(
-        **size.fields,
-        more_usd_per_hour=round(size.usd_per_hour - result.ranked[0].score.usd_per_hour, 4),
-        concurrency_per_copy=size.load.concurrency_per_copy,
-        chance=round(likelier, 3),
-    )

@@ -51,7 +51,7 @@ def engine_refusals(endpoint: EndpointSpec, engine: RecipeEngine) -> tuple[Recip
     """Return what an engine and SageMaker's optimization jobs can't do of a spec's recipe, each optimization once."""
     recipe = endpoint.optimization
     refusals = [*_exclusions(endpoint, engine), *_engines(recipe, engine), *_jobs(recipe)]
-    # An optimization that is refused for several reasons is told once, by the first of them.
+    # An optimization that is refused for several reasons is reported once, by the first of them.
     seen: dict[int, RecipeRefusal] = {}
     for refusal in refusals:
         seen.setdefault(refusal.index, refusal)

@@ -1,1 +1,1 @@
-"""`seatrial probe`: one level of the plan's deployment and of a cheaper one, measured and set beside the prediction."""
+"""`seatrial probe`: one level of the plan's deployment and of a cheaper one, measured against the prediction."""

@@ -1,4 +1,4 @@
-"""The result of a probe: measured values beside predicted ones, which deployment meets the SLO, and its calibration."""
+"""The result of a probe: measured values and predicted ones, which deployment meets the SLO, and its calibration."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.resolve import resolve
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import LatencyBound, read_objectives
+from seatrial.probe.pinned import ProbedHardware
 from seatrial.specs.spec_files import calibration_path
 from seatrial_base.errors import SpecError
 from seatrial_base.frozen_model import digest
@@ -85,7 +86,7 @@ class ProbeAnswer:
 
     @property
     def throughput_met(self) -> bool | None:
-        """Whether the copy reached its share of `slo.output_tok_s`; `None` without one, and where nothing tells it."""
+        """Whether the copy reached its share of `slo.output_tok_s`; `None` without one, or where not measured."""
         throughput = self.metrics[0]
         if throughput.bound is None or throughput.measured is None:
             return None
@@ -93,7 +94,7 @@ class ProbeAnswer:
 
 
 def probe_answer(pinned: PinnedSpec, result: TrialResult, spent_s: float | None = None) -> ProbeAnswer:
-    """Set what was measured beside what is predicted.
+    """Return what was measured and what is predicted.
 
     Args:
         spent_s: How long its instances were there; `None` where nothing was deployed.
@@ -141,7 +142,7 @@ def _metrics(pinned: PinnedSpec, level: LevelResult | None, copies: int) -> Iter
 
 
 def conclusion(plan: Plan, answers: Sequence[ProbeAnswer]) -> str:
-    """Say in full sentences what the probe decided.
+    """Return in full sentences what the probe decided.
 
     Args:
         answers: What was measured; the last is the candidate, where one was.
@@ -154,23 +155,17 @@ def conclusion(plan: Plan, answers: Sequence[ProbeAnswer]) -> str:
     if last.pinned.probed.role == "plan":
         return "The plan's deployment meets the SLO." if last.meets_slo else "The plan's deployment misses the SLO."
     if last.meets_slo:
-        return f"The candidate meets the SLO{_saving(plan, last)}."
+        probe, hardware = plan.probe, last.pinned.probed.hardware
+        # What it saves is known of the plan's own candidate alone.
+        is_known = probe is not None and ProbedHardware(probe.instance_type, probe.tensor_parallel_degree) == hardware
+        saved = f" and costs {usd(probe.saving_usd_per_hour)} per hour less than the plan" if probe and is_known else ""
+        return f"The candidate meets the SLO{saved}."
     misses = len(answers) > 1 and answers[0].meets_slo is False
     return f"The candidate misses the SLO.{' The plan misses it too.' if misses else ' The plan stays.'}"
 
 
-def _saving(plan: Plan, candidate: ProbeAnswer) -> str:
-    probe, hardware = plan.probe, candidate.pinned.probed.hardware
-    if probe is None or (probe.instance_type, probe.tensor_parallel_degree) != (
-        hardware.instance_type,
-        hardware.tensor_parallel_degree,
-    ):
-        return ""
-    return f" and costs {usd(probe.saving_usd_per_hour)} per hour less than the plan"
-
-
 def refuse_local_engine(note: str, where: str) -> None:
-    """Refuse to keep what a local engine answered.
+    """Refuse to keep the measurements of a local engine.
 
     Raises:
         SpecError: SEA615 when there is a note.
@@ -194,7 +189,7 @@ def calibration_of(loaded: LoadedSpec, answer: ProbeAnswer) -> EndpointCalibrati
     source = CalibrationSource(file=f"{pinned.loaded.endpoint.name}.result.json", digest=digest(text))
     fresh = calibrate_endpoint(pinned.loaded, pinned.plan, measured, source)
     fresh = fresh.model_copy(update={"model": model_name(loaded.endpoint)})
-    # Fitted again with the earlier points of the same deployment: one level alone can't tell the two factors apart.
+    # Fitted again with the earlier points of the same deployment: one level alone can't separate the two factors.
     points = usable((*_former(loaded, fresh), *measured), where)
     if points == measured:
         return fresh

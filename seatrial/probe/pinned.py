@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Finding
 
 LONGEST_NAME: Final = 40  # of an endpoint, as in its spec
-_DIGEST: Final = 6  # characters that tell two long names apart
+_DIGEST: Final = 6  # characters that distinguish two long names
 _NOT_OF_PROBES: Final = (
     *("trial_mode", "trial", "slo"),
     *("usd_per_million_output_tokens", "blended_usd_per_million_tokens"),
@@ -93,7 +93,7 @@ def pinned_document(loaded: LoadedSpec, probed: ProbedDeployment, folder: Path) 
     discount stays.
 
     Args:
-        folder: Where the spec will lie; what names a file is relative to it.
+        folder: The folder of the spec; names of files are relative to it.
     """
     document = copied(loaded.document.data)
     document["name"] = pinned_name(loaded.endpoint.name, probed.role)
@@ -161,7 +161,7 @@ def pin(
     """Write, plan, lock and render the spec of each deployment, each in a folder of its own.
 
     Args:
-        folder: What an earlier probe left there is replaced; it lies in the spec's repository.
+        folder: What an earlier probe left there is replaced; it is in the spec's repository.
 
     Raises:
         SpecError: With every problem of every deployment; what was written is removed.
@@ -209,7 +209,7 @@ def pin_document(
 
 
 def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
-    """Return the folder of the probe's environment: a copy where the original asks what no single copy can give.
+    """Return the folder of the probe's environment: a copy where the original requires what no single copy can give.
 
     The copy has no promotion, and no guard rails on trial mode, SLO and price per token: a probe is tried in mode
     report, and it is not an endpoint that anybody uses. All others hold for it too.
@@ -231,7 +231,7 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
 
 
 def _copy_calibration(loaded: LoadedSpec, path: Path, endpoint: str) -> None:
-    """Write the endpoint's calibration beside the probe's spec; a model that has no other name is called as it is."""
+    """Write the endpoint's calibration next to the probe's spec; a model that has no other name is called as it is."""
     entry = None if loaded.calibration is None else dict(loaded.calibration)
     if entry is None:
         return
@@ -293,7 +293,7 @@ def read_candidate(text: str, option: str = "--candidate") -> ProbedHardware:
 def deployments_to_probe(
     plan: Plan, candidate: ProbedHardware | None, level: int | None
 ) -> tuple[ProbedDeployment, ...]:
-    """Return what to measure, the plan's deployment first; none where the plan is not in doubt and nothing is asked.
+    """Return what to measure, the plan first; none where it is not in doubt and nothing is requested.
 
     Args:
         candidate: The deployment to compare with; `None` takes that of the plan's probe.

@@ -1,4 +1,4 @@
-"""Measures recipes of one endpoint: each is deployed as one copy in a stack of its own, tried, asked and deleted."""
+"""Measures recipes of one endpoint: each as one copy in a stack of its own, tried, evaluated and deleted."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from seatrial.specs.yaml_source import Yaml
     from seatrial_base.findings import Finding
     from seatrial_laptop.demo.progress import Steps
-    from seatrial_load.documents.request import TrialRequest, TrialTarget
+    from seatrial_load.documents.request import TrialTarget
     from seatrial_load.documents.result import EvaluationAnswer, TrialResult
-    from seatrial_load.quality.evaluation_set import EvaluationSet
+    from seatrial_load.quality.scores import EvaluationSet
 
 
 _FOLDER: Final = ".seatrial/compare"
@@ -74,7 +74,7 @@ class PinnedRecipe:
         return self.pinned.deployment.serving.payload_schema == "openai_chat"
 
     def digest(self, evaluation_set: EvaluationSet | None, most_tokens: int) -> str:
-        """Return the digest of all that is deployed and asked."""
+        """Return the digest of all that is deployed and sent."""
         deployment, environment = self.pinned.deployment, self.pinned.loaded.environment
         place = f"{environment.name} {environment.region} {environment.account or ''}"
         questions = evaluation_set.digest if evaluation_set else ""
@@ -83,7 +83,7 @@ class PinnedRecipe:
 
 
 def compare_folder(loaded: LoadedSpec) -> Path:
-    """Return where the files of an endpoint's comparison lie; each comparison replaces them."""
+    """Return the folder of an endpoint's comparison; each comparison replaces it."""
     return own_folder(loaded, _FOLDER)
 
 
@@ -136,7 +136,15 @@ def pin_recipes(
     for name, recipe in zip("ab", recipes, strict=True):
         try:
             document = recipe_document(loaded, recipe, plan, hardware, folder / name)
-            pinned.append(_pin(loaded, recipe, document, folder / name, environments))
+            own, deployment, place = pin_document(loaded, document, folder / name, environments)
+            probed = ProbedDeployment(
+                role="candidate",
+                hardware=ProbedHardware.of(deployment.plan),
+                copy_count=1,
+                concurrency_per_copy=deployment.plan.gate_concurrency_per_copy.value,
+            )
+            spec = PinnedSpec(probed, own, deployment, place)
+            pinned.append(PinnedRecipe(loaded.endpoint.name, recipe_name(recipe), spec))
         except SeatrialError as error:
             problems += error.problems
     if problems:
@@ -145,21 +153,8 @@ def pin_recipes(
     return tuple(pinned)
 
 
-def _pin(
-    loaded: LoadedSpec, recipe: Recipe, document: dict[str, Yaml], folder: Path, environments: Path
-) -> PinnedRecipe:
-    own, deployment, place = pin_document(loaded, document, folder, environments)
-    probed = ProbedDeployment(
-        role="candidate",
-        hardware=ProbedHardware.of(deployment.plan),
-        copy_count=1,
-        concurrency_per_copy=deployment.plan.gate_concurrency_per_copy.value,
-    )
-    return PinnedRecipe(loaded.endpoint.name, recipe_name(recipe), PinnedSpec(probed, own, deployment, place))
-
-
 def asking_limit_s(evaluation_set: EvaluationSet | None) -> float:
-    """Return how long an evaluation set may be asked, in seconds: every request its time limit, at most an hour."""
+    """Return how long an evaluation set may take, in seconds: every request its time limit, at most an hour."""
     if evaluation_set is None:
         return 0.0
     return min(LONGEST_ASKING_S, (1 + math.ceil(len(evaluation_set.prompts) / MOST_AT_ONCE)) * TIMEOUT_S)
@@ -180,7 +175,18 @@ def measure_recipe(
         stack = describe_stack(each.pinned.deployment.stack_name, tools.stacks.cloudformation)
         request = complete_request(each.pinned.deployment, stack)
         if evaluation_set is not None:
-            answers.extend(_answers(each, request, evaluation_set, most_tokens))
+            answers.extend(
+                collect_answers(
+                    request.target,
+                    request.workload.schema,
+                    evaluation_set.prompts,
+                    most_tokens=most_tokens,
+                    within_s=asking_limit_s(evaluation_set),
+                )
+            )
+            if not any(answer.answered for answer in answers):
+                message = f"none of {len(answers)} prompts was answered: {answers[0].failure}"
+                raise BenchError.of("SEA534", message, where=each.name)
         if each.pinned.loaded.environment.is_embedded:
             sizes.append(local_weight_bytes(region_logs(request.target.region), request.target))
 
@@ -188,28 +194,11 @@ def measure_recipe(
     with steps.step(f"{each.name}: deploy, try and delete {run.stack_name}") as step:
         with shown_beside(tools.watcher(each.pinned), step):
             trial, _ = run.measure()
-        answered_words = (
-            f", {sum(answer.answered for answer in answers)} of {len(answers)} prompts answered" if answers else ""
-        )
-        step.did(f"verdict: {trial.verdict.status}{answered_words}")
+        answered = sum(answer.answered for answer in answers)
+        words = f", {answered} of {len(answers)} prompts answered" if answers else ""
+        step.did(f"verdict: {trial.verdict.status}{words}")
     result = recipe_result(each, trial, evaluation_set, answers, most_tokens)
     return replace(result, local_weight_bytes=sizes[-1])
-
-
-def _answers(
-    each: PinnedRecipe, request: TrialRequest, evaluation_set: EvaluationSet, most_tokens: int
-) -> tuple[EvaluationAnswer, ...]:
-    answers = collect_answers(
-        request.target,
-        request.workload.schema,
-        evaluation_set.prompts,
-        most_tokens=most_tokens,
-        within_s=asking_limit_s(evaluation_set),
-    )
-    if not any(answer.answered for answer in answers):
-        message = f"none of {len(answers)} prompts was answered: {answers[0].failure}"
-        raise BenchError.of("SEA534", message, where=each.name)
-    return answers
 
 
 def recipe_result(
@@ -254,7 +243,7 @@ def region_logs(region: str) -> CloudWatchLogsClient:
 
 
 def local_weight_bytes(logs: CloudWatchLogsClient, target: TrialTarget) -> int | None:
-    """Return the size of the file that a local engine serves; None where its log doesn't tell it (yet)."""
+    """Return the size of the file that a local engine serves; None where its log doesn't have it (yet)."""
     kind, name = ("Endpoints", target.endpoint_name)
     if target.inference_component is not None:
         kind, name = ("InferenceComponents", target.inference_component)

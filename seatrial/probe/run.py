@@ -56,12 +56,12 @@ _LIVE_RULE = "SEA502"
 
 
 def probe_folder(loaded: LoadedSpec) -> Path:
-    """Return where the files of an endpoint's probe lie: in the CDK app's folder, else beside the spec."""
+    """Return the folder of an endpoint's probe: in the CDK app's folder, else next to the spec."""
     return own_folder(loaded, _FOLDER)
 
 
 def own_folder(loaded: LoadedSpec, kind: str) -> Path:
-    """Return a folder of an endpoint's own files: below the CDK app's folder, else beside the spec."""
+    """Return a folder of an endpoint's own files: below the CDK app's folder, else next to the spec."""
     root = app_root(loaded.path) or follow_links(loaded.path).parent
     return root / kind / f"{loaded.environment.name}-{loaded.endpoint.name}"
 
@@ -98,14 +98,18 @@ class ProbeTools:
     stacks: AwsStacks
     log: Path
 
-    def run_of(self, pinned: PinnedSpec, *, verbose: bool, afterwards: Callable[[], None] | None = None) -> ProbeRun:
+    def run_of(self, pinned: PinnedSpec, *, verbose: bool, afterwards: Callable[[], None] = lambda: None) -> ProbeRun:
         """Return the run of one deployment; `afterwards` is called before its stack is deleted."""
         checks = NO_TEMPLATE_VALIDATION if pinned.loaded.environment.is_embedded else {}
         cdk = CdkCli(self.root, {**os.environ, **app_variables(self.root), **checks}, self.log, verbose)
-        run = ProbeRun(
-            pinned=pinned, environments=pinned.environments, cdk=cdk, stacks=self.stacks, clock=time.monotonic
+        return ProbeRun(
+            pinned=pinned,
+            environments=pinned.environments,
+            cdk=cdk,
+            stacks=self.stacks,
+            clock=time.monotonic,
+            afterwards=afterwards,
         )
-        return run if afterwards is None else replace(run, afterwards=afterwards)
 
     def watcher(self, pinned: PinnedSpec) -> Callable[[float], LiveTrial | None]:
         """Return what looks at the trial of a deployment while it is deployed."""
@@ -177,7 +181,7 @@ def result_path(pinned: PinnedSpec) -> Path:
 
 
 def keep_probe_result(pinned: PinnedSpec, result: TrialResult) -> None:
-    """Keep the result of a deployment beside its spec."""
+    """Keep the result of a deployment next to its spec."""
     result_path(pinned).write_text(result.to_json(), encoding="utf-8")
 
 
@@ -189,10 +193,10 @@ class CdkCommands(Protocol):
 
 
 class ProbeStacks(Protocol):
-    """What is asked of the stacks of an account."""
+    """The calls that a probe makes on the stacks of an account."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a stack of a name."""
+        """Return whether there is a stack of a name."""
 
     def result(self, name: str) -> TrialResult:
         """Return the result of a stack's trial."""
@@ -206,10 +210,10 @@ class AwsStacks:
     s3: S3Client
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a stack of a name.
+        """Return whether there is a stack of a name.
 
         Raises:
-            BenchError: SEA502 when it can't be told; as `aws_failures` when AWS can't be asked.
+            BenchError: SEA502 when it isn't known; as `aws_failures` when AWS can't be read.
         """
         try:
             describe_stack(name, self.cloudformation)
@@ -228,10 +232,6 @@ class AwsStacks:
         return fetch_result(describe_stack(name, self.cloudformation).output("TrialResultUri"), self.s3)
 
 
-def _nothing() -> None:
-    """Do nothing more."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeRun:
     """What one deployment of a probe is made with.
@@ -245,7 +245,7 @@ class ProbeRun:
     cdk: CdkCommands
     stacks: ProbeStacks
     clock: Callable[[], float]
-    afterwards: Callable[[], None] = _nothing
+    afterwards: Callable[[], None] = lambda: None
 
     @property
     def stack_name(self) -> str:
@@ -281,7 +281,7 @@ class ProbeRun:
             with uninterrupted():
                 left = self._delete()
             if left:
-                # What is left of the stack is told with what failed before: the one must not hide the other.
+                # What is left of the stack is reported with what failed before: the one must not hide the other.
                 raise BenchError([*failure.problems, *left])
         return result, self.clock() - began_s
 
@@ -344,11 +344,11 @@ class ProbedEndpoint:
 
 
 def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | None) -> ProbedEndpoint:
-    """Ask what serves.
+    """Read what serves.
 
     Raises:
         BenchError: SEA502 when there is no such endpoint or component, or the component is not one of several, or
-            names no model or no accelerators; as `aws_failures` when AWS can't be asked.
+            names no model or no accelerators; as `aws_failures` when AWS can't be read.
     """
     where = f"endpoint {endpoint_name}"
     with asking(where):
@@ -356,7 +356,14 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
         endpoint = read_endpoint(endpoint_name, reader, with_tags=False)
         if endpoint.existence == "absent":
             raise BenchError.of(_LIVE_RULE, "there is no such endpoint", where=where)
-        name = component or _only_component(endpoint_name, reader, where)
+        names = [component] if component else component_names(endpoint_name, reader)
+        if not names:
+            hint = "probe an endpoint that a Seatrial stack deployed"
+            raise BenchError.of(_LIVE_RULE, "the endpoint has no inference component", where=where, hint=hint)
+        if len(names) > 1:
+            message, hint = f"the endpoint has {len(names)} inference components", ", ".join(names)
+            raise BenchError.of(_LIVE_RULE, message, where=where, hint=f"give --component: {hint}")
+        name = names[0]
         live = read_component(name, reader)
     if live is None:
         raise BenchError.of(_LIVE_RULE, f"there is no inference component {name}", where=where)
@@ -365,7 +372,7 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
     variant, accelerators = endpoint.variant(live.variant), live.accelerators or 0
     instance_type = variant.instance_type if variant else ""
     if not (live.model and instance_type and accelerators >= 1):
-        message = f"component {name} tells no model, instance type or number of accelerators"
+        message = f"component {name} has no model, instance type or number of accelerators"
         raise BenchError.of(_LIVE_RULE, message, where=where, hint="give a component that a Seatrial stack deployed")
     return ProbedEndpoint(
         endpoint_name=endpoint_name,
@@ -374,17 +381,6 @@ def read_live(sagemaker: SageMakerClient, endpoint_name: str, component: str | N
         model_name=live.model,
         hardware=ProbedHardware(instance_type, round(accelerators)),
     )
-
-
-def _only_component(endpoint_name: str, reader: AwsReader, where: str) -> str:
-    names = component_names(endpoint_name, reader)
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        hint = "probe an endpoint that a Seatrial stack deployed"
-        raise BenchError.of(_LIVE_RULE, "the endpoint has no inference component", where=where, hint=hint)
-    hint = f"give --component: {', '.join(names)}"
-    raise BenchError.of(_LIVE_RULE, f"the endpoint has {len(names)} inference components", where=where, hint=hint)
 
 
 def check_hardware(live: ProbedEndpoint, requested: ProbedHardware | None) -> None:
@@ -406,16 +402,9 @@ def level_request(pinned: PinnedSpec, live: ProbedEndpoint) -> TrialRequest:
         BenchError: SEA501 with every value that no trial can have.
     """
     serving = pinned.deployment.serving
-    request = trial_request(
-        pinned.loaded,
-        pinned.plan,
-        serving,
-        TrialTarget(
-            endpoint_name=live.endpoint_name,
-            inference_component=live.component,
-            region=pinned.loaded.environment.region,
-        ),
-        Expected(endpoint_config_name=live.config_name, model_name=live.model_name, image=serving.image),
-    )
+    region = pinned.loaded.environment.region
+    target = TrialTarget(endpoint_name=live.endpoint_name, inference_component=live.component, region=region)
+    expected = Expected(endpoint_config_name=live.config_name, model_name=live.model_name, image=serving.image)
+    request = trial_request(pinned.loaded, pinned.plan, serving, target, expected)
     check_trial_request(request)
     return request

@@ -213,7 +213,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _bootstrap(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[float]], float]) -> Interval:
     """Return the 95 % interval of a statistic of the rows' sums; nothing of fewer than two rows."""
-    if len(rows) < 2:  # noqa: PLR2004 (one prompt says nothing of the next)
+    if len(rows) < 2:  # noqa: PLR2004 (one prompt is no evidence of the next)
         return NOTHING
     count = min(len(rows), MOST_BLOCKS)
     blocks = [tuple(math.fsum(column) for column in zip(*rows[place::count], strict=True)) for place in range(count)]
@@ -245,7 +245,7 @@ class _Words:
 
 
 def has_rouge() -> bool:
-    """Tell whether the library is installed."""
+    """Return whether the library is installed."""
     return find_spec("rouge_score") is not None
 
 

@@ -74,7 +74,7 @@ class AnswerPair:
         return float(is_exact_match(self.a.text, reference)), float(is_exact_match(self.b.text, reference))
 
     def log_sums(self) -> tuple[tuple[float, int], tuple[float, int]] | None:
-        """Return sum of log-probabilities and number of tokens of each answer; None where one doesn't tell them."""
+        """Return sum of log-probabilities and number of tokens of each answer; None where one has none."""
         sums = token_sums((self.a, self.b))
         return (sums[0], sums[1]) if len(sums) == len((self.a, self.b)) else None
 
@@ -135,7 +135,7 @@ def _cell(text: str) -> str:
 
 
 def sheet_html(rows: Sequence[SheetRow], title: str) -> str:
-    """Write the sheet as one HTML page that needs nothing else; whatever an answer says is shown as text."""
+    """Write the sheet as one HTML page that needs nothing else; every answer is shown as text."""
     cells = [(row.pair.prompt.id, row.pair.prompt.text, row.pair.prompt.reference or "", *row.answers) for row in rows]
     body = Markup("\n").join(
         Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(_shown(cell)) for cell in row))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from seatrial.quality.comparison import QualityComparison, compare_quality
 from seatrial.quality.pairs import pairs_of
 from seatrial.quality.recipe_result import check_comparable
-from seatrial_load.knee.scaling_target import at_load, blended_cost_at, cost_at, without_price
+from seatrial_load.knee import at_load, blended_cost_at, cost_at, without_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import TrialRequest
-    from seatrial_load.knee.scaling_target import LoadPoint
-    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.knee import LoadPoint
+    from seatrial_load.measure.curves import Reading
 
 FigureVerdict = Literal["better", "worse", "no real difference", "not judged"]
 OUTPUT_AT_GATE: Final = "output at the gate"
@@ -86,7 +86,7 @@ class RecipeComparison:
 
     @property
     def verdict(self) -> str:
-        """What was found, in one sentence."""
+        """The verdict in one sentence."""
         words = {"pass": "meets the SLO", "fail": "misses the SLO", "inconclusive": "is not proven to meet the SLO"}
         at_gate = f"{self.b.recipe} {words[self.b.trial.verdict.status]}"
         local = f" (a local engine answered, not the model: {self.engine_note})" if self.engine_note else ""
@@ -182,7 +182,7 @@ def _cost(
     results: tuple[RecipeResult, RecipeResult],
     points: Sequence[LoadPoint | None],
 ) -> RecipeFigure:
-    """Return what tokens cost; a local engine's speed on a CPU says nothing of a GPU's cost."""
+    """Return what tokens cost; a local engine's speed on a CPU is no measure of a GPU's cost."""
     requests = (without_price(each.trial.request) if each.trial.engine_note else each.trial.request for each in results)
     a, b = (cost(request, point) for request, point in zip(requests, points, strict=True))
     return RecipeFigure(name=name, unit=unit, a=a, b=b)

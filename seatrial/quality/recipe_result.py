@@ -56,7 +56,7 @@ class RecipeResult:
 
     Attributes:
         endpoint: The endpoint's name in its spec.
-        digest: Of everything that was deployed and asked; the same digest needs no other measurement.
+        digest: Of everything that was deployed and sent; the same digest needs no other measurement.
         most_tokens: Tokens that an answer to the evaluation set could have.
         evaluation_set: Digest of the evaluation set; empty without one.
         prompts: The evaluation set.
@@ -87,7 +87,7 @@ class RecipeResult:
 
 
 def result_digest(*parts: str) -> str:
-    """Return the SHA-256 of what was deployed and asked, in hexadecimal digits."""
+    """Return the SHA-256 of what was deployed and sent, in hexadecimal digits."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -148,7 +148,7 @@ def keep_recipe_result(folder: Path, result: RecipeResult) -> Path:
 
 
 def check_comparable(results: Sequence[RecipeResult]) -> None:
-    """Refuse results of another load, another evaluation set, or of a local engine beside a real one.
+    """Refuse results of another load, another evaluation set, or of a local engine and a real one.
 
     Raises:
         SpecError: SEA531, with everything that differs.

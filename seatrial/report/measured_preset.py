@@ -20,10 +20,6 @@ _SOURCES = ("hub_id", "jumpstart_id", "s3_uri")
 def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> Preset:
     """Return what a trial measured as a preset: at the knee, or at the gate where no knee was found.
 
-    Args:
-        loaded: The spec of its endpoint in its environment.
-        where: Where the result was read, for messages.
-
     Raises:
         SpecError: SEA252 when the result is not of the locked plan, of a local engine, or without a measured level; as
             `read_locked_plan`.
@@ -65,11 +61,10 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
 
 
 def _level(result: TrialResult) -> LevelResult | None:
-    """Return the largest valid level up to the knee, or up to the gate's; else the lowest."""
     # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
     valid = [level for level in result.levels if level.void is None and level.output_tok_s]
-    knee = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
-    return next((level for level in reversed(valid) if level.concurrency <= knee), valid[0] if valid else None)
+    highest = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
+    return next((level for level in reversed(valid) if level.concurrency <= highest), valid[0] if valid else None)
 
 
 def _unfit(result: TrialResult, plan: Plan, level: LevelResult | None, model: str | None) -> tuple[str, str] | None:

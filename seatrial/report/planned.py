@@ -1,4 +1,4 @@
-"""What a plan predicts, in the quantities of a trial, with its expected curve and its chance to meet the SLO."""
+"""A plan's predictions in the quantities of a trial, its expected curve and its chance to meet the SLO."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
-    from seatrial_load.documents.request import Metric, Statistic
+    from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 EDGES = "from value / (1 + share) to value × (1 + share)"
-_MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows tell nothing
+_MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows mean nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,8 @@ class Quantity:
 
     Attributes:
         field: Its field in a point of the predicted curve.
-        title: Its name as a heading.
         group: Its name above columns.
-        unit: Of its values.
         metric: The latency that it is a statistic of; `None` for throughput.
-        statistic: Which one.
     """
 
     field: str
@@ -82,7 +79,7 @@ def edges(value: float, share: float) -> tuple[float, float]:
 
 
 def band_text(plan: Plan) -> str:
-    """Write a plan's band and where it comes from: `Band: throughput ±4 %, latency ±5 % (measured). ...`."""
+    """Write a plan's band and its source: `Band: throughput ±4 %, latency ±5 % (measured). ...`."""
     band = plan.band
     kind = band.kind
     shares = f"throughput ±{band.throughput * 100:.0f} %, latency ±{band.latency * 100:.0f} %"
@@ -154,16 +151,20 @@ class Expectation:
 
 
 def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None:
-    """Return what was predicted of the thing that was measured; None when nothing was.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the prediction of the thing that was measured; `None` without one."""
     copies = result.request.copy_count
+
+    def level(point: CurvePoint | PredictedLevel, latencies: dict[tuple[Metric, Statistic], float]) -> ExpectedLevel:
+        tok_s = point.output_tok_s * copies
+        return ExpectedLevel(concurrency=point.concurrency, output_tok_s=tok_s, latencies=latencies)
+
     if plan is not None:
         if not is_comparable(result, plan) or not plan.curve:
             return None
-        levels = tuple(_of_plan(point, copies) for point in plan.curve)
+        levels = tuple(
+            level(point, {(row.metric, row.statistic): row.predicted(point) for row in P95S if row.metric})
+            for point in plan.curve
+        )
         band = plan.band
         return Expectation(
             levels=levels,
@@ -171,32 +172,15 @@ def expectation_of(result: TrialResult, plan: Plan | None) -> Expectation | None
             latency_share=band.latency,
             ttft_share=band.latency_of("ttft_ms"),
         )
-    # Without the plan's file the request still holds what was predicted when it was made, fewer quantities and no
-    # band.
+    # Without the plan's file the request still holds its prediction: fewer quantities and no band.
     prior = result.request.prior.levels
     if result.engine_note or not prior:
         return None
     return Expectation(
         levels=tuple(
-            ExpectedLevel(
-                concurrency=level.concurrency,
-                output_tok_s=level.output_tok_s * copies,
-                latencies={("ttft_ms", "p95"): level.ttft_p95_ms, ("e2e_latency_ms", "mean"): level.e2e_mean_ms},
-            )
-            for level in prior
+            level(point, {("ttft_ms", "p95"): point.ttft_p95_ms, ("e2e_latency_ms", "mean"): point.e2e_mean_ms})
+            for point in prior
         )
-    )
-
-
-def _of_plan(point: CurvePoint, copies: int) -> ExpectedLevel:
-    return ExpectedLevel(
-        concurrency=point.concurrency,
-        output_tok_s=point.output_tok_s * copies,
-        latencies={
-            ("ttft_ms", "p95"): point.ttft_p95_ms,
-            ("tpot_ms", "p95"): point.tpot_p95_ms,
-            ("e2e_latency_ms", "p95"): point.e2e_latency_p95_ms,
-        },
     )
 
 
@@ -225,11 +209,11 @@ def side_lines(plan: Plan) -> Iterator[str]:
         yield f"cheaper: {plan.probe.words}: {chance} to meet the SLO, saves {saved}/h"
     if plan.safer is not None:
         more, chance = usd(plan.safer.more_usd_per_hour), chance_words(plan.safer.chance)
-        yield f"dearer: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
+        yield f"more expensive: {plan.safer.words}: {chance} to meet the SLO, costs {more}/h more; {_measured_by(plan)}"
 
 
 def _measured_by(plan: Plan) -> str:
-    """Say with which option `seatrial probe` measures the dearer deployment: more of the plan's copies, or another."""
+    """Return the option by which `seatrial probe` measures the safer deployment."""
     one = plan.safer
     if one is None:
         return ""

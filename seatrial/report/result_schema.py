@@ -1,4 +1,4 @@
-"""The JSON schema of a trial's result, made from the dataclasses that hold it and what they say of their fields."""
+"""The JSON schema of a trial's result, made from the dataclasses that hold it and the texts of their fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import types
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from seatrial_base.field_facts import facts_of
 from seatrial_load.documents.result import SCHEMA_VERSION, TrialResult
@@ -36,11 +36,14 @@ def result_schema_text() -> str:
 
 def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     """Return an object's schema: every key known, those without a default required."""
-    hints, descriptions = get_type_hints(kind), _attributes(kind)
-    fields = dataclasses.fields(kind)
-    properties = {
-        field.name: _described(_of(hints[field.name], definitions), descriptions.get(field.name)) for field in fields
-    }
+    summary, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+    # The text of a field is its own (`Facts.help`), else that of the docstring's section `Attributes`.
+    descriptions = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+    descriptions |= {name: facts.help for name, facts in facts_of(kind).items() if facts.help}
+    hints, fields = get_type_hints(kind), dataclasses.fields(kind)
+    properties = {field.name: _of(hints[field.name], definitions) for field in fields}
+    for name in properties.keys() & descriptions.keys():
+        properties[name] |= {"description": descriptions[name]}
     required = [
         field.name
         for field in fields
@@ -48,7 +51,7 @@ def _of_dataclass(kind: type, definitions: dict[str, Schema]) -> Schema:
     ]
     return {
         "type": "object",
-        "description": " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split()),
+        "description": " ".join(summary.partition("\n\n")[0].split()),
         "additionalProperties": False,
         "required": required,
         "properties": properties,
@@ -63,31 +66,13 @@ def _of(hint: object, definitions: dict[str, Schema]) -> Schema:
         return {"type": "array", "items": _of(arguments[0], definitions)}
     if origin is Mapping:
         return {"type": "object", "additionalProperties": _of(arguments[1], definitions)}
-    if origin is Literal:
-        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return {"enum": [member.value for member in hint]}
-    return (
-        _reference(hint, definitions)
-        if isinstance(hint, type) and dataclasses.is_dataclass(hint)
-        else {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
-    )
-
-
-def _reference(kind: type, definitions: dict[str, Schema]) -> Schema:
+    if origin is Literal or (isinstance(hint, type) and issubclass(hint, StrEnum)):
+        values = [*arguments] if origin is Literal else [member.value for member in cast("type[StrEnum]", hint)]
+        return {"const": values[0]} if len(values) == 1 else {"enum": values}
+    if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        return {"type": "null" if hint is types.NoneType else _SCALARS[hint]}
     # The empty entry comes first: a dataclass that holds itself would be described without end.
-    if kind.__name__ not in definitions:
-        definitions[kind.__name__] = {}
-        definitions[kind.__name__] = _of_dataclass(kind, definitions)
-    return {"$ref": f"#/$defs/{kind.__name__}"}
-
-
-def _described(schema: Schema, description: str | None) -> Schema:
-    return schema if description is None else {**schema, "description": description}
-
-
-def _attributes(kind: type) -> dict[str, str]:
-    """Return what each field says of itself (`Facts.help`), else the docstring's section `Attributes`."""
-    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    descriptions = {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
-    return descriptions | {name: facts.help for name, facts in facts_of(kind).items() if facts.help}
+    if hint.__name__ not in definitions:
+        definitions[hint.__name__] = {}
+        definitions[hint.__name__] = _of_dataclass(hint, definitions)
+    return {"$ref": f"#/$defs/{hint.__name__}"}

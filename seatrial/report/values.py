@@ -1,4 +1,4 @@
-"""Values as they are shown: rounded for people, exact for machines, or missing with the reason. Never a silent 0."""
+"""Values as they are shown: rounded, with the exact one behind, or missing with the reason. Never a silent 0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_STREAMED = "no answer was streamed"
 NO_SECOND_TOKEN = "no request streamed two tokens or more"  # noqa: S105 (likewise)
 NO_DURATION = "the measured window is empty"
 MOST_DRAWN = 32
-"""Levels with a curve of their own in a chart; of more, no eye tells one from the next."""
+"""Levels with a curve of their own in a chart; more can't be told apart."""
 METRICS: Mapping[Metric, str] = {
     "ttft_ms": "TTFT",
     "tpot_ms": "TPOT",
@@ -129,7 +129,7 @@ def level_name(level: LevelResult) -> Cell:
 
 
 def why_missing(level: LevelResult, otherwise: str) -> str:
-    """Say why a level lacks a value: nothing succeeded there, or the reason given."""
+    """Return why a level lacks a value: nothing succeeded there, or the reason given."""
     return f"{NO_SUCCESS} at {level.concurrency}" if not level.succeeded else otherwise
 
 
@@ -167,7 +167,7 @@ def bound_text(objective: Objective) -> str:
 
 
 def measured_text(value: float, metric: Metric) -> str:
-    """Write a measured value as the verdict's sentences do, fine enough to stand beside its bound."""
+    """Write a measured value as the verdict's sentences do, fine enough to compare with its bound."""
     return fine_percent(value) if metric == "error_rate" else f"{tenths(value, grouped=True)} {_unit(metric)}"
 
 

@@ -1,4 +1,4 @@
-"""Writes the files of a report or of a comparison of two recipes to a folder: all of them, or none."""
+"""The files of a report or of a comparison of two recipes, written to a folder: all of them, or none."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import TrialResult
 
 FILES: Final = ("comparison.html", "comparison.md", "comparison.json", "sheet.html", "sheet.csv", "key.json")
-"""The last three are written where an evaluation set was asked."""
+"""The last three are written with an evaluation set."""
 SCHEMA_VERSION: Final = "1"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Where the report was written."""
+    """The files of a written report."""
 
     html: Path
     markdown: Path
@@ -45,10 +45,6 @@ def write_trial_report(
 
     The JSON is the result itself, indented: `TrialResult.from_json` reads it back, and the schema trial-result in
     `docs/schema` describes it.
-
-    Args:
-        plan: A locked plan.
-        outlook: The calibration that the trial would give; None when the spec isn't at hand.
 
     Raises:
         BenchError: SEA506 when the files can't be written; then none is changed.
@@ -69,7 +65,7 @@ def write_trial_report(
 
 
 def comparison_document(compared: RecipeComparison) -> dict[str, object]:
-    """Return a comparison as JSON; the results themselves lie in files of their own."""
+    """Return a comparison as JSON; the results themselves are in files of their own."""
     return {
         "schema_version": SCHEMA_VERSION,
         "endpoint": compared.a.endpoint,
@@ -77,7 +73,7 @@ def comparison_document(compared: RecipeComparison) -> dict[str, object]:
         "engine_note": compared.engine_note,
         "a": _recipe(compared.a),
         "b": _recipe(compared.b),
-        "figures": [{**dataclasses.asdict(each), "ratio": each.ratio} for each in compared.figures],
+        "figures": [{**dataclasses.asdict(figure), "ratio": figure.ratio} for figure in compared.figures],
         "quality": None if compared.quality is None else dataclasses.asdict(compared.quality),
         "accepted": compared.is_accepted,
         "verdict": compared.verdict,

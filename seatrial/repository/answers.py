@@ -35,7 +35,7 @@ class TargetEnvironment:
 
     Attributes:
         source: The environment before it; None for the first.
-        approval: Whether people are asked before it is deployed.
+        approval: Whether a person approves each deployment to it.
     """
 
     name: str
@@ -138,7 +138,7 @@ def parse_accounts(given: list[str]) -> dict[str, str]:
 
 
 def new_targets(accounts: dict[str, str], region: str) -> tuple[TargetEnvironment, ...]:
-    """Return new environments: each is promoted from the one before it, and people approve the last."""
+    """Return new environments: each is promoted from the one before it, and a person approves the last."""
     names = list(accounts)
     return tuple(
         TargetEnvironment(

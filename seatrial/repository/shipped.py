@@ -11,7 +11,7 @@ _LOCKFILE_VERSION: Final = 3  # https://docs.npmjs.com/cli/configuring-npm/packa
 
 
 def shipped_text(name: str) -> str:
-    """Return a file of this repository's root, which an installed wheel carries beside this module."""
+    """Return a file of this repository's root, which an installed wheel carries next to this module."""
     package = Path(__file__).resolve().parent
     installed = package / "shipped" / name
     return (installed if installed.is_file() else package.parents[1] / name).read_text(encoding="utf-8")

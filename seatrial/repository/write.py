@@ -23,7 +23,7 @@ from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from jinja2 import Environment
 
@@ -38,7 +38,7 @@ LONGEST_SESSION_S: Final = 12 * 3600
 LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
 """Of a runner that the CI hosts: docs.github.com, usage limits of GitHub Actions. GitLab's is a project's setting."""
 MESSAGE_S: Final = 600
-"""What a job keeps of its time to say that the deployment goes on without it."""
+"""What a job keeps of its time to report that the deployment goes on without it."""
 OLDEST_PYTHON: Final = "3.11"
 NEWEST_PYTHON: Final = "3.13"
 """The ends of the range that is tested: jobs run on the newest; the oldest checks changes too, locks among them."""
@@ -80,7 +80,6 @@ def write_repository(folder: Path, answers: Answers, *, update: bool = False) ->
 
     Args:
         folder: Made if it isn't there. A folder with nothing but `.git` is empty.
-        answers: What the team answered.
         update: Add the files that are absent, and keep every other one.
 
     Raises:
@@ -88,44 +87,30 @@ def write_repository(folder: Path, answers: Answers, *, update: bool = False) ->
             nothing is written.
     """
     answers.check()
-    if not update and _is_used(folder):
+    is_folder = folder.is_dir()
+    used = is_folder and any(path.name != GIT_FOLDER for path in folder.iterdir())
+    if not update and (used or (not is_folder and (folder.exists() or folder.is_symlink()))):
         hint = "name another folder, or add what is absent: --update"
         raise SpecError.of("SEA481", "the folder is not empty", where=folder.as_posix(), hint=hint)
     own = {path for path in _OWN if any((folder / path).glob("*.yaml"))}
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            files = {
-                path: text
-                for path, text in _with_locks(repository_files(answers), Path(scratch), answers).items()
-                if not path.startswith(tuple(own))
-            }
+            every = _with_locks(repository_files(answers), Path(scratch), answers)
+        files = {path: text for path, text in every.items() if not path.startswith(tuple(own))}
         there = {path: _text(folder / path) for path in files}
         new = {path: text for path, text in files.items() if there[path] is None}
-        _refuse_outside(folder, new)
+        # Nothing is written through a link that leads out of the folder.
+        home = follow_links(folder)
+        outside = [path for path in sorted(new) if not follow_links((folder / path).parent).is_relative_to(home)]
+        if outside:
+            message, hint = "a link leads out of the folder", "replace the link by a folder"
+            raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)
         _write(folder, new)
     except OSError as error:
         message = f"can't be written: {error.strerror}"
         raise SpecError.of("SEA101", message, where=str(error.filename or folder)) from error
-    return WrittenRepository(tuple(sorted(new)), tuple(sorted(set(files) - new.keys() - _same(files, there))))
-
-
-def _refuse_outside(folder: Path, paths: Iterable[str]) -> None:
-    """Refuse to write through a link that leads out of the folder.
-
-    Raises:
-        SpecError: SEA101, with every such file.
-    """
-    home = follow_links(folder)
-    outside = [path for path in sorted(paths) if not follow_links((folder / path).parent).is_relative_to(home)]
-    if outside:
-        message, hint = "a link leads out of the folder", "replace the link by a folder"
-        raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)
-
-
-def _is_used(folder: Path) -> bool:
-    if folder.is_dir():
-        return any(path.name != GIT_FOLDER for path in folder.iterdir())
-    return folder.exists() or folder.is_symlink()
+    kept = [path for path, text in files.items() if path not in new and there[path] != text]
+    return WrittenRepository(tuple(sorted(new)), tuple(sorted(kept)))
 
 
 def _with_locks(files: Mapping[str, str], scratch: Path, answers: Answers) -> dict[str, str]:
@@ -136,10 +121,6 @@ def _with_locks(files: Mapping[str, str], scratch: Path, answers: Answers) -> di
     for target in answers.targets:
         lock = write_lock(make_plan(load_spec(spec, target.name, environments=scratch / "environments")), spec)
     return {**files, lock.relative_to(scratch).as_posix(): lock.read_text(encoding="utf-8")}
-
-
-def _same(files: Mapping[str, str], there: Mapping[str, str | None]) -> set[str]:
-    return {path for path, text in files.items() if there[path] == text}
 
 
 def _text(file: Path) -> str | None:
@@ -158,7 +139,9 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
     try:
         for path, text in files.items():
             file = folder / path
-            made += _made_folders(file.parent)
+            for missing in reversed([parent for parent in file.parents if not parent.exists()]):
+                missing.mkdir()
+                made.append(missing)
             with file.open("x", encoding="utf-8") as new:  # who wrote it meanwhile keeps it
                 made.append(file)
                 new.write(text)
@@ -167,13 +150,6 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             with suppress(OSError):
                 path_made.rmdir() if path_made.is_dir() else path_made.unlink()
         raise
-
-
-def _made_folders(folder: Path) -> list[Path]:
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir()
-    return missing[::-1]
 
 
 def repository_files(answers: Answers) -> dict[str, str]:
@@ -203,14 +179,10 @@ def _templates(ci: Ci) -> dict[str, str]:
     for folder in _FOLDERS[ci]:
         for template in sorted((root / folder).rglob("*.j2")):
             path = template.relative_to(root / folder).with_suffix("").as_posix()
-            templates[_path(path, ci)] = template.relative_to(root).as_posix()
+            # By its own name, git would apply `.gitignore` to the templates.
+            renamed = {"gitignore": ".gitignore", "CODEOWNERS": _CODEOWNERS.get(ci, path)}
+            templates[renamed.get(path, path)] = template.relative_to(root).as_posix()
     return templates
-
-
-def _path(path: str, ci: Ci) -> str:
-    if path == "gitignore":  # by its own name, git would apply it to the templates
-        return ".gitignore"
-    return _CODEOWNERS.get(ci, path) if path == "CODEOWNERS" else path
 
 
 def _holes(answers: Answers) -> dict[str, object]:
@@ -241,11 +213,7 @@ def _holes(answers: Answers) -> dict[str, object]:
 
 
 def job_s(ci: Ci) -> int:
-    """Return how long a deployment may take in a CI, in seconds: as long as a stack's own limits, as far as it can.
-
-    Args:
-        ci: The CI.
-    """
+    """Return how long a deployment may take in a CI, in seconds: as long as a stack's own limits, as far as it can."""
     return min(LONGEST_DEPLOYMENT_S, LONGEST_SESSION_S, LONGEST_JOB_S.get(ci, LONGEST_SESSION_S))
 
 

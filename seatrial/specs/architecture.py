@@ -32,7 +32,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     """
     model = loaded.endpoint.model
     if model.config_file is not None:
-        # The architecture of a `config.json`, if the weights beside it generate text.
+        # The architecture of a `config.json`, if the weights next to it generate text.
         config_file = loaded.path.parent / model.config_file
         if gives_embeddings(config_file.parent):
             message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"
@@ -41,7 +41,9 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
         return from_config_json(config_file)
     if model.shape is not None:
         return _from_shape(loaded, model.shape)
-    name, field = _named(loaded)
+    name, field = model.hub_id, ("model", "hub_id")
+    if model.architecture is not None:
+        name, field = model.architecture, ("model", "architecture")
     if name is None:
         message = "the architecture can't be read from the weights' location"
         raise PlanError([loaded.problem(("model",), "SEA201", message, _WAYS)])
@@ -65,15 +67,7 @@ def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:
 
 
 def _named_quantization(loaded: LoadedSpec) -> str | None:
-    """Return the quantization that the name of the repository tells."""
     return split_precision(loaded.endpoint.model.hub_id or "")[1]
-
-
-def _named(loaded: LoadedSpec) -> tuple[str | None, tuple[str, ...]]:
-    model = loaded.endpoint.model
-    if model.architecture is not None:
-        return model.architecture, ("model", "architecture")
-    return model.hub_id, ("model", "hub_id")
 
 
 def _from_shape(loaded: LoadedSpec, shape: ModelShape) -> Architecture:

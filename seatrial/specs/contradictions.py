@@ -257,7 +257,7 @@ def _longest_request(document: Document, prompt: int, answer: int) -> int:
     """Return the tokens of the longest request of a distribution; of one that is none, those of the mean."""
     deviations = [document.value("workload", name) for name in _DEVIATIONS]
     known = [value if isinstance(value, int | float) else 0.0 for value in deviations]
-    # What no distribution has is told of its own; here the means alone are compared.
+    # What no distribution has is reported of its own; here the means alone are compared.
     if prompt < 1 or answer < 1 or any(map(wrong_stddev, (prompt, answer), known)):
         return prompt + answer
     lengths = normal_lengths(

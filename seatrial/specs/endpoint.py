@@ -1,4 +1,4 @@
-"""The endpoint spec: what a platform engineer asks for."""
+"""The endpoint spec: what a platform engineer requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ LONGEST_BUDGET_MINUTES = 50  # CloudFormation waits an hour for a custom resourc
 Level = Annotated[int, Field(ge=1, le=4096)]
 Requests = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-Deviation = Annotated[float, Field(ge=0, le=MOST_TOKENS)]
 Positive = Annotated[int, Field(gt=0, le=MOST_REQUESTS)]
 TrialMode = Literal["rollback", "report", "off"]
 TrialUpdate = Literal["candidate", "in_place", "verify_only"]
@@ -369,7 +368,7 @@ class EndpointSpec(FrozenModel):
         1, "Version of the fields of this file; `seatrial migrate` brings an older file to it.", planned=False
     )
     name: EndpointName = Field(description="Name of the endpoint; the environment's name is put before it.")
-    description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For people.", planned=False)
+    description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For users.", planned=False)
     model: ModelSpec
     workload: WorkloadSpec
     objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 EMBEDDED_ACCOUNT = "000000000000"
-"""The account of the embedded AWS; it is nobody's on the real one."""
+"""The account of the embedded AWS; it is no one's on the real one."""
 
 Account = Annotated[str, StringConstraints(pattern=shapes.ACCOUNT)]
 Region = Annotated[str, StringConstraints(pattern=shapes.REGION)]
@@ -76,7 +76,7 @@ class Observability(FrozenModel):
         "80 % and 100 %, and when the forecast exceeds it.",
     )
     budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
-        (), description="E-mail addresses that are told too."
+        (), description="E-mail addresses that are notified too."
     )
 
     @property
@@ -103,7 +103,7 @@ class PromotionSpec(FrozenModel):
         30, description="Age in days of the oldest trial whose plan may be promoted."
     )
     approval: Literal["manual", "none"] = Field(
-        "none", description="`manual`: a pipeline asks people before it deploys to this environment."
+        "none", description="`manual`: a pipeline asks a person before it deploys to this environment."
     )
 
 
@@ -189,7 +189,7 @@ class EnvironmentSpec(FrozenModel):
         planned=False,
     )
     prices: PricesFile | None = model_field(
-        None, "Prices file, relative to this file. Default: `prices.yaml` beside it, if there is one.", planned=False
+        None, "Prices file, relative to this file. Default: `prices.yaml` next to it, if there is one.", planned=False
     )
 
     purchase: Purchase = model_field(
@@ -251,7 +251,7 @@ def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, doc
     # A tag of both is one: the endpoint's value replaces the environment's.
     count = len({**environment.tags, **endpoint.tags})
     if count > MOST_TAGS:
-        message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} beside seatrial:environment"
+        message = f"{count} tags with those of {environment.name}; AWS allows {MOST_TAGS} besides seatrial:environment"
         yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
 
 

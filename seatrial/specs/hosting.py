@@ -1,4 +1,4 @@
-"""Hosting of an endpoint by SageMaker: its kind, instances, routing, and what runs beside the model."""
+"""Hosting of an endpoint by SageMaker: its kind, instances, routing, and what runs next to the model."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class AsynchronousSpec(FrozenModel):
 
     output_s3_uri: OutputUri = Field(description="S3 prefix of the answers, with its final slash.")
     failure_s3_uri: OutputUri | None = Field(None, description="S3 prefix of failed requests. Default: not kept.")
-    success_topic_arn: TopicArn | None = Field(None, description="SNS topic that is told of each answer.")
-    error_topic_arn: TopicArn | None = Field(None, description="SNS topic that is told of each failed request.")
+    success_topic_arn: TopicArn | None = Field(None, description="SNS topic that is notified of each response.")
+    error_topic_arn: TopicArn | None = Field(None, description="SNS topic that is notified of each failed request.")
     max_concurrent_invocations_per_instance: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, description="Most requests that an instance is sent at a time. Default: the service's choice."
     )

@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 
     from seatrial.specs.optimization import Recipe
     from seatrial.specs.yaml_source import Yaml
-    from seatrial_load.measure.conversations import Conversations
-    from seatrial_load.measure.lengths import RequestLengths
+    from seatrial_load.measure.lengths import Conversations, RequestLengths
 
 
 ENVIRONMENTS = "environments"
@@ -70,7 +69,7 @@ Spec = TypeVar("Spec", bound=FrozenModel)
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpec:
-    """What is asked for, in one environment.
+    """What is requested, in one environment.
 
     Attributes:
         path: The endpoint's file.
@@ -81,7 +80,7 @@ class LoadedSpec:
         calibration_json: What trials measured of this endpoint in this environment, as JSON; `None` without any.
         prices: The team's prices file; `None` without one.
         dataset: What is taken of `workload.dataset`; empty without one.
-        local_values: What the laptop has in place of what was asked; empty elsewhere.
+        local_values: What the laptop has in place of what was requested; empty elsewhere.
     """
 
     path: Path
@@ -117,8 +116,11 @@ class LoadedSpec:
 
     @property
     def calibration(self) -> Mapping[str, object] | None:
-        """What trials measured of this endpoint in this environment, read anew each time; `None` without any."""
-        return None if self.calibration_json is None else _mapping(self.calibration_json)
+        """What trials measured of this endpoint in this environment, read again each time; `None` without any."""
+        if self.calibration_json is None:
+            return None
+        content: dict[str, object] = json.loads(self.calibration_json)
+        return content
 
     @property
     def digest(self) -> str:
@@ -134,11 +136,7 @@ class LoadedSpec:
         )
 
     def set_by(self, rail: str) -> str:
-        """Return who set a guard rail of the environment and where, as `set by the-team in environments/prod.yaml:12`.
-
-        Args:
-            rail: The field of `guard_rails`.
-        """
+        """Return who set a guard rail and where, as `set by the-team in environments/prod.yaml:12`."""
         return set_by(self.environment, self.place, rail)
 
     def problem(self, path: tuple[str | int, ...], rule: str, message: str, hint: str = "") -> Finding:
@@ -149,8 +147,7 @@ class LoadedSpec:
 def load_spec(path: Path, environment: str, *, environments: Path, default_region: str | None = None) -> LoadedSpec:
     """Load an endpoint's spec for one environment.
 
-    Args:
-        default_region: Region of the environment where that folder has none at all; `None` refuses that.
+    `default_region`: region of the environment where that folder has none at all; `None` refuses that.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -163,8 +160,7 @@ def load_source(
 ) -> LoadedSpec:
     """Load an endpoint's spec that was read already.
 
-    Args:
-        path: The file beside which its lock and calibration lie.
+    `path`: the file beside which its lock and calibration are.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -179,19 +175,20 @@ def load_source(
     place, place_document, wrong_place = _read_environment(environments, environment, region)
     problems += wrong_place
     document = merge_environment(source, environment)
-    endpoint, wrong = validated(EndpointSpec, document) if source.data else (None, [])
-    problems += wrong
-    problems += [*contradictions(document), *tag_problems(document)] if source.data else []
+    endpoint: EndpointSpec | None = None
+    if source.data:
+        endpoint, wrong = validated(EndpointSpec, document)
+        problems += (*wrong, *contradictions(document), *tag_problems(document))
     dataset, unread = read_dataset(path, endpoint, document)
     problems += unread
-    # The longest conversation is computed, which takes values that are all right.
-    if endpoint is not None and not problems:
-        problems += too_long_conversations(endpoint, dataset, document)
-    # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
-    endpoint = None if endpoint is None else with_hit_rate(expanded(endpoint), dataset)
-    if endpoint is not None and place is not None and place_document is not None:
-        problems += guard_rail_problems(endpoint, place, document, place_document)
-        problems += tag_count_problems(endpoint, place, document)
+    if endpoint is not None:
+        # The longest conversation is computed, which takes values that are all right.
+        problems += () if problems else too_long_conversations(endpoint, dataset, document)
+        # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
+        endpoint = with_hit_rate(expanded(endpoint), dataset)
+        if place is not None and place_document is not None:
+            problems += guard_rail_problems(endpoint, place, document, place_document)
+            problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable
     prices, wrong_prices = _read_place_prices(environments, place, place_document)
@@ -217,7 +214,7 @@ def load_source(
 
 
 def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
-    """Return what is asked for with another recipe in place of its own.
+    """Return what is requested with another recipe in place of its own.
 
     Raises:
         SpecError: With everything that contradicts the recipe in the spec, placed at the fields.
@@ -237,8 +234,7 @@ def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
 def read_prices(environments: Path, named: str | None) -> tuple[TeamPrices | None, list[Finding]]:
     """Return the prices file of an environment, or `None` when there is none, with its problems.
 
-    Args:
-        named: The file that the environment names, relative to that folder; `None` where it names none.
+    `named`: the file that the environment names, relative to that folder; `None` where it names none.
     """
     file = prices_path(environments, named)
     if named is None and not kind_of(file):
@@ -267,11 +263,6 @@ def _read_calibration(path: Path, environment: str) -> tuple[str | None, tuple[F
     return (None if document is None else json.dumps(document, sort_keys=True)), ()
 
 
-def _mapping(text: str) -> dict[str, object]:
-    content: dict[str, object] = json.loads(text)
-    return content
-
-
 def load_environment(environments: Path, name: str) -> EnvironmentSpec:
     """Load one environment of a folder.
 
@@ -285,7 +276,7 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
 
 
 def environments_of(spec: Path) -> Path:
-    """Return the folder of environments of a spec: `environments` beside it, else beside its folder."""
+    """Return the folder of environments of a spec: `environments` next to it, else beside its folder."""
     beside = spec.parent / ENVIRONMENTS
     if kind_of(beside) == "folder":
         return beside
@@ -294,7 +285,7 @@ def environments_of(spec: Path) -> Path:
 
 
 def environment_names(environments: Path) -> tuple[str, ...]:
-    """Return the names of a folder's environments, sorted; the prices file beside them is none."""
+    """Return the names of a folder's environments, sorted; the prices file next to them is none."""
     return tuple(sorted(file.stem for file in environments.glob("*.yaml") if file.name != PRICES_FILE))
 
 
@@ -385,8 +376,8 @@ def source_problems(environments: Path, known: tuple[str, ...], name: str, docum
 
 
 def _sources(environments: Path, known: tuple[str, ...], order: list[str]) -> list[str]:
-    """Return an environment with its source, the source's source and so on, up to the first that stands there twice."""
-    # Ends at a repeated name too: a cycle that does not hold the first one is told at its own environments.
+    """Return an environment with its source, the source's source and so on, up to the first that is there twice."""
+    # Ends at a repeated name too: a cycle that does not hold the first one is reported at its own environments.
     while order[-1] not in order[:-1]:
         file = environments / f"{order[-1]}.yaml"
         before = merge_environment(read_source(file), None).value(*_SOURCE)
@@ -442,7 +433,7 @@ def fingerprint(
 def config_file_content(path: Path) -> str:
     """Return a `config.json` in canonical form, so that only what it says counts; as it is when it is no JSON.
 
-    A file that can't be read has no content here: whoever plans with it is told so.
+    A file that can't be read has no content here: whoever plans with it gets the error.
     """
     try:
         text = read_text(path, errors="replace")

@@ -88,7 +88,7 @@ class LocalSpec:
     Attributes:
         endpoint: The spec.
         dataset: What is taken of its file of requests; empty without one.
-        values: What differs from what was asked, in the order of the spec.
+        values: What differs from what was requested, in the order of the spec.
     """
 
     endpoint: EndpointSpec
@@ -97,11 +97,15 @@ class LocalSpec:
 
 
 def local_spec(endpoint: EndpointSpec, dataset: Dataset, document: Document) -> LocalSpec:
-    """Return a spec with the values that the laptop has for what nobody set there."""
+    """Return a spec with the values that the laptop has for what no one set there."""
     shorter = _Shorter.of(endpoint, document)
     pairs = tuple((shorter.prompt(prompt), shorter.answer(answer)) for prompt, answer in dataset.pairs)
-    candidates = (*_workload(endpoint, pairs, shorter), *_slo(endpoint), *_scaling(endpoint))
-    values = _changed(candidates, document)
+    scaling, fewest = endpoint.scaling, min(endpoint.scaling.min_copies, MOST_FEWEST_COPIES)
+    limits = [LocalValue(("scaling", "min_copies"), scaling.min_copies, fewest)]
+    # Where nothing changes the number of copies, nothing does on the laptop.
+    if scaling.is_fixed:
+        limits.append(LocalValue(("scaling", "max_copies"), scaling.max_copies, max(fewest, 1)))
+    values = _changed((*_workload(endpoint, pairs, shorter), *_slo(endpoint), *limits), document)
     local = _with_all(endpoint, values)
     # The trial's levels follow from the load that the laptop has, so they are taken of the changed spec.
     trial = _changed(_trial(local, document), document)
@@ -146,8 +150,9 @@ class _Shorter:
 
 def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterator[LocalValue]:
     workload = endpoint.workload
-    means = shorter.prompt(workload.input_tokens), shorter.answer(workload.output_tokens)
-    prompt, answer = _means(pairs) if pairs else means
+    prompt, answer = shorter.prompt(workload.input_tokens), shorter.answer(workload.output_tokens)
+    if pairs:
+        prompt, answer = (round(sum(tokens) / len(pairs)) for tokens in zip(*pairs, strict=True))
     yield LocalValue(("workload", "input_tokens"), workload.input_tokens, prompt)
     # A shorter mean with the old deviation would be no distribution.
     deviation = int(workload.input_tokens_stddev * shorter.input) if shorter.input < 1 else workload.input_tokens_stddev
@@ -182,11 +187,6 @@ def _workload(endpoint: EndpointSpec, pairs: Pairs, shorter: _Shorter) -> Iterat
         yield LocalValue(("serving", "overrides", "max_model_len"), fixed, min(fixed, MOST_MODEL_LEN))
 
 
-def _means(pairs: Pairs) -> tuple[int, int]:
-    prompts, answers = zip(*pairs, strict=True)
-    return round(sum(prompts) / len(pairs)), round(sum(answers) / len(pairs))
-
-
 def _slo(endpoint: EndpointSpec) -> Iterator[LocalValue]:
     slo = endpoint.slo
     for metric, bounds in (("ttft_ms", slo.ttft_ms), ("tpot_ms", slo.tpot_ms), ("e2e_latency_ms", slo.e2e_latency_ms)):
@@ -200,15 +200,6 @@ def _slo(endpoint: EndpointSpec) -> Iterator[LocalValue]:
     if slo.quality is not None:  # random weights answer nothing right
         for name in ("exact_match", "mean_logprob", "perplexity"):
             yield LocalValue(("slo", "quality", name), getattr(slo.quality, name), None)
-
-
-def _scaling(endpoint: EndpointSpec) -> Iterator[LocalValue]:
-    """Yield the limits of scaling; where nothing changes the number of copies, nothing does on the laptop."""
-    scaling = endpoint.scaling
-    fewest = min(scaling.min_copies, MOST_FEWEST_COPIES)
-    yield LocalValue(("scaling", "min_copies"), scaling.min_copies, fewest)
-    if scaling.is_fixed:
-        yield LocalValue(("scaling", "max_copies"), scaling.max_copies, max(fewest, 1))
 
 
 def _trial(endpoint: EndpointSpec, document: Document) -> Iterator[LocalValue]:
@@ -230,7 +221,6 @@ def _changed(values: Iterator[LocalValue] | Sequence[LocalValue], document: Docu
 
 
 def _is_set(document: Document, path: tuple[str, ...]) -> bool:
-    """Tell whether a value is written for this environment."""
     # What the base of a spec says is meant for real hardware; only an override of this environment is for the laptop.
     return document.value(*path) is not None and document.origin(path)[0] == OVERRIDES
 

@@ -39,7 +39,7 @@ class OptimizationJobSpec(FrozenModel):
     """A SageMaker optimization job that makes the model's artifacts once for each recipe and model."""
 
     max_hours: Annotated[float, Field(gt=0, le=LONGEST_JOB_HOURS)] = Field(
-        12, description="The job is stopped after so many hours."
+        12, description="The job is stopped after this number of hours."
     )
     instance_type: JobInstanceType | None = Field(
         None, description="Instance type that the artifacts are made for. Default: the plan's."

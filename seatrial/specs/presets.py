@@ -62,7 +62,7 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
     names = [preset.name for preset in team.presets] if team else []
     for name in sorted({each for each in names if names.count(each) > 1}):
         wrong.append(
-            Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} stands here twice", "remove one of them")
+            Finding("SEA251", Place.at(path.as_posix(), "presets"), f"{name} is here twice", "remove one of them")
         )
     if problems or wrong or team is None:
         raise SpecError(ordered([*problems, *wrong]))
@@ -105,8 +105,9 @@ def preset_named(name: str, among: Iterable[Preset]) -> Preset:
 def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
     """Return a preset as the spec of an endpoint, which can be validated and planned."""
     field = "s3_uri" if preset.model.startswith("s3://") else "hub_id" if "/" in preset.model else "jumpstart_id"
+    own = "-".join(re.findall(r"[a-z0-9]+", preset.model.rstrip("/").rpartition("/")[2].lower()))
     document: dict[str, object] = {
-        "name": name or _endpoint_name(preset),
+        "name": name or preset.endpoint or own[:40].strip("-"),
         "model": {field: preset.model},
         "workload": {
             "input_tokens": preset.input_tokens,
@@ -118,26 +119,13 @@ def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
             "overrides": {"tensor_parallel_degree": preset.tensor_parallel_degree},
         },
     }
-    recipe = [
-        _entry(entry.model_dump(mode="json", exclude_unset=True, exclude_none=True))
-        for entry in parse_recipe(preset.recipe)
-    ]
-    document |= {"optimization": recipe} if recipe else {}
+    entries = parse_recipe(preset.recipe)
+    written = (entry.model_dump(mode="json", exclude_unset=True, exclude_none=True) for entry in entries)
+    # As users write them: a bare name where an optimization has no settings.
+    if recipe := [fields if any(fields.values()) else next(iter(fields)) for fields in written]:
+        document["optimization"] = recipe
     head = f"# Preset {preset.name}: {preset.provenance} ({preset.source}).\n"
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=200)
-
-
-def _entry(written: dict[str, object]) -> object:
-    """Return an optimization as people write it: a bare name where it has no settings."""
-    (name, settings), *_ = written.items()
-    return written if settings else name
-
-
-def _endpoint_name(preset: Preset) -> str:
-    short = preset.model.rstrip("/").rpartition("/")[2].lower()
-    plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in short)
-    parts = [part for part in plain.split("-") if part]
-    return preset.endpoint or "-".join(parts)[:40].strip("-")
 
 
 def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced", "unchanged"]:
@@ -166,10 +154,10 @@ def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLoad:
-    """What a user asks for without a file.
+    """What a user requests without a file.
 
     Attributes:
-        hub_id: The model; `None` where its weights lie in a folder.
+        hub_id: The model; `None` where its weights are in a folder.
         config_file: The `config.json` of that folder, relative to the spec; `None` for a model of the hub.
         input_tokens: Mean prompt length.
         output_tokens: Mean answer length.
@@ -198,10 +186,9 @@ def endpoint_name(hub_id: str) -> str:
 
 
 def spec_text(load: ModelLoad, name: str, *, most_copies: int = MOST_COPIES) -> str:
-    """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are told alike.
+    """Return the spec as YAML, with comments; it is loaded like any other, so that its mistakes are reported alike.
 
-    Args:
-        most_copies: Up to which autoscaling adds copies.
+    `most_copies`: up to which autoscaling adds copies.
     """
     return "\n".join((*_lines(load, name, most_copies), ""))
 
@@ -210,7 +197,10 @@ def _lines(load: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     yield f"name: {name}"
     yield "model:"
     if load.hub_id is not None:
-        yield _commented(f"  hub_id: {_quoted(load.hub_id)}", "add `revision: COMMIT`: a branch can move")
+        # What the catalog has needs no quotes.
+        is_plain = re.fullmatch(r"[A-Za-z][\w./-]*", load.hub_id)
+        hub_id = load.hub_id if is_plain else f'"{load.hub_id}"'
+        yield _commented(f"  hub_id: {hub_id}", "add `revision: COMMIT`: a branch can move")
     if load.config_file is not None:
         yield _commented(f"  s3_uri: s3://your-bucket/{name}/", "where `seatrial stage` puts the weights")
         yield _commented(f"  config_file: {json.dumps(load.config_file)}", "of the weights, relative to this file")
@@ -247,8 +237,3 @@ def _slo(load: ModelLoad) -> Iterator[str]:
 
 def _commented(text: str, comment: str) -> str:
     return f"{text:<{_COMMENT_AT}}# {comment}" if len(text) < _COMMENT_AT else f"{text}  # {comment}"
-
-
-def _quoted(hub_id: str) -> str:
-    """Return a hub id as YAML text; what the catalog has needs no quotes."""
-    return hub_id if re.fullmatch(r"[A-Za-z][\w./-]*", hub_id) else f'"{hub_id}"'

@@ -98,7 +98,7 @@ class TeamPrices(FrozenModel):
 
 
 def prices_path(environments: Path, named: str | None) -> Path:
-    """Return the prices file of an environment: the one that it names, else `prices.yaml` beside it."""
+    """Return the prices file of an environment: the one that it names, else `prices.yaml` next to it."""
     return environments / (named or PRICES_FILE)
 
 

@@ -52,7 +52,7 @@ class ProductParameters(FrozenModel):
         None, description="Teams that may be named. Default: any."
     )
     cost_centers: Annotated[tuple[TagValue, ...], Field(min_length=1, max_length=MOST_TEAMS)] | None = Field(
-        None, description="Values of the tag `cost-center`. Default: the tag is not asked for."
+        None, description="Values of the tag `cost-center`. Default: the tag is not requested."
     )
     copies: bool = Field(
         default=True, description="Fewest and most copies may be chosen, within `scaling` of the size."
@@ -70,7 +70,7 @@ class ProductSpec(FrozenModel):
         description="Who publishes the product."
     )
     version: Version = Field(description="Semantic version. Raise it for every change of what teams get.")
-    deprecated: tuple[Version, ...] = Field((), description="Published versions that nobody should launch any more.")
+    deprecated: tuple[Version, ...] = Field((), description="Published versions that no one should launch any more.")
     environments: Annotated[tuple[EnvironmentName, ...], Field(min_length=1)] = Field(
         description="Environments where it is offered; each must have `vending: true`."
     )
@@ -97,22 +97,16 @@ def size_source(product: YamlSource, size: str) -> YamlSource:
     }
     data: Mapping[str, Yaml] = base if isinstance(base, dict) else {}
     merged = overlay(dict(data), override if isinstance(override, dict) else {}, (), ("sizes", size), origins)
-    lines = {path: product.lines[origin] for path, origin in _deep(origins, product).items()}
+    # The lines of fields, and of what is below them, as far as it was written.
+    lines: dict[FieldPath, int] = {}
+    for path, origin in origins.items():
+        below = (written for written in product.lines if written[: len(origin)] == origin)
+        lines |= {(*path, *written[len(origin) :]): product.lines[written] for written in below}
     return YamlSource(product.path, {**merged, "name": f"{PRODUCT_ENDPOINT}-{size}"}, lines)
 
 
-def _deep(origins: Mapping[FieldPath, FieldPath], product: YamlSource) -> dict[FieldPath, FieldPath]:
-    """Return the origins of fields, and those of what stands below them, as far as it was written."""
-    deep: dict[FieldPath, FieldPath] = {}
-    for path, origin in origins.items():
-        deep |= {(*path, *line[len(origin) :]): line for line in product.lines if line[: len(origin)] == origin} | (
-            {path: origin} if origin in product.lines else {}
-        )
-    return deep
-
-
 def written_field(product: YamlSource, size: str, field: str) -> str:
-    """Return where a field of a size stands in the product's file: below `sizes`, or below `endpoint`."""
+    """Return where a field of a size is in the product's file: below `sizes`, or below `endpoint`."""
     path = field.partition("[")[0].split(".")
     below = {
         place: max(cut for cut in range(len(path) + 1) if not cut or (*place, *path[:cut]) in product.lines)
@@ -124,8 +118,7 @@ def written_field(product: YamlSource, size: str, field: str) -> str:
 def product_problems(product: ProductSpec, document: Document, stem: str) -> Iterator[Finding]:
     """Yield what contradicts itself within a product.
 
-    Args:
-        stem: The name of its file without the suffix.
+    `stem`: the name of its file without the suffix.
     """
     if product.name != stem:
         message = f"the name {product.name} differs from the file name {stem}"

@@ -38,7 +38,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from pydantic_core import ErrorDetails
 
@@ -81,9 +81,16 @@ def parse_recipe(text: str) -> Recipe:
         return ()
     problems: list[Finding] = []
     entries: list[OptimizationSpec] = []
-    # One by one, so that each wrong optimization is told, not the first alone.
+    # One by one, so that each wrong optimization is reported, not the first alone.
     for part in text.split("+"):
-        problems += [_repeated(text, part, name) for name in _twice(part)]
+        name, *others = part.strip().split(",")
+        settings = [other.partition("=")[0] for other in others]
+        settings += [_MAIN.get(name.partition("=")[0], "=")] if "=" in name else []
+        place = Place.at(f"recipe {_short(text)}", _name_in(part.strip()))
+        problems += (
+            Finding("SEA231", place, f"{_short(setting)} is written twice", "keep one of them")
+            for setting in sorted({setting for setting in settings if settings.count(setting) > 1})
+        )
         try:
             entries.extend(_RECIPE.validate_json(json.dumps([_entry(part.strip())]), strict=True))
         except ValidationError as error:
@@ -97,21 +104,6 @@ def _sort_key(entry: OptimizationSpec) -> tuple[str, str]:
     return entry.name, entry_text(entry)
 
 
-def _twice(part: str) -> list[str]:
-    """Return the settings of an optimization that are written more than once."""
-    name, *others = part.strip().split(",")
-    written = [other.partition("=")[0] for other in others]
-    written += [_MAIN.get(name.partition("=")[0], "=")] if "=" in name else []
-    return sorted({setting for setting in written if written.count(setting) > 1})
-
-
-def _repeated(text: str, part: str, setting: str) -> Finding:
-    where = _name_in(part.strip())
-    return Finding(
-        "SEA231", Place.at(f"recipe {_short(text)}", where), f"{_short(setting)} is written twice", "keep one of them"
-    )
-
-
 def _name_in(part: str) -> str:
     return part.partition("=")[0].partition(",")[0]
 
@@ -119,7 +111,7 @@ def _name_in(part: str) -> str:
 def _unreadable(text: str, part: str, detail: ErrorDetails) -> Finding:
     name, where = _name_in(part), f"recipe {_short(text)}"
     if not name:
-        return Finding("SEA104", Place.at(where), "an optimization is left out beside a plus or a comma", _known())
+        return Finding("SEA104", Place.at(where), "an optimization is left out next to a plus or a comma", _known())
     if name not in NAMES:
         return Finding("SEA104", Place.at(where), f"{_short(name)} is no optimization", _known())
     path = [str(key) for key in detail["loc"][2:]]  # behind the place in the list and the optimization
@@ -138,15 +130,11 @@ def _setting(name: str, path: list[str], *, missing: bool) -> tuple[str, str]:
     if missing:
         return f"{name} needs {'.'.join(path)}", f"as in {name}={'trtllm' if name == 'compile' else '…'}"
     setting = ".".join(path)
-    message = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out beside a comma"
+    message = f"{name} has no setting {_short(setting)}" if setting else "a setting is left out next to a comma"
     message = f"{name} takes nothing behind the equals sign" if setting == "=" else message
-    known = [field for field in _settings_of(name) if field != main]
-    return message, f"its settings: {', '.join(known)}" if known else f"write {name} alone"
-
-
-def _settings_of(name: str) -> tuple[str, ...]:
     (model,) = (kind for kind in get_args(OptimizationSpec.model_fields[name].annotation) if kind is not type(None))
-    return tuple(model.model_fields)
+    known = [field for field in model.model_fields if field != main]
+    return message, f"its settings: {', '.join(known)}" if known else f"write {name} alone"
 
 
 def _short(text: str) -> str:
@@ -158,7 +146,6 @@ def _known() -> str:
 
 
 def _entry(part: str) -> dict[str, object]:
-    """Return an optimization as a spec writes it."""
     first, *others = part.split(",")
     name, equals, main = first.partition("=")
     settings: dict[str, object] = {}
@@ -177,7 +164,7 @@ def _entry(part: str) -> dict[str, object]:
 
 
 def _value(setting: str, text: str) -> object:
-    """Return the value of a setting; a text that is no number stays one, and is told as wrong."""
+    """Return the value of a setting; a text that is no number stays one, and is reported as wrong."""
     plain = unquote(text)
     if setting not in _NUMBERS:
         return plain
@@ -218,17 +205,23 @@ def _text(value: object) -> str:
 def expanded(endpoint: EndpointSpec) -> EndpointSpec:
     """Return a spec with what its recipe means in the fields that the planner and the renderer read.
 
-    A spec that was expanded already comes back as it is. Contradictions are told before
+    A spec that was expanded already comes back as it is. Contradictions are reported before
     (`recipe_problems`); where there are some all the same, the recipe's value is taken.
     """
     for entry in endpoint.optimization:
         settings = getattr(entry, entry.name)
         if isinstance(settings, QuantizedWeights):
-            endpoint = _with_weights(endpoint, entry.name, settings)
+            endpoint = _with_overrides(endpoint, quantization=PRECISIONS[entry.name])
+            if settings.checkpoint is not None:
+                model = _with_checkpoint(endpoint.model, settings.checkpoint, settings.revision)
+                endpoint = endpoint.model_copy(update={"model": model})
         elif isinstance(settings, DraftModel | NgramDrafts):
             endpoint = _with_overrides(endpoint, speculative_decoding=_speculation(endpoint.model, entry))
         elif isinstance(settings, PrefixCache):
-            endpoint = _with_prefix_cache(endpoint, settings)
+            endpoint = _with_overrides(endpoint, prefix_caching=True)
+            if settings.hit_rate is not None:
+                workload = endpoint.workload.model_copy(update={"prefix_hit_rate": settings.hit_rate})
+                endpoint = endpoint.model_copy(update={"workload": workload})
         elif isinstance(settings, Compilation):
             # For AWS Neuron the instance types decide between the images; nothing else says TensorRT-LLM.
             endpoint = (
@@ -246,18 +239,13 @@ def quantizes(recipe: Recipe) -> OptimizationSpec | None:
     return next((entry for entry in recipe if entry.name in WEIGHTS), None)
 
 
-def speculates(recipe: Recipe) -> OptimizationSpec | None:
-    """Return the optimization of a recipe that drafts tokens; `None` without one."""
-    return next((entry for entry in recipe if entry.name in SPECULATIONS), None)
-
-
 def compiles(recipe: Recipe) -> Compilation | None:
     """Return the compilation of a recipe; `None` without one."""
     return next((entry.compile for entry in recipe if entry.compile is not None), None)
 
 
 def is_quantized_at_start(endpoint: EndpointSpec, architecture: Architecture) -> bool:
-    """Tell whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM."""
+    """Return whether the engine itself quantizes the weights when it starts: FP8, and every kind by TensorRT-LLM."""
     quantization, entry = endpoint.serving.overrides.quantization, quantizes(endpoint.optimization)
     if entry is not None:
         settings, compiled = getattr(entry, entry.name), compiles(endpoint.optimization)
@@ -286,15 +274,6 @@ def _with_overrides(endpoint: EndpointSpec, **fields: object) -> EndpointSpec:
 def _with_serving(endpoint: EndpointSpec, **fields: object) -> EndpointSpec:
     serving: ServingSpec = endpoint.serving.model_copy(update=fields)
     return endpoint.model_copy(update={"serving": serving})
-
-
-def _with_weights(endpoint: EndpointSpec, name: str, settings: QuantizedWeights) -> EndpointSpec:
-    changed = _with_overrides(endpoint, quantization=PRECISIONS[name])
-    if settings.checkpoint is None:
-        return changed
-    return changed.model_copy(
-        update={"model": _with_checkpoint(endpoint.model, settings.checkpoint, settings.revision)}
-    )
 
 
 def _with_checkpoint(model: ModelSpec, checkpoint: str, revision: str | None) -> ModelSpec:
@@ -341,34 +320,9 @@ def _speculation(model: ModelSpec, entry: OptimizationSpec) -> SpeculativeDecodi
     )
 
 
-def _with_prefix_cache(endpoint: EndpointSpec, settings: PrefixCache) -> EndpointSpec:
-    changed = _with_overrides(endpoint, prefix_caching=True)
-    if settings.hit_rate is None:
-        return changed
-    workload = endpoint.workload.model_copy(update={"prefix_hit_rate": settings.hit_rate})
-    return changed.model_copy(update={"workload": workload})
-
-
 def recipe_problems(document: Document) -> Iterator[Finding]:
     """Yield every contradiction of a recipe: with the rest of the spec, within itself, and what it lacks."""
     entries = tuple(_entries(document))
-    yield from _repeated_kinds(document, entries)
-    for path, entry in entries:
-        for rule in _RULES:
-            yield from rule(document, path, entry)
-
-
-def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]:
-    """Yield the optimizations that can be read; the others are told by their own type or bound."""
-    written = document.value("optimization")
-    for index, value in enumerate(written if isinstance(written, list) else ()):
-        try:
-            yield ("optimization", index), _ENTRY.validate_json(json.dumps(value), strict=True)
-        except ValidationError:
-            continue
-
-
-def _repeated_kinds(document: Document, entries: Sequence[tuple[FieldPath, OptimizationSpec]]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for path, entry in entries:
         kinds: dict[str, str] = {entry.name: f"{entry.name} is written twice"}
@@ -377,16 +331,27 @@ def _repeated_kinds(document: Document, entries: Sequence[tuple[FieldPath, Optim
         if repeated:
             yield document.problem(path, "SEA231", repeated[0], "keep one of them")
         seen |= dict.fromkeys(kinds, entry.name)
+    for path, entry in entries:
+        for rule in _RULES:
+            yield from rule(document, path, entry)
+
+
+def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]:
+    """Yield the optimizations that can be read; the others are reported by their own type or bound."""
+    written = document.value("optimization")
+    for index, value in enumerate(written if isinstance(written, list) else ()):
+        try:
+            yield ("optimization", index), _ENTRY.validate_json(json.dumps(value), strict=True)
+        except ValidationError:
+            continue
 
 
 def _against(document: Document, path: FieldPath, entry: OptimizationSpec, *, is_of: str) -> Finding:
     field = ".".join(str(part) for part in path)
-    message = f"the optimization {entry.name} is {is_of}, but {field} is {_shown(document.value(*map(str, path)))}"
+    value = document.value(*map(str, path))
+    shown = json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
+    message = f"the optimization {entry.name} is {is_of}, but {field} is {shown}"
     return document.problem(path, "SEA230", message, f"remove {field}, or the optimization")
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value) if isinstance(value, bool | dict | list) else str(value)
 
 
 def _quantization(document: Document, path: FieldPath, entry: OptimizationSpec) -> Iterator[Finding]:
@@ -442,17 +407,15 @@ def _own_weights(document: Document, path: FieldPath, entry: OptimizationSpec) -
         )
     elif own is None and entry.name != "fp8" and settings.job is None and not _built_at_start(document, entry):
         message = f"{entry.name} needs quantized weights, and those of {hub_id} have 16 bits"
-        yield document.problem(path, "SEA232", message, _ways(entry))
-
-
-def _ways(entry: OptimizationSpec) -> str:
-    if entry.name == "mxfp4":
-        return "give mxfp4 with a checkpoint: {checkpoint: org/model}; or fp8, which needs none"
-    return f"give it a checkpoint, `{entry.name}: {{checkpoint: org/model-{entry.name}}}`, or `job: true`; or take fp8"
+        given = f"`{entry.name}: {{checkpoint: org/model-{entry.name}}}`"
+        hint = f"give it a checkpoint, {given}, or `job: true`; or take fp8"
+        if entry.name == "mxfp4":
+            hint = "give mxfp4 with a checkpoint: {checkpoint: org/model}; or fp8, which needs none"
+        yield document.problem(path, "SEA232", message, hint)
 
 
 def _built_at_start(document: Document, entry: OptimizationSpec) -> bool:
-    """Tell whether TensorRT-LLM quantizes the weights when it builds its engine (LMI's `option.quantize`)."""
+    """Return whether TensorRT-LLM quantizes the weights when it builds its engine (LMI's `option.quantize`)."""
     compilations = [other.compile for _, other in _entries(document) if other.compile is not None]
     trtllm = any(compilation.target == "trtllm" for compilation in compilations)
     return entry.name in ("awq", "smoothquant") and (trtllm or document.value("serving", "backend") == "trtllm")

@@ -26,8 +26,7 @@ class UnknownValueError(Exception):
 class Fields:
     """The fields of a document: what is written, and the values of those that validated, defaults included.
 
-    Attributes:
-        document: The document as it is written.
+    `document`: the document as it is written.
     """
 
     def __init__(self, document: Document, model: type[BaseModel]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -107,7 +108,11 @@ class ScalingSpec(FrozenModel):
 
 def _schedules(fields: Fields) -> Iterator[Finding]:
     """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
-    low, high = (_limit(fields, name) for name in ("min_copies", "max_copies"))
+    limits: dict[str, int] = {}
+    for bound in ("min_copies", "max_copies"):
+        with suppress(UnknownValueError):
+            limits[bound] = fields.value(f"scaling.{bound}")
+    low, high = limits.get("min_copies"), limits.get("max_copies")
     schedules = fields.written("scaling.schedules")
     names: set[Yaml] = set()
     for index, schedule in enumerate(schedules if isinstance(schedules, list) else ()):
@@ -119,14 +124,6 @@ def _schedules(fields: Fields) -> Iterator[Finding]:
                 message = f"two schedules are called {name}"
                 yield fields.document.problem(path, "SEA135", message, "give each its own name")
             names |= {name} if isinstance(name, str) else set()
-
-
-def _limit(fields: Fields, name: str) -> int | None:
-    try:
-        value: int = fields.value(f"scaling.{name}")
-    except UnknownValueError:
-        return None
-    return value
 
 
 def _schedule(
@@ -142,7 +139,12 @@ def _schedule(
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem((*path, "timezone"), "SEA135", f"the time zone {timezone} is unknown", hint)
-    path = ("scaling", "schedules", index)
+    yield from _schedule_limits(document, path, each, low, high)
+
+
+def _schedule_limits(
+    document: Document, path: FieldPath, each: dict[str, Yaml], low: int | None, high: int | None
+) -> Iterator[Finding]:
     fewest, most = each.get("min_copies"), each.get("max_copies")
     if fewest is None and most is None:
         yield document.problem(path, "SEA135", "the schedule changes nothing", "give min_copies or max_copies")
@@ -166,7 +168,7 @@ def expression_error(expression: str) -> str | None:
 
 
 def _is_time(expression: str) -> bool:
-    """Tell whether `at(…)` has a time that the calendar has."""
+    """Return whether `at(…)` has a time that the calendar has."""
     try:
         return _AT.fullmatch(expression) is not None and datetime.fromisoformat(expression[3:-1]) is not None
     except ValueError:
@@ -247,7 +249,6 @@ _FIELDS = (
     _Field("year", 1970, 2199),
 )
 _DAY_OF_MONTH, _DAY_OF_WEEK = 2, 4
-_MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 LONGEST_WINDOW_MINUTES = 1440  # EventBridge Scheduler API reference, FlexibleTimeWindow
 
 
@@ -269,7 +270,7 @@ def schedule_error(expression: str) -> str | None:
 def rate_minutes(expression: str) -> int | None:
     """Return the minutes from one time of a `rate(…)` to the next; `None` for another expression."""
     rate = _RATE.fullmatch(expression)
-    return None if rate is None else int(rate[1]) * _MINUTES[rate[2].removesuffix("s")]
+    return None if rate is None else int(rate[1]) * {"minute": 1, "hour": 60, "day": 1440}[rate[2].removesuffix("s")]
 
 
 def _cron_error(words: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Files that a spec names or has beside it: those of its repository, weights, calibration, lock, and its guests."""
+"""Files that a spec names or has next to it: those of its repository, weights, calibration, lock, and its guests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _FIELD = "more_models"
 
 
 def repository_root(spec: Path) -> Path:
-    """Return the folder of the repository that a spec lies in; without Git and CDK, the one above the spec's folder."""
+    """Return the folder of the repository that a spec is in; without Git and CDK, the one above the spec's folder."""
     home = follow_links(spec).parent
     marked = (folder for folder in (home, *home.parents) if any((folder / mark).exists() for mark in _ROOT_MARKS))
     return next(marked, home.parent)
 
 
 def stays_in(path: Path, folder: Path) -> bool:
-    """Tell whether a path, its links followed, lies in a folder."""
+    """Return whether a path, its links followed, is in a folder."""
     try:
         return follow_links(path).is_relative_to(follow_links(folder))
     except OSError:  # a link to itself
@@ -44,7 +44,7 @@ def stays_in(path: Path, folder: Path) -> bool:
 
 
 def kind_in_repository(path: Path) -> Literal["file", "folder", "other"] | None:
-    """Tell what a path that a spec names leads to; None too where it can't be looked at, as a name too long."""
+    """Return what a path that a spec names leads to; None too where it can't be looked at, as a name too long."""
     try:
         return kind_of(path)
     except OSError:
@@ -61,12 +61,12 @@ def why_away(spec: Path, name: str) -> str:
 
 
 def is_weights_folder(path: Path) -> bool:
-    """Tell whether a path is a folder with a `config.json` and without specs."""
+    """Return whether a path is a folder with a `config.json` and without specs."""
     return (path / CONFIG).is_file() and not any(any(path.glob(each)) for each in _SPECS)
 
 
 def gives_embeddings(folder: Path) -> bool:
-    """Tell whether a folder holds a model of sentence-transformers, which generates no text."""
+    """Return whether a folder holds a model of sentence-transformers, which generates no text."""
     return (folder / _EMBEDS).is_file()
 
 
@@ -140,7 +140,7 @@ def _refuse(path: Path, reason: str) -> Never:
 def hosts(folder: Path, environment: str) -> Mapping[str, tuple[Path, ...]]:
     """Return the specs that name each guest in `hosting.more_models`, by the guest's file name without its suffix.
 
-    A file that can't be read, or that is wrong, names none here: whoever loads it is told so.
+    A file that can't be read, or that is wrong, names none here: whoever loads it gets the error.
     """
     hosted: dict[str, list[Path]] = {}
     for file in sorted(folder.glob("*.yaml")):

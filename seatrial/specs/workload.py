@@ -9,8 +9,14 @@ from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.request import Workload
-from seatrial_load.measure.conversations import cached_share, conversations_of, request_lengths
-from seatrial_load.measure.lengths import lengths_of, paired_lengths, shared_share
+from seatrial_load.measure.lengths import (
+    cached_share,
+    conversations_of,
+    lengths_of,
+    paired_lengths,
+    request_lengths,
+    shared_share,
+)
 from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
 
@@ -21,8 +27,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.yaml_source import Document
     from seatrial_base.findings import Finding
-    from seatrial_load.measure.conversations import Conversations
-    from seatrial_load.measure.lengths import RequestLengths
+    from seatrial_load.measure.lengths import Conversations, RequestLengths
 
 
 RATE_SHARES: Final = (0.5, 0.75, 1.0)
@@ -58,7 +63,7 @@ def conversations_of_spec(endpoint: EndpointSpec, dataset: Dataset) -> Conversat
 def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) -> tuple[Dataset, list[Finding]]:
     """Read the file of requests of a spec; return what is taken of it, with every problem of it.
 
-    A file that is not there, or that is another repository's, is told by the spec's own rules and not read.
+    A file that is not there, or that is another repository's, is reported by the spec's own rules and not read.
     """
     name = None if endpoint is None else endpoint.workload.dataset
     if endpoint is None or name is None or why_away(spec, name) or kind_in_repository(spec.parent / name) != "file":
@@ -124,8 +129,7 @@ def with_hit_rate(endpoint: EndpointSpec, dataset: Dataset) -> EndpointSpec:
 def rates_of(endpoint: EndpointSpec, shares: Sequence[float] = RATE_SHARES) -> tuple[float, ...]:
     """Return levels of the trial's open loop in requests per second, all copies together; none of a closed loop.
 
-    Args:
-        shares: Of the planned rate; those up to it, unless others are asked for.
+    `shares`: of the planned rate; those up to it, unless others are asked for.
     """
     workload = endpoint.workload
     if not ARRIVALS[workload.arrivals].is_open or workload.requests_per_second is None:

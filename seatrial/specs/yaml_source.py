@@ -40,7 +40,7 @@ _LONGEST = 9  # digits of a version
 
 
 class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C parser where there is one
-    """YAML as people write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
+    """YAML as users write it: `1e-3` is a number (as in YAML 1.2), dates and binary data stay text to be refused."""
 
 
 _EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
@@ -122,11 +122,23 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
                     )
                 )
             first.setdefault(key.value, line)
-    return YamlSource(name, data, dict(_walk(root, ())), (*duplicates, *_no_json(root, name)))
+    nodes = [*_nodes(root)]
+    # Every value that is neither text, number, truth, list nor mapping.
+    no_json = (
+        Finding(
+            "SEA105",
+            Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)),
+            f"{node.value} is not a string: {what}",
+            f'quote it: "{node.value}"',
+        )
+        for path, _, node in nodes
+        if isinstance(node, yaml.ScalarNode) and (what := _NO_JSON.get(node.tag.removeprefix(_TAG)))
+    )
+    return YamlSource(name, data, {path: line for path, line, _ in nodes}, (*duplicates, *no_json))
 
 
 def _is_composable(text: str) -> bool:
-    """Tell whether the text is neither too deep nor too large, before it is composed: deep text ends the process."""
+    """Return whether the text is neither too deep nor too large, before it is composed: deep text ends the process."""
     depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -191,20 +203,20 @@ _LONGEST_NUMBER = 100
 
 
 def _unlike_their_form(root: yaml.Node, name: str) -> Iterator[Finding]:
-    """Yield every number or truth that can't be read as one, or that people read as another; none is repeated.
+    """Yield every number or truth that can't be read as one, or that users read as another; none is repeated.
 
     A tag may claim anything of a text, and the text may be a password. YAML 1.1 reads `1:30` as 90 and `010` as 8.
     """
     loader = _Loader("")
-    for path, node in _scalars(root, ()):
+    for path, _, node in _nodes(root):
         form = node.tag.removeprefix(_TAG)
-        if form in _FORMS and (wrong := _wrong_form(loader, form, node)):
+        if isinstance(node, yaml.ScalarNode) and form in _FORMS and (wrong := _wrong_form(loader, form, node)):
             yield Finding("SEA105", Place.at(f"{name}:{node.start_mark.line + 1}", dotted(path)), *wrong)
     loader.dispose()
 
 
 def _wrong_form(loader: yaml.SafeLoader, form: str, node: yaml.ScalarNode) -> tuple[str, str] | None:
-    """Return what is wrong with a scalar, and how it is mended."""
+    """Return what is wrong with a scalar, and how it is fixed."""
     if len(node.value) > _LONGEST_NUMBER:
         return f"a number has at most {_LONGEST_NUMBER} characters", "quote it, or write a smaller number"
     base = next((base for pattern, base in _OTHER_BASES if pattern.fullmatch(node.value)), "")
@@ -217,53 +229,24 @@ def _wrong_form(loader: yaml.SafeLoader, form: str, node: yaml.ScalarNode) -> tu
     return None
 
 
-def _no_json(root: yaml.Node, name: str) -> Iterator[Finding]:
-    """Yield every value that is neither text, number, truth, list nor mapping."""
-    for path, node in _scalars(root, ()):
-        what = _NO_JSON.get(node.tag.removeprefix(_TAG))
-        if what:
-            where = f"{name}:{node.start_mark.line + 1}"
-            yield Finding(
-                "SEA105",
-                Place.at(where, dotted(path)),
-                f"{node.value} is not a string: {what}",
-                f'quote it: "{node.value}"',
-            )
-
-
-def _scalars(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, yaml.ScalarNode]]:
-    if isinstance(node, yaml.ScalarNode):
-        yield path, node
-    elif isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _scalars(value, (*path, str(key.value)))
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield from _scalars(value, (*path, index))
-
-
-def _walk(node: yaml.Node, path: FieldPath) -> Iterator[tuple[FieldPath, int]]:
+def _nodes(node: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, int, yaml.Node]]:
+    """Yield every value below a node with its path and the line of its key or item, outer ones first."""
+    below: list[tuple[int | str, int, yaml.Node]] = []
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield (*path, key.value), key.start_mark.line + 1
-            yield from _walk(value, (*path, key.value))
+        below = [(str(key.value), key.start_mark.line + 1, value) for key, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield (*path, index), value.start_mark.line + 1
-            yield from _walk(value, (*path, index))
+        below = [(index, value.start_mark.line + 1, value) for index, value in enumerate(node.value)]
+    for part, line, value in below:
+        yield (*path, part), line, value
+        yield from _nodes(value, (*path, part))
 
 
-def _mappings(root: yaml.Node, path: FieldPath = ()) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
-    if isinstance(root, yaml.MappingNode):
-        yield path, root
-        for key, value in root.value:
-            yield from _mappings(value, (*path, str(key.value)))
-    elif isinstance(root, yaml.SequenceNode):
-        for index, value in enumerate(root.value):
-            yield from _mappings(value, (*path, index))
+def _mappings(root: yaml.MappingNode) -> Iterator[tuple[FieldPath, yaml.MappingNode]]:
+    yield (), root
+    yield from ((path, node) for path, _, node in _nodes(root) if isinstance(node, yaml.MappingNode))
 
 
-def _non_string_keys(root: yaml.Node, name: str) -> Iterator[Finding]:
+def _non_string_keys(root: yaml.MappingNode, name: str) -> Iterator[Finding]:
     for path, mapping in _mappings(root):
         for key, _ in mapping.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -314,19 +297,16 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
     """Yield one problem per finding of pydantic, placed where the user wrote the value."""
     every = error.errors(include_url=False)
     for detail in every:
-        if detail["type"] == "too_short" and _has_wrong_items(detail, every):
-            continue  # pydantic counts the right items alone
+        place = detail["loc"]
+        inner = (other["loc"] for other in every if len(other["loc"]) > len(place))
+        # Pydantic counts the right items alone.
+        if detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inner):
+            continue
         path = written_path(detail["loc"])
         parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if detail["type"] == "missing" else path)
         rule, message, hint = _explain(detail, path, model)
         yield Finding(rule, Place.at(where, document.field(path)), message, hint)
-
-
-def _has_wrong_items(detail: ErrorDetails, every: Iterable[ErrorDetails]) -> bool:
-    """Tell whether items of a list or mapping are wrong themselves."""
-    place = detail["loc"]
-    return any(one["loc"][: len(place)] == place and len(one["loc"]) > len(place) for one in every)
 
 
 def written_path(loc: tuple[int | str, ...]) -> FieldPath:
@@ -374,12 +354,11 @@ def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     return HINTS.get(str(context.get("pattern", "")), "")
 
 
-_LISTS = ("tuple_type", "list_type")
 _MAPPINGS = ("model_type", "model_attributes_type", "dict_type")
 
 
 def _type_hint(kind: str, value: object, fields: tuple[str, ...]) -> str:
-    if kind in _LISTS:
+    if kind in ("tuple_type", "list_type"):
         return f"write a list: [{value}]" if isinstance(value, str) else "write a list, or leave the field out"
     if kind in _MAPPINGS and fields:
         return f"write its fields: {', '.join(fields)}; or leave it out"
@@ -435,7 +414,7 @@ class Document:
     lines: Mapping[FieldPath, int]
 
     def value(self, *path: str) -> Yaml:
-        """Return what stands at a path, or `None` where nothing does."""
+        """Return what is at a path, or `None` where nothing does."""
         node: Yaml = self.data
         for part in path:
             node = node.get(part) if isinstance(node, dict) else None
@@ -457,7 +436,7 @@ class Document:
         return dotted(self.origin(path))
 
     def origin(self, path: FieldPath) -> FieldPath:
-        """Return the path under which a field, or its nearest written parent, stands in the file."""
+        """Return the path under which a field, or its nearest written parent, is in the file."""
         for cut in range(len(path), 0, -1):
             if path[:cut] in self.origins:
                 return self.origins[path[:cut]] + path[cut:]
@@ -485,7 +464,7 @@ def overlay(
     """Lay fields over others; `null` removes a field.
 
     Args:
-        path: Where both stand in the merged document.
+        path: Where both are in the merged document.
         written: Where the override was written.
         origins: Where each field of the merged document was written; the override's are added.
     """
@@ -500,13 +479,9 @@ def overlay(
         else:
             # A list or a text replaces the whole: places within the old value would be wrong lines.
             merged[key] = value
-            _forget(origins, (*path, key))
+            for inner in [known for known in origins if known[: len(path) + 1] == (*path, key) != known]:
+                del origins[inner]
     return merged
-
-
-def _forget(origins: dict[FieldPath, FieldPath], path: FieldPath) -> None:
-    for inner in [known for known in origins if known[: len(path)] == path and known != path]:
-        del origins[inner]
 
 
 def character_problems(source: YamlSource) -> Iterator[Finding]:
@@ -518,7 +493,7 @@ def character_problems(source: YamlSource) -> Iterator[Finding]:
 
 
 def _is_prose(path: FieldPath, name: str) -> bool:
-    """Tell whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
+    """Return whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
     return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
 
 
@@ -549,7 +524,7 @@ def reference_problems(source: YamlSource) -> Iterator[Finding]:
 def file_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield what is wrong with a file whatever it describes.
 
-    That is its name, YAML, credentials, characters that nobody sees, and what would be replaced when it is deployed.
+    That is its name, YAML, credentials, characters that no one sees, and what would be replaced when it is deployed.
     """
     # The name is repeated in comments of CI, in reports and commands: other signs would end what they are written into.
     name = source.path.rpartition("/")[2]
@@ -575,8 +550,7 @@ def secret_values(source: YamlSource) -> tuple[str, ...]:
 def without_secrets(problems: Iterable[Finding], secrets: Iterable[str] = ()) -> Iterator[Finding]:
     """Yield the problems as they may be shown: what the user wrote is quoted in them.
 
-    Args:
-        secrets: Values that must not be repeated although their form does not tell them.
+    `secrets`: values that must not be repeated although their form does not tell them.
     """
 
     def shown(text: str) -> str:

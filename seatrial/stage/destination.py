@@ -70,13 +70,13 @@ class Destination:
 
         Raises:
             StageError: SEA361 when it does not exist or is not ours to read.
-            BenchError: As `aws_failures` when AWS can't be asked.
+            BenchError: As `aws_failures` when AWS can't be read.
         """
         with s3_failures(self.uri):
             self.s3.head_bucket(Bucket=self.bucket)
 
     def head(self, name: str) -> HeadObjectOutputTypeDef | None:
-        """Return what S3 tells of a file's object, its checksum included; `None` when there is none."""
+        """Return the head of a file's object, its checksum included; `None` when there is none."""
         try:
             return self.s3.head_object(Bucket=self.bucket, Key=self.key(name), ChecksumMode="ENABLED")
         except self.s3.exceptions.ClientError as error:
@@ -104,7 +104,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def s3_failures(uri: str) -> AbstractContextManager[None]:
-    """Turn what S3 refuses within into an error that says how to mend it.
+    """Turn what S3 refuses within into an error with its remedy.
 
     Raises:
         StageError: SEA361 when S3 refuses.
@@ -126,7 +126,7 @@ class ManifestFile(FrozenModel):
 
     Attributes:
         sha256: SHA-256 of its content, in hexadecimal digits.
-        checksum_sha256: The object's ChecksumSHA256 as S3 tells it.
+        checksum_sha256: The object's ChecksumSHA256 as S3 returns it.
     """
 
     name: str
@@ -136,7 +136,7 @@ class ManifestFile(FrozenModel):
 
 
 class Manifest(FrozenModel):
-    """What lies under a prefix. The same model gives the same bytes.
+    """The files under a prefix. The same model gives the same bytes.
 
     Attributes:
         schema_version: Version of this document.
@@ -158,7 +158,7 @@ class Manifest(FrozenModel):
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """Write a manifest as JSON for people and machines."""
+    """Write a manifest as indented JSON."""
     return f"{manifest.model_dump_json(indent=2)}\n"
 
 
@@ -174,13 +174,13 @@ def for_each(
         stop: Set when the caller is interrupted, so that running work ends at its next part.
 
     Raises:
-        StageError: With the problem of every item that failed, sorted by name; expired credentials are told once.
+        StageError: With the problem of every item that failed, sorted by name; expired credentials are reported once.
     """
     with ThreadPoolExecutor(WORKERS) as pool:
         futures = {pool.submit(work, item): item for item in items}
         try:
             for future in as_completed(futures):
-                # Every item is waited for, so that the problems of all are told and not the first alone.
+                # Every item is waited for, so that the problems of all are reported and not the first alone.
                 future.exception()
         except BaseException:
             # Ctrl-C: what runs ends at its next part, and what waits never begins.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 OTHER_WEIGHTS = (".bin", ".pth", ".pt")
-"""Suffixes of weights that a model's repository often holds a second time beside its safetensors files."""
+"""Suffixes of weights that a model's repository often holds a second time with its safetensors files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def held_twice(source: ModelFiles) -> tuple[str, ...]:
-    """Return the patterns of weights that lie beside safetensors files, which engines prefer: copying them is waste."""
+    """Return the patterns of weights next to safetensors files, which engines prefer: copying them is waste."""
     names = [file.name for file in source.files]
     if not any(name.endswith(".safetensors") for name in names):
         return ()
@@ -247,7 +247,7 @@ class Checksums:
         return f"{_base64(hashlib.sha256(joined).digest())}-{len(self.parts)}"
 
     def agrees(self, listed_digest: str | None) -> bool:
-        """Return whether the digest that a source told is this file's; `None` tells nothing, and agrees."""
+        """Return whether the digest that a source lists is this file's; `None` agrees."""
         return listed_digest is None or listed_digest in (f"sha256:{self.sha256}", f"git-sha1:{self.git_sha1}")
 
 
@@ -264,9 +264,7 @@ def checksums_of(path: Path, size_bytes: int, stop: threading.Event | None = Non
     """Read a file once, part by part, and return its checksums.
 
     Args:
-        path: The file.
         size_bytes: Its size as it was listed, which sets the size of the parts.
-        stop: Ends the reading at the next part, once it is set.
 
     Raises:
         StoppedError: Once `stop` is set.

@@ -37,8 +37,8 @@ def define_stacks(app: App) -> None:
     """Add one stack for each endpoint, by the stack's name, and one for the trials of each environment.
 
     The context narrows: `environment` to one environment, in which every endpoint must be locked then; `endpoint` to
-    one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is told on
-    stderr. Products add one stack for each environment that offers them. `endpoints`, `environments` and `products`
+    one file. Without `environment` every environment is defined but the embedded AWS, and what is left out is reported
+    on stderr. Products add one stack for each environment that offers them. `endpoints`, `environments` and `products`
     name other folders, `serving_templates` one of templates that override ours file by file.
 
     Stacks stand directly below the app, not in stages: the CDK CLI takes a single stack without its name only there,

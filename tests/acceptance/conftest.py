@@ -27,7 +27,7 @@ from tests.tools import BIN, JSII_CACHE, ROOT, Ended
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_laptop.running import LocalAws
+    from seatrial_laptop.state import LocalAws
     from tests.command_line import CommandLine
 
 ENVIRONMENT_OF_ACCOUNT: Final = "SEATRIAL_ACCEPTANCE_ENVIRONMENT"

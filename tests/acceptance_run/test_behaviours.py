@@ -16,7 +16,7 @@ from seatrial_laptop.aws.cloudformation.resource_types import BUCKET, BUDGET, au
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import OPERATIONS as OF_SAGEMAKER
 from seatrial_laptop.aws.faults import ControlSettings
-from seatrial_laptop.aws.service_catalog.operations import OPERATIONS as OF_SERVICE_CATALOG
+from seatrial_laptop.aws.service_catalog import OPERATIONS as OF_SERVICE_CATALOG
 from tests.acceptance.behaviours import KINDS, Behaviour, api_names, behaviours
 
 ROOT: Final = Path(__file__).parents[2]

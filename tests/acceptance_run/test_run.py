@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,16 @@ import pytest
 from seatrial_base.errors import SpecError
 from seatrial_laptop import lifecycle
 from tests.acceptance.account.removal import left, remove, runs_stacks
-from tests.acceptance.account.run import Account, Options, Stop, Surroundings, clean, run, signals_stop
+from tests.acceptance.account.run import (
+    Account,
+    Options,
+    Stop,
+    Surroundings,
+    clean,
+    expiring_credentials,
+    run,
+    signals_stop,
+)
 from tests.environment import environment
 from tests.tools import JSII_CACHE
 
@@ -106,8 +116,22 @@ def test_every_reason_against_an_environment_is_told_at_once(
         "the credentials are those of another account",
         "it is in use",
     ]
-    assert any("USD are expected, the budget is 10.00" in each for each in told)
+    assert any("USD are expected, the budget is 15.00" in each for each in told)
     assert len(told) > len(["removal", "credentials", "in use", "price"]), "what preflight finds missing is told too"
+
+
+@pytest.mark.parametrize(
+    ("hours", "refused"),
+    [(None, "AWS_CREDENTIAL_EXPIRATION does not say until when"), (1.0, "the credentials expire in 1.0 h"), (12.0, "")],
+)
+def test_credentials_that_end_before_the_removal_are_refused(
+    monkeypatch: pytest.MonkeyPatch, hours: float | None, refused: str
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    if hours is not None:
+        expires = datetime.now(UTC) + timedelta(hours=hours)
+        monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", expires.isoformat(timespec="seconds"))
+    assert [refused in message for message, _ in expiring_credentials()] == ([True] if refused else [])
 
 
 def test_who_says_no_gets_the_price_and_nothing_else(
@@ -177,7 +201,7 @@ def test_what_would_exceed_the_budget_is_stopped_and_removed(bootstrapped: Clien
     process = started(options, 50_000.0)
     output, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 1, output
-    assert "stopped: the budget of 10.00 USD would be exceeded" in output
+    assert "stopped: the budget of 15.00 USD would be exceeded" in output
     assert [line for line in output.splitlines() if line.startswith("left: ")] == []
     assert "nothing is left" in output
     assert runs_stacks(bootstrapped, "sandbox", None) == []

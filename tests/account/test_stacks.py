@@ -9,7 +9,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from seatrial.account.trials import describe_stack, fetch_result
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

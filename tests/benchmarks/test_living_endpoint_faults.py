@@ -12,7 +12,7 @@ from benchmarks.living_endpoint.faults import FAULTS, OLD_BOTO3, chosen_faults, 
 from benchmarks.living_endpoint.watch import watching
 from seatrial_laptop.aws.faults import ControlSettings
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
-from seatrial_laptop.running import LocalAws
+from seatrial_laptop.state import LocalAws
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def test_faults_are_chosen_by_name_and_may_be_on_together() -> None:
 
 def default_key(key_id: str) -> str:
     """Return the key that clients of the default session sign with on an embedded AWS that has one."""
-    local = LocalAws("http://127.0.0.1:1", "us-east-1", "000000000000", 1, key_id, "secret")
-    with environment_of(EmbeddedAws(local, local.region)):
+    local = LocalAws(1, 1, key_id, "secret")
+    with environment_of(EmbeddedAws(local)):
         boto3.client("lambda")
         found = boto3.DEFAULT_SESSION
         credentials = found.get_credentials() if found else None

@@ -218,7 +218,7 @@ class TestPathsThatCantBe:
         state = project / ".seatrial" / "local"
         state.mkdir(parents=True)
         (state / STATE_FILE).write_text("{}")
-        told = f"what ran with {state} was killed, and its stacks are lost; start anew: seatrial local up"
+        told = f"what ran with {state} was killed, and its stacks are lost; start it again: seatrial local up"
         assert seatrial("local", "status").stdout == f"not running: {told}\n"
 
     def test_a_lock_that_is_a_link_to_itself_is_told(self, seatrial: Seatrial, project: Path) -> None:

@@ -14,14 +14,14 @@ from seatrial_laptop.lifecycle import LocalAws, LocalStatus
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOCAL = LocalAws("http://127.0.0.1:4566", "us-east-1", "000000000000", 4242, "AKIDEXAMPLE", "a")
+LOCAL = LocalAws(4242, 4566, "AKIDEXAMPLE", "a")
 
 
 @pytest.mark.parametrize(
     ("status", "code", "words"),
     [
         (LocalStatus(LOCAL, state="running"), 0, ["running at http://127.0.0.1:4566 (pid 4242)"]),
-        (LocalStatus(LOCAL, state="not answering"), 1, ["not answering: ", "kill -CONT 4242", "seatrial local down"]),
+        (LocalStatus(LOCAL, state="not answering"), 1, ["not responding: ", "kill -CONT 4242", "seatrial local down"]),
         (LocalStatus(None, state="starting"), 1, ["starting: ", "seatrial local down"]),
         (LocalStatus(None, state="killed"), 1, ["killed", "seatrial local up"]),
         (LocalStatus(None), 1, ["not running: ", "--state"]),

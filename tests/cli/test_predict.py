@@ -111,7 +111,8 @@ def test_a_row_that_can_not_be_predicted_says_why_beside_those_that_can(predict:
     answered, other = csv.DictReader(done.stdout.splitlines())
 
     assert done.returncode == 0
-    assert done.stderr == "1 of 2 rows can't be predicted: predicted_error says why\n"
+    assert done.stderr.startswith("1 of 2 rows")
+    assert "predicted_error" in done.stderr
     assert (float(answered["predicted_throughput_tok_s"]) > 0, answered["predicted_error"]) == (True, "")
     assert other["predicted_error"].startswith("SEA223: instance_type: 'H100 PCIe' is not in the catalog")
     assert [other[name] for name in other if name.startswith("predicted_") and name != "predicted_error"] == [""] * 7

@@ -62,7 +62,7 @@ def test_what_could_not_be_asked_is_told_and_no_failure(seatrial: Seatrial) -> N
     with account({}) as variables:
         done = seatrial("preflight", SPEC, "-e", "dev", env=variables)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "1 ok, 0 with a problem, 5 could not be asked"
+    assert done.stdout.splitlines()[-1] == "1 ok, 0 with a problem, 5 could not be read"
 
 
 def test_a_problem_fails_and_is_told_with_its_rule(seatrial: Seatrial) -> None:

@@ -92,7 +92,7 @@ def test_the_locked_plan_stands_beside_and_says_what_a_calibration_would_change(
     done = seatrial("report", "now.json", "--spec", spec)
     assert (done.returncode, done.stderr) == (0, "")
     page = (project / "report" / "report.html").read_text()
-    assert "Predicted beside measured by level" in page
+    assert "Predicted and measured by level" in page
     assert (
         "“seatrial calibrate” would scale the fixed time per step" in page or "These levels give no calibration" in page
     )

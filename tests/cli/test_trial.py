@@ -29,7 +29,7 @@ MOMENTS = (
 def told_of(*moments: LiveTrial) -> TrialLines:
     told = TrialLines(typer.echo)
     for seen in moments:
-        told.tell(seen, "dev-chat")
+        told.write(seen, "dev-chat")
     return told
 
 

@@ -12,12 +12,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from cdk_nag import AwsSolutionsChecks
 
-from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.endpoint.container_network import HostingVpcEndpoints
 from seatrial_cdk.endpoint.output_location import AsynchronousInference, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
 from seatrial_cdk.endpoint.variant_instances import ModelVariant, VariantInstances
+from seatrial_cdk.policy import acknowledge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,16 @@ from aws_cdk.assertions import Annotations, Match, Template
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.endpoint.endpoint_update import TrafficShift
 from seatrial_cdk.endpoint.output_location import AsynchronousInference, DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
-from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn, ModelVariant, ShadowVariant, VariantInstances
+from seatrial_cdk.endpoint.variant_instances import (
+    InstanceScaleIn,
+    ModelVariant,
+    ShadowVariant,
+    TrafficShift,
+    VariantInstances,
+)
 from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling, ScalingLimits, VariantScaling
 
 if TYPE_CHECKING:

@@ -14,13 +14,18 @@ from constructs import Construct
 from seatrial_base.errors import SpecError
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias
-from seatrial_cdk.endpoint.endpoint_update import TrafficShift
 from seatrial_cdk.endpoint.inference_component import AddedComponent, ComponentCopies, CopyPlacement
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.output_location import DataCapture, OutputLocation
 from seatrial_cdk.endpoint.serving_container import ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint
-from seatrial_cdk.endpoint.variant_instances import ModelVariant, RequestRouting, ShadowVariant, VariantInstances
+from seatrial_cdk.endpoint.variant_instances import (
+    ModelVariant,
+    RequestRouting,
+    ShadowVariant,
+    TrafficShift,
+    VariantInstances,
+)
 from seatrial_cdk.scaling.endpoint_scaling import CopyScaling, ScalingLimits, ScheduledCapacity
 
 if TYPE_CHECKING:

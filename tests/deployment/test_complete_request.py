@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seatrial.deployment.trial import complete_request
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_load.documents.request import Expected, TrialTarget
 from tests.sample_plan import LMI_IMAGE
 from tests.stacks.conftest import dev

@@ -284,7 +284,7 @@ def test_an_option_of_a_trial_is_named_where_it_is_told_and_where_it_acts() -> N
     }
     told = ["packages/seatrial-load/seatrial_load/documents/request.py", "seatrial/specs/endpoint.py"]
     assert sorted(naming["turn_delay_s"]) == sorted(
-        [*told, "packages/seatrial-load/seatrial_load/measure/conversations.py", "seatrial/specs/local_values.py"]
+        [*told, "packages/seatrial-load/seatrial_load/measure/lengths.py", "seatrial/specs/local_values.py"]
     )
     assert sorted(naming["stall_timeout_s"]) == sorted(
         [*told, "packages/seatrial-load/seatrial_load/client/event_loop.py"]

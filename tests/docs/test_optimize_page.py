@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from seatrial.planner.comparisons import recipe_rows
-from seatrial.report.terminal.recipes import first_recipes_view
+from seatrial.report.terminal.alternatives import first_recipes_view
 from seatrial.specs.load import load_spec
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
-    from seatrial_laptop.running import LocalAws
+    from seatrial_laptop.state import LocalAws
 
     Processes = Callable[[Path], list[str]]
 
@@ -170,7 +170,7 @@ def cloud(state_dir: Path, account_free: dict[str, str]) -> Iterator[EmbeddedAws
     try:
         with environment(account_free):
             local = lifecycle.start_embedded_aws(state_dir=state_dir)
-        yield EmbeddedAws(local, local.region)
+        yield EmbeddedAws(local)
     finally:
         lifecycle.stop_embedded_aws(state_dir)
 

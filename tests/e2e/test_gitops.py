@@ -115,7 +115,7 @@ def clouds(tmp_path_factory: pytest.TempPathFactory, no_account: None) -> Iterat
         with ThreadPoolExecutor() as pool:
             for ended in pool.map(partial(bootstrapped, folder), started.values()):
                 assert ended.exit_code == 0, ended.output
-        yield {name: EmbeddedAws(local, local.region) for name, local in started.items()}
+        yield {name: EmbeddedAws(local) for name, local in started.items()}
     finally:
         for name in ACCOUNTS:
             lifecycle.stop_embedded_aws(folder / name)

@@ -92,7 +92,7 @@ def test_mounted_weights_leave_no_place_for_code(loaded: Loaded, code: Path) -> 
         code_files(loaded(CODE, model="s3_uri: s3://bucket/model/"))
     assert [str(problem).partition(": serving")[2] for problem in error.value.problems] == [
         ".code: SEA368: the code and the mounted weights both use /opt/ml/model\n"
-        "  hint: put the code beside the weights, and stage both"
+        "  hint: put the code with the weights, and stage both"
     ]
 
 

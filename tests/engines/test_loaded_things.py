@@ -67,6 +67,10 @@ def loaded_with(extra: dict[str, str | int | bool], engine: str) -> LoadedSpec:
 @settings(max_examples=300, deadline=None)
 @given(extra=OPTIONS, engine=st.sampled_from(sorted(VERSIONS)))
 @example(extra={"Tokenizer": "evil/model"}, engine="vllm")
+@example(extra={"aggregate_engine_logging": '"evil.Class"'}, engine="lmi")
+@example(extra={"aggregate_engine_logging": "'evil.Class'"}, engine="lmi")
+@example(extra={"code_revision": "evil.Class"}, engine="lmi")
+@example(extra={"adapter": '{"model": "auto", "draft": "evil"}'}, engine="lmi")
 @example(extra={"speculative_config": '{"model": "evil/model"}'}, engine="lmi")
 @example(extra={"aggregate_engine_logging": '"evil.Class"'}, engine="lmi")
 @example(extra={"structured_outputs_config": '{"reasoning_parser_plugin": "/srv/evil.py"}'}, engine="vllm")
@@ -84,7 +88,12 @@ def test_what_the_rail_on_models_forbids_is_never_told_to_a_container(
     told = {**config.container_env, **{line.partition("=")[0]: line.partition("=")[2] for line in properties}}
     named = {bare_name(name): value for name, value in told.items() if "evil" in value}
     assert set(named) <= {*KNOWN, *TEMPLATES}, "a text with braces is the template itself"
-    others = {name: value for name, value in named.items() if name not in {*NOTHING, *TEMPLATES}}
+    others = {
+        name: value
+        for name, value in named.items()
+        # A revision is one of the model's repository, which the rail allows.
+        if name not in {*NOTHING, *TEMPLATES} and not name.lower().endswith("revision")
+    }
     assert not [value for value in others.values() if re.search(r"evil[/.]|/evil", value)], "only a word may be told"
 
 

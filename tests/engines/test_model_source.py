@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.engines.model_source import MOUNT, model_source
+from seatrial.engines.render import MOUNT, model_source
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.errors import RenderError, SpecError
 

@@ -520,7 +520,7 @@ def traffic(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_load.prompts.dataset import read_dataset  # noqa: PLC0415 (as above)
     from seatrial_load.prompts.jsonl import JsonlPrompts  # noqa: PLC0415 (as above)
     from seatrial_load.prompts.trace import read_trace  # noqa: PLC0415 (as above)
-    from seatrial_load.quality.evaluation_set import evaluation_set  # noqa: PLC0415 (as above)
+    from seatrial_load.quality.scores import evaluation_set  # noqa: PLC0415 (as above)
 
     readers: Mapping[str, Callable[[Path], object]] = {
         "trace": read_trace,

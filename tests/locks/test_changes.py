@@ -62,7 +62,7 @@ def test_what_is_compiled_anew_is_said(ask: Ask) -> None:
     lines = changes(short.model_dump(mode="json"), long)
 
     assert lines[-1] == (
-        f"The sequence length changes from {short.max_model_len.value:,} to 8,192: compiled artifacts are made anew."
+        f"The sequence length changes from {short.max_model_len.value:,} to 8,192: compiled artifacts are made again."
     )
 
 

@@ -47,7 +47,7 @@ class Area:
 
 AREAS: Final = {
     "verdict": Area(
-        (f"{LOAD}seatrial_load/slo/*.py", f"{LOAD}seatrial_load/knee/*.py", f"{LOAD}seatrial_load/trial/finalize.py"),
+        (f"{LOAD}seatrial_load/slo/*.py", f"{LOAD}seatrial_load/knee.py", f"{LOAD}seatrial_load/trial/finalize.py"),
         (f"{LOAD}tests/load/slo", f"{LOAD}tests/load/knee", f"{LOAD}tests/load/trial"),
     ),
     "rails": Area(
@@ -74,7 +74,7 @@ AREAS: Final = {
     "secrets": Area(
         ("packages/seatrial-base/seatrial_base/secrets.py",), ("packages/seatrial-base/tests/base/test_secrets.py",)
     ),
-    "promotion": Area(("seatrial/operations/promotion/*.py",), ("tests/operations/promotion",)),
+    "promotion": Area(("seatrial/operations/promotion.py",), ("tests/operations/promotion",)),
 }
 
 

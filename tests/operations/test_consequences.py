@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
+from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF, RaisedAlarm
 from seatrial.operations.consequences import Consequences, consequences
 from seatrial.operations.effect import TITLES, PlannedSize
-from seatrial.operations.review.document import consequences_document
-from seatrial.operations.review.markdown import consequences_markdown
-from seatrial.operations.review.text import consequences_text
+from seatrial.operations.review.writers import consequences_document, consequences_markdown, consequences_text
 from seatrial.operations.template_diff import diff_templates
 from seatrial_lint.cloudformation.template import EMPTY
 from tests.operations.sample_stack import IMAGE, SIZE, Document, changed, properties, same
@@ -161,7 +159,7 @@ def test_slo_alarms_and_scaling_touch_no_copy_that_serves(change: Callable[[Docu
     ("update", "candidate", "trial"),
     [
         ("candidate", "candidate", "It proves what is live"),
-        ("in_place", "none", "Load is added beside the users' requests"),
+        ("in_place", "none", "Load is added to the users' requests"),
         ("verify_only", "none", "It proves what is live"),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from seatrial.account.trials import LiveTrial
 from seatrial.cli.deploy import _View
 from seatrial.deployment.load import load_deployment
-from seatrial.operations.deployment_run import deploy_command_of, run_cdk, trial_looked_at
+from seatrial.operations.app import deploy_command_of, run_cdk, trial_looked_at
 from seatrial_base.errors import SpecError
 from tests.constructs.conftest import passing_result
 

@@ -14,8 +14,15 @@ from botocore.stub import Stubber
 from seatrial.account.clients import AccountClients
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
-from seatrial.operations.preflight.preflight import check_environment, preflight_judgement, preflight_lines
-from seatrial.operations.preflight.quotas import functions_at_once, instances_in_use, needs_of, quota_link
+from seatrial.operations.preflight import (
+    check_environment,
+    functions_at_once,
+    instances_in_use,
+    needs_of,
+    preflight_judgement,
+    preflight_lines,
+    quota_link,
+)
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial_base.errors import SeatrialError
@@ -25,7 +32,7 @@ from tests.sample_plan import LMI_IMAGE, decided, sample_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.operations.preflight import AccountCheck
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 ACCOUNT = "123456789012"
@@ -400,7 +407,7 @@ def test_how_it_reads() -> None:
         "problem  secret hub-token: SEA462: it does not exist",
         "           hint: create it: aws secretsmanager create-secret --name hub-token --secret-string …",
     ]
-    assert lines[-1] == "7 ok, 2 with a problem, 0 could not be asked"
+    assert lines[-1] == "7 ok, 2 with a problem, 0 could not be read"
     judgement = preflight_judgement(found, ENVIRONMENT)
     assert [(finding.rule, finding.severity) for finding in judgement.findings] == [
         ("SEA462", "error"),

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.operations.review.affected import affected, is_code_changed
 from seatrial.operations.review.changes import findings
-from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review
-from seatrial.operations.review.side import EndpointPlace, EndpointState, RepositorySide, places
+from seatrial.operations.review.side import (
+    EndpointPlace,
+    EndpointState,
+    RepositorySide,
+    affected,
+    is_code_changed,
+    places,
+)
+from seatrial.operations.review.writers import review_markdown
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec, with_recipe
 from seatrial.specs.recipe import parse_recipe
@@ -93,5 +99,5 @@ def test_what_is_compiled_anew_is_told() -> None:
     (told,) = findings(EndpointState(plan=plan), EndpointState(plan=shorter))[0]
 
     assert findings(EndpointState(plan=plan), EndpointState(plan=plan))[0] == ()
-    assert "compiled artifacts are made anew" in told.message
+    assert "compiled artifacts are made again" in told.message
     assert told.message.startswith("The sequence length changes from ")

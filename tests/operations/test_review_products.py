@@ -10,10 +10,9 @@ import pytest
 
 from seatrial.deployment.product import load_product, product_deployments
 from seatrial.deployment.published import made_from, sealed, source_path, source_text, template_path
-from seatrial.operations.review.markdown import review_markdown
 from seatrial.operations.review.review import Review, Selection, make_review
 from seatrial.operations.review.side import RepositorySide
-from seatrial.operations.review.text import review_text
+from seatrial.operations.review.writers import review_markdown, review_text
 from tests.sample_product import PRODUCT, lock_sizes, write_product
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seatrial.engines.model_source import model_source
-from seatrial.engines.render import plan_config
+from seatrial.engines.render import model_source, plan_config
 from seatrial.planner.decisions.batching import settle_max_model_len
 from seatrial.planner.engine import choose_engine
 from seatrial.planner.planner import make_plan

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.planner.comparisons import recipe_rows
 from seatrial.planner.planner import make_plan
-from seatrial.report.terminal.recipes import recipe_documents, recipes_csv
+from seatrial.report.terminal.alternatives import recipe_documents, recipes_csv
 from seatrial.specs.load import with_recipe
 from seatrial.specs.recipe import parse_recipe
 

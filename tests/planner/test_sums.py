@@ -15,8 +15,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.planner.tables.steady import product_form
 from seatrial.quality.comparison import compare_quality
 from seatrial.quality.pairs import pairs_of
-from seatrial_load.knee.detectors import best_bend
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.knee import best_bend
+from seatrial_load.measure.curves import Reading
 from tests.planner.test_calibrate import calibrated
 from tests.quality.conftest import measured
 

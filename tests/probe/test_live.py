@@ -94,7 +94,7 @@ def test_a_component_of_another_endpoint_is_refused(stub: Stubber) -> None:
 
 def test_a_component_without_accelerators_is_refused(stub: Stubber) -> None:
     serves(stub, "dev-chat-model", devices=None)
-    with pytest.raises(BenchError, match="SEA502: component dev-chat-model tells no model"):
+    with pytest.raises(BenchError, match="SEA502: component dev-chat-model has no model"):
         read_live(client_of(stub), "dev-chat", None)
 
 

@@ -13,7 +13,7 @@ from seatrial.quality.recipe_comparison import compare_recipes
 from seatrial.specs.recipe import parse_recipe
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import TrialTarget
-from seatrial_load.quality.evaluation_set import evaluation_set
+from seatrial_load.quality.scores import evaluation_set
 from tests.probe.conftest import CHEAP, DEAR, locked_as, result_of
 from tests.probe.test_deploy import FakeCdk
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from seatrial.quality.recipe_result import RecipeDeployment, RecipeResult, result_digest
 from seatrial_load.documents.result import EvaluationAnswer
-from seatrial_load.quality.evaluation_set import EvaluationSet, evaluation_set
+from seatrial_load.quality.scores import EvaluationSet, evaluation_set
 from tests.constructs.conftest import level, passing_result
 
 DEPLOYMENT = RecipeDeployment(

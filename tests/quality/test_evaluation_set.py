@@ -7,8 +7,7 @@ import pytest
 from seatrial.deployment.trial import read_evaluation_set
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
-from seatrial_load.quality import evaluation_set as sets
-from seatrial_load.quality.evaluation_set import evaluation_set, prompt_content
+from seatrial_load.quality.scores import MOST_SET_BYTES, evaluation_set, prompt_content
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,9 +71,9 @@ def test_a_missing_file_and_too_large_ones_are_refused(tmp_path: Path, monkeypat
         read_evaluation_set(tmp_path / "none.jsonl", chat=False)
     path = tmp_path / "e.jsonl"
     with path.open("wb") as file:
-        file.truncate(sets.MOST_SET_BYTES + 1)
+        file.truncate(MOST_SET_BYTES + 1)
     with pytest.raises(SpecError, match="larger than 16 MiB"):
         read_evaluation_set(path, chat=False)
-    monkeypatch.setattr(sets, "MOST_PROMPTS", 1)
+    monkeypatch.setattr("seatrial_load.quality.scores.MOST_PROMPTS", 1)
     with pytest.raises(BenchError, match="2 prompts; the maximum is 1"):
         evaluation_set(GOOD, "e", chat=True)

@@ -9,8 +9,7 @@ from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Expected, Load, Objective, ScaledValue, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import SCHEMA_VERSION, LevelResult, LiveProof, TrialResult
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import kneedle_knee, slo_knee
-from seatrial_load.knee.scaling_target import cost_at, scaling_target
+from seatrial_load.knee import cost_at, kneedle_knee, scaling_target, slo_knee
 from seatrial_load.slo.verdict import judged, verdict_at
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ def test_both_sides_of_a_plan_are_told() -> None:
     assert list(side_lines(plan(safer=SAFER, probe=PROBE))) == [
         "plan: 1 x ml.g5.2xlarge, TP 1: 91 % to meet the SLO",
         "cheaper: 1 x ml.g4dn.xlarge, TP 1: 22 % to meet the SLO, saves $0.779/h",
-        "dearer: 1 x ml.g5.12xlarge, TP 4: 99 % to meet the SLO, costs $0.60/h more; "
+        "more expensive: 1 x ml.g5.12xlarge, TP 4: 99 % to meet the SLO, costs $0.60/h more; "
         "--candidate ml.g5.12xlarge:4 measures it",
     ]
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import RatePoint
-from seatrial.report.charts.load import load_charts
-from seatrial.report.charts.model import (
+from seatrial.report.charts import (
     LIBRARY,
     SCRIPT,
     Axis,
@@ -20,11 +19,11 @@ from seatrial.report.charts.model import (
     Mark,
     Region,
     Series,
+    load_charts,
     scripts,
     source_hash,
 )
-from seatrial.report.document.levels import curves_section, distribution_charts
-from seatrial.report.document.over_time import time_charts
+from seatrial.report.document.levels import curves_section, distribution_charts, time_charts
 from seatrial.report.document.page import page_of
 from seatrial.report.document.prediction import comparison_tables
 from seatrial_base.secrets import redacted

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.report.document.client import (
+    NO_CAUSE,
     container_section,
     service_section,
     validity_section,
@@ -146,7 +147,7 @@ def test_what_the_containers_told_explains_the_knee(rich: TrialResult) -> None:
 
 def test_containers_that_explain_nothing_are_a_detail(rich: TrialResult) -> None:
     quiet = container_section(replace(rich, container=replace(FULL, causes=())))
-    assert quiet.paragraphs[0] == "Nothing that was published tells what holds the throughput back."
+    assert quiet.paragraphs[0] == NO_CAUSE
     silent = container_section(replace(rich, container=ContainerMetrics(because="CloudWatch did not respond: no")))
     assert (silent.paragraphs, silent.tables) == (("Source: CloudWatch did not respond: no.",), ())
     assert (quiet.detail, silent.detail) == (True, True)

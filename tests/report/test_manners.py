@@ -19,8 +19,7 @@ from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
-from seatrial_load.slo.baseline import compare_with_baseline
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import compare_with_baseline, doubt_texts
 from seatrial_load.trial.budget import next_sparing
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
@@ -69,7 +68,7 @@ def test_a_verification_reads_as_one(verified: TrialResult, plan: Plan) -> None:
     assert facts["Copies"] == ("2", "the plan has 1")
     assert "knee" not in {section.anchor for section in (*page.sections, *page.details)}
     levels = next(section for section in page.sections if section.anchor == "levels")
-    assert levels.paragraphs == ("No load was asked for: verified by 5 requests; no load.",)
+    assert levels.paragraphs == ("No load was requested: verified by 5 requests; no load.",)
 
 
 EARLY = AnswerDoubt(kind="ended_early", answers=9, of=9, because="9 of 9 answers are short")
@@ -117,21 +116,21 @@ def test_how_much_of_the_prompts_came_from_a_cache_is_told_beside_what_was_plann
 def test_what_random_weights_say_is_no_doubt_of_a_local_engine(beside: TrialResult) -> None:
     first, second = beside.levels
     local = replace(beside, engine_note="local", levels=(replace(first, doubts=(EARLY, CANNED)), second))
-    assert list(told_doubts(local)) == ["ended_early: 9 of 9 answers are short (concurrency 4)"]
+    assert list(doubt_texts(local)) == ["ended_early: 9 of 9 answers are short (concurrency 4)"]
 
 
 def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> None:
     page = page_of(beside, plan)
-    told = "8 requests per copy beside about 8 of users; no knee was sought; "
+    told = "8 requests per copy alongside about 8 of users; no knee was sought; "
     assert page.because.startswith(told)
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
-    assert facts["Load"] == ("closed loop", "beside users' requests; no knee was sought")
+    assert facts["Load"] == ("closed loop", "alongside users' requests; no knee was sought")
     assert facts["Users"] == ("8", "requests in flight per copy, before the trial")
     figures = {fact.name: fact.aside for fact in page.key_figures}
-    assert figures["Throughput"] == "beside users, at concurrency 8"
+    assert figures["Throughput"] == "with users' load, at concurrency 8"
     sections = {section.anchor: section for section in (*page.sections, *page.details)}
     assert "knee" not in sections
-    assert "the load was beside users' requests" in sections["prediction"].paragraphs[0]
+    assert "the load was alongside users' requests" in sections["prediction"].paragraphs[0]
 
 
 def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, beside: TrialResult) -> None:
@@ -143,7 +142,7 @@ def test_the_first_line_on_a_terminal_tells_the_manner(verified: TrialResult, be
 
     assert lines(verified)[0] == "verdict: pass: verified: 5 of 5 requests succeeded, no load"
     assert lines(beside)[0].startswith(
-        "verdict: pass: 8 requests per copy beside about 8 of users; no knee was sought; all 3 objectives met; "
+        "verdict: pass: 8 requests per copy alongside about 8 of users; no knee was sought; all 3 objectives met; "
     )
     assert "users: CloudWatch told" in lines(beside)
     assert knee_line(verified) == knee_line(beside) == "knee: none was sought"

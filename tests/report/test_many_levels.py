@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.charts.load import load_charts
-from seatrial.report.document.levels import distribution_charts
-from seatrial.report.document.over_time import time_charts
+from seatrial.report.charts import load_charts
+from seatrial.report.document.levels import distribution_charts, time_charts
 from seatrial.report.document.page import render_json
 from seatrial.report.values import MOST_DRAWN, drawn
 from seatrial_load.documents.strict_json import write_document

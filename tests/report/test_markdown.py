@@ -45,7 +45,7 @@ def test_a_local_engine_is_named_and_not_compared(local: TrialResult, plan: Plan
 
 def test_a_real_endpoint_is_compared(real: TrialResult, plan: Plan) -> None:
     text = render_markdown(real, plan)
-    assert "<summary>Predicted beside measured</summary>" in text
+    assert "<summary>Predicted and measured</summary>" in text
     assert "Band: throughput ±20 %, latency ±20 % (assumed)." in text
 
 
@@ -82,7 +82,7 @@ def test_the_rest_is_folded(rich: TrialResult, plan: Plan) -> None:
         "Knee detectors",
         "Throughput, TTFT and requests in flight over time",
         "Failed requests",
-        "Predicted beside measured",
+        "Predicted and measured",
         "Cost by level",
         "All numbers compared with the last release",
         "Client health",

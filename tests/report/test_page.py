@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.report.charts.model import scripts, source_hash
+from seatrial.report.charts import scripts, source_hash
 from seatrial.report.document.page import page_of, render_csv, render_html, render_json
 from seatrial.report.document.prediction import prediction_beside
 from seatrial_base.units import usd
@@ -190,7 +190,7 @@ def test_a_cell_says_its_heading_on_a_phone(real_page: str) -> None:
 
 
 def test_predicted_stands_beside_measured_of_a_real_endpoint(real: TrialResult, plan: Plan, real_page: str) -> None:
-    row = Tables(real_page).by_caption["Predicted beside measured by level"][-1]
+    row = Tables(real_page).by_caption["Predicted and measured by level"][-1]
     predicted, measured, difference = row[1:4]
     assert float(predicted[1]) == plan.curve[-1].output_tok_s  # 28 × 256000 / (28 × 9 + 70 + 255 × 36.8) = 738.5
     assert predicted[0] == "739"
@@ -200,7 +200,7 @@ def test_predicted_stands_beside_measured_of_a_real_endpoint(real: TrialResult, 
 
 
 def test_a_predicted_p95_stands_beside_the_measured_p95(real: TrialResult, plan: Plan, real_page: str) -> None:
-    row = Tables(real_page).by_caption["Predicted beside measured by level, 95th percentiles"][0]
+    row = Tables(real_page).by_caption["Predicted and measured by level, 95th percentiles"][0]
     measured = real.levels[0].ttft_ms
     assert measured
     assert [float(exact) for _, exact in row[1:3]] == [plan.curve[0].ttft_p95_ms, measured.p95]
@@ -221,7 +221,7 @@ def test_the_band_of_a_calibrated_plan_says_by_how_many_points(real: TrialResult
     result = replace(real, request=replace(real.request, plan_digest=calibrated.digest))
     page = render_html(result, calibrated)
     assert f"Band: throughput ±4 %, latency ±6 % (measured). {because}" in page
-    row = Tables(page).by_caption["Predicted beside measured by level"][0]
+    row = Tables(page).by_caption["Predicted and measured by level"][0]
     assert row[6][0] == f"{MINUS}10.8 % outside"  # 70.5 / 79 - 1: within ±20 %, and not within ±6 %
 
 
@@ -232,12 +232,12 @@ def test_ttft_has_a_wider_band_of_its_own_where_left_out_rows_gave_it(real: Tria
 
     assert "Band: throughput ±4 %, latency ±6 %, TTFT ±90 % (measured)." in page
     assert "prediction ±90%" in page
-    row = Tables(page).by_caption["Predicted beside measured by level"][0]
+    row = Tables(page).by_caption["Predicted and measured by level"][0]
     assert row[6][0] == f"{MINUS}10.8 %"  # of TTFT
 
 
 def test_a_difference_within_the_band_is_not_marked(real_page: str) -> None:
-    row = Tables(real_page).by_caption["Predicted beside measured by level"][0]
+    row = Tables(real_page).by_caption["Predicted and measured by level"][0]
     assert row[4:7] == [("79.0", "79.0"), ("70.5", "70.5"), (f"{MINUS}10.8 %", "")]  # 70.5 / 79 - 1
 
 
@@ -264,7 +264,7 @@ def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:
 
 
 def test_a_local_engine_is_not_compared_with_the_prediction(local_page: str) -> None:
-    assert "Predicted beside measured" not in local_page
+    assert "Predicted and measured" not in local_page
     assert "difference" not in local_page
     assert "Prediction for the GPU" in local_page
     data = [json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', local_page)]

@@ -139,6 +139,21 @@ def test_what_the_spec_leaves_open_is_sagemakers() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("own", "guest", "newest"),
+    [
+        ("gpu-3-1", "gpu-4-1", "gpu-4-1"),
+        ("gpu-4-1", "gpu-3-1", "gpu-4-1"),
+        (None, "gpu-4-1", "gpu-4-1"),
+        (None, None, None),
+    ],
+)
+def test_instances_have_the_newest_ami_of_their_models(own: str | None, guest: str | None, newest: str | None) -> None:
+    known = {"gpu-3-1": "al2-ami-sagemaker-inference-gpu-3-1", "gpu-4-1": "al2023-ami-sagemaker-inference-gpu-4-1"}
+    plan, other = (sample_plan(inference_ami_version=decided(known.get(each or ""))) for each in (own, guest))
+    assert planned_instances(plan, guests=[other]).inference_ami_version == known.get(newest or "")
+
+
 def test_a_reservation_alone_is_used() -> None:
     hosting = HostingSpec(capacity_reservation_arn=RESERVATION)
     instances = planned_instances(sample_plan(), hosting)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
-from seatrial_cdk.trials.runtime.announcements import DETAIL_TYPE, SOURCE
+from seatrial_cdk.trials.runtime.outcome import DETAIL_TYPE, SOURCE
 from tests.stacks.conftest import KEY_ARN, ROOT
 
 if TYPE_CHECKING:

@@ -8,43 +8,25 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
-from ministack.services.cloudformation import engine
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
-from seatrial_laptop.aws.cloudformation import handler_rights
 from seatrial_laptop.aws.cloudformation.deployer import reference_rights
-from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
-from seatrial_laptop.environment import ACCOUNT_VARIABLE
 from seatrial_stacks.publish_products import publish
-from tests.resource_types import resolved_resources
+from tests.launch_rights import ACCOUNT, Template, account_of, allows, denied_rights, launch_policy, needed, resolved
 from tests.sample_product import ENDPOINT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from seatrial_base.catalog.resource_types import Handler
-    from seatrial_laptop.aws.rights.role_rights import Right
 
-Template = Any  # a document of CloudFormation
-ACCOUNT = "123456789012"
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 GATED = {"hub_id": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True, "hub_token_secret": "seatrial/hub-token"}
-PARAMETERS = {
-    "Team": "search",
-    "EndpointName": "a",
-    "Size": "small",
-    "CostCenter": "4711",
-    "AlarmEmail": "a@example.com",
-}
-
-
 NETWORK = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
 SECURITY = {"permissions_boundary": f"arn:aws:iam::{ACCOUNT}:policy/every-role", "role_path": "/platform/"}
 ZERO = {"sizes": {"small": {"scaling": {"min_copies": 0, "max_copies": 2}}}}
@@ -93,90 +75,12 @@ def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return json.loads(template.read_text()), json.loads(vending.read_text())
 
 
-@pytest.fixture(autouse=True)
-def account(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ACCOUNT_VARIABLE, ACCOUNT)
-    monkeypatch.setattr(engine, "get_account_id", lambda: ACCOUNT)
-    boundary = f"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"
-    monkeypatch.setattr(
-        handler_rights,
-        "find_role",
-        lambda name: {"Arn": f"arn:aws:iam::{ACCOUNT}:role/seatrial/lab/{name}", "PermissionsBoundary": boundary},
-    )
-
-
-def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of CloudFormation)
-    """Return the policy of the launch role; the boundary by its ARN."""
-    roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
-    (role,) = [each for each in roles if "products-launch" in str(each.get("RoleName"))]
-    text = json.dumps(role["Policies"][0]["PolicyDocument"])
-    boundary = f'"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"'
-    named = re.sub(r'\{"Ref": "LaunchRoleBoundary[0-9A-F]+"\}', boundary, text)
-    return json.loads(
-        named.replace('{"Ref": "AWS::Partition"}', '"aws"').replace('{"Ref": "AWS::URLSuffix"}', '"amazonaws.com"')
-    )
-
-
-def allows(policy: Template, right: Right) -> bool:
-    document = json.loads(resolved(policy))
-    asked = EvalContext(
-        principal_arn=f"arn:aws:iam::{ACCOUNT}:role/launch",
-        principal_type="AssumedRole",
-        principal_account=ACCOUNT,
-        action=right.action,
-        resource_arn=right.resource,
-        region="us-east-1",
-        service_context=dict(right.context),
-    )
-    return bool(evaluate(asked, [parse_policy_document(document)]).decision == "Allow")
-
-
-def resolved(policy: Template) -> str:
-    """Return a policy whose joined texts are texts."""
-
-    def flat(node: Any) -> Any:  # noqa: ANN401 (a part of the document)
-        if isinstance(node, dict) and "Fn::Join" in node:
-            return "".join(flat(each) for each in node["Fn::Join"][1])
-        if isinstance(node, dict):
-            return {key: flat(value) for key, value in node.items()}
-        return [flat(each) for each in node] if isinstance(node, list) else node
-
-    return json.dumps(flat(policy))
-
-
-def operations(name: str, resource_type: str, properties: dict[str, object]) -> Iterator[ResourceOperation]:
-    """Yield a creation, a deletion, and an update that changes everything but the names."""
-    before = {
-        key: ["other"] if isinstance(value, list) and key != "Tags" else value for key, value in properties.items()
-    }
-    before["Tags"] = [] if isinstance(properties.get("Tags"), list) else properties.get("Tags")
-    tags = {"Tags": properties["Tags"]} if "Tags" in properties else {}
-    before = {key: value for key, value in {**before, **tags}.items() if value is not None}
-    each: tuple[tuple[Handler, dict[str, object], dict[str, object]], ...] = (
-        ("create", {}, properties),
-        ("update", before, properties),
-        ("delete", properties, {}),
-    )
-    for handler, old, new in each:
-        yield ResourceOperation(resource_type, handler, "SC-1", name, "" if handler == "create" else name, old, new)
-
-
 def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
     published: tuple[Template, Template],
 ) -> None:
     template, vending = published
-    policy = launch_policy(vending)
-    asked = [
-        (resource_type, operation.handler, right)
-        for name, resource_type, properties in resolved_resources(template, PARAMETERS)
-        for operation in operations(name, resource_type, properties)
-        for right in needed_rights(operation)
-    ]
-    assert len(asked) > 100
-    denied = {
-        (kind, handler, right.action, right.resource) for kind, handler, right in asked if not allows(policy, right)
-    }
-    assert sorted(denied) == []
+    assert len(needed(template)) > 100
+    assert denied_rights(template, launch_policy(vending)) == []
 
 
 def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
@@ -202,11 +106,12 @@ def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
 
 def test_secrets_are_read_by_their_names_alone(published: tuple[Template, Template]) -> None:
     template, vending = published
-    policy = launch_policy(vending)
+    policy = json.loads(resolved(launch_policy(vending)))
     literals = set(re.findall(r"\{\{resolve:[^}]+\}\}", json.dumps(template)))
     named = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:"
     for literal in literals:
-        (asked,) = reference_rights(literal)
+        with account_of(template):
+            (asked,) = reference_rights(literal)
         assert asked.resource == f"{named}seatrial/hub-token"
         for ending, allowed in (("-AbCdEf", True), ("-of-others-AbCdEf", False)):
             assert allows(policy, replace(asked, resource=f"{asked.resource}{ending}")) is allowed

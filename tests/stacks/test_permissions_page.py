@@ -15,7 +15,7 @@ from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import repository_files
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack
-from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
+from seatrial_cdk.trials.trials_stack import TrialScheduleGroup
 from seatrial_cdk.vending.launch_role import LaunchRole
 from tests.stacks.conftest import KEY_ARN, ROOT, optimization_request, prod
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.deployment.product import load_product
-from seatrial_stacks.product_template import parameters
+from seatrial_stacks.publish_products import parameters
 from tests.sample_product import write_product
 
 if TYPE_CHECKING:

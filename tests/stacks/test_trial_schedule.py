@@ -10,7 +10,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from seatrial_cdk.trials.trial_schedule import LONGEST_SCHEDULE_NAME, schedule_name
+from seatrial_cdk.trials.trials_stack import LONGEST_SCHEDULE_NAME, schedule_name
 from seatrial_stacks.app_stacks import add_stacks
 from tests.stacks.conftest import dev
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.workload.write import exact_text, token_count
+from seatrial.workload import exact_text, token_count
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.workload.write import token_count
+from seatrial.workload import token_count
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:

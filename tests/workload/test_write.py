@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.workload.write import token_count, write_prompts
+from seatrial.workload import token_count, write_prompts
 from seatrial_base.errors import BenchError
 from seatrial_load.prompts.jsonl import JsonlPrompts
 

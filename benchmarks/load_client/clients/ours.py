@@ -1,4 +1,4 @@
-"""Seatrial's client: SageMaker's runtime API over TLS, signed; with several workers, the crew."""
+"""Seatrial's client: SageMaker's runtime API over TLS, signed; with several workers, the pool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.sigv4 import Signer
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
-from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.event_stream import FrameDecoder
 from seatrial_load.decode.response import record_of
 from seatrial_load.health.client_health import evidence_of
@@ -55,7 +55,7 @@ def main() -> None:
         return dialer(address, socket_addresses(address))
 
     if order.workers > 1:
-        _crew(CrewOrder(wave=wave, stream=True), write_request, dial_factory, order.workers)
+        _pool(PoolOrder(wave=wave, stream=True), write_request, dial_factory, order.workers)
     else:
         _alone(wave, write_request, dial_factory())
 
@@ -89,10 +89,10 @@ def _pieces(exchange: Exchange) -> list[tuple[float, bytes]]:
     return [(at_s, frame.payload) for at_s, part in exchange.inbox.body for frame in decoder.feed(part)]
 
 
-def _crew(order: CrewOrder, write_request: WriteRequest, dial_factory: Callable[[], Dial], workers: int) -> None:
+def _pool(order: PoolOrder, write_request: WriteRequest, dial_factory: Callable[[], Dial], workers: int) -> None:
     result = load_with_workers(order, write_request, dial_factory, workers=workers)
     if result.lost_because or any(record.error for record in result.records):
-        raise SystemExit(f"the crew failed: {result.lost_because or result.records[0].detail}")
+        raise SystemExit(f"the pool failed: {result.lost_because or result.records[0].detail}")
     times_s = [at_s for record in result.records for at_s in record.token_times_s]
     largest_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     write(

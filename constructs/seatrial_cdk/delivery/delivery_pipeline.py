@@ -61,7 +61,7 @@ class DeliveryPipeline(Construct):
         """Deploy a stage after those that were added before it.
 
         Args:
-            approval: Ask people before it.
+            approval: It needs a manual approval before.
         """
         name = stage.stage_name
         approvals: Sequence[pipelines.Step] = (

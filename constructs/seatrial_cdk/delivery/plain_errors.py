@@ -41,7 +41,7 @@ def plain_errors() -> Iterator[None]:
             raise
         missing = SpecError.of("SEA101", f"{error.name} is not installed", hint="run `pip install 'seatrial[cdk]'`")
         sys.exit(str(missing))
-    except RuntimeError as error:  # of the CDK, which has told every finding of the validation
+    except RuntimeError as error:  # of the CDK, which has reported every finding of the validation
         if not str(error).startswith("ValidationFailed"):
             raise
         sys.exit(f"{error}")

@@ -9,7 +9,7 @@ from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from seatrial_cdk.acknowledgements import acknowledge
+from seatrial_cdk.policy import acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,10 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
+from seatrial_cdk.policy import acknowledge_wildcards
 from seatrial_cdk.value_checks import check_values
 from seatrial_load.client.connection import openai_path
 

@@ -110,7 +110,7 @@ class EndpointOutputs(Construct):
 def endpoint_values(
     endpoint: DefinedEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
 ) -> dict[str, str]:
-    """Return what a stack tells of an endpoint, by name."""
+    """Return the outputs of a stack on an endpoint, by name."""
     component, base_url = endpoint.inference_component_name, endpoint.openai_base_url
     values = {
         "EndpointName": endpoint.endpoint_name,

@@ -17,7 +17,7 @@ from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, Endpoint
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
-from seatrial_cdk.trials.trial_schedule import TrialSchedule
+from seatrial_cdk.trials.trials_stack import TrialSchedule
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -190,7 +190,7 @@ def define_outputs(
     *,
     stack_wide: bool = False,
 ) -> EndpointOutputs:
-    """Define what a stack tells of the endpoint of a deployment, as the environment's `outputs` says.
+    """Define the outputs of a stack on the endpoint of a deployment, as the environment's `outputs` says.
 
     Args:
         scope: What it belongs to; it stays in each generation, as the names of SSM parameters do.

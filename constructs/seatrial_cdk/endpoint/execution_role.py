@@ -13,9 +13,15 @@ from constructs import Construct
 
 from seatrial_base.errors import RenderError
 from seatrial_base.frozen_model import digest
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
-from seatrial_cdk.policy import Statement, allow, policy_document, resources_of, unnamed_statement
+from seatrial_cdk.policy import (
+    Statement,
+    acknowledge_wildcards,
+    allow,
+    policy_document,
+    resources_of,
+    unnamed_statement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,10 +75,11 @@ def repository_of(
 ) -> ImageRepository | ecr.IRepository | None:
     """Return the repository that an image is pulled from.
 
-    An image that is a token names no repository: that is an error of the construct, told at synthesis with all others.
+    An image that is a token names no repository: that is an error of the construct, reported at synthesis with all
+    others.
 
     Args:
-        repository: The repository, where the URI does not tell.
+        repository: The repository, where the URI does not have it.
 
     Raises:
         RenderError: SEA303 when the URI names no private ECR repository.
@@ -136,7 +143,7 @@ NO_OPTIONS = RoleOptions()
 
 
 def role_arguments(options: RoleOptions) -> dict[str, Any]:
-    """Return the arguments of `iam.Role` that options stand for."""
+    """Return the arguments of a role of the CDK that options stand for."""
     return {"path": options.path, "permissions_boundary": options.permissions_boundary}
 
 
@@ -148,7 +155,7 @@ class ExecutionRole(Construct):
     (CreateEndpointConfig, ExecutionRoleArn: "perform actions on your behalf") names no model: another model does not
     change it, and the configuration is not replaced.
 
-    What a role reads is never narrowed in place, because the old model may start copies until nobody uses it. Other
+    What a role reads is never narrowed in place, because the old model may start copies until it is not in use. Other
     sources or another network make another role: its logical ID contains a digest of them. CloudFormation creates the
     new role and model, moves the component, and deletes the old ones in its clean-up. Rights that a later release adds
     are added in place.
@@ -195,7 +202,7 @@ def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_nam
 
     SageMaker reads them with the execution role (developer guide, "Auto-Rollback Configuration and Monitoring": "Ensure
     that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the auto-rollback
-    alarms you specify"). Which one it is of an endpoint with components is not told, so both may.
+    alarms you specify"). Which one it is of an endpoint with components is not documented, so both may.
 
     Args:
         roles: The roles of instances and containers; one that is imported stays as it is.
@@ -226,7 +233,7 @@ def _digest(scope: Construct, sources: ModelSources | None, network: ContainerNe
             *(arn for _, arn in sources.described),
         ]
     text = json.dumps(named, sort_keys=True)
-    # Resolving crosses into Node, and tokens alone need it: they are numbered anew by each synthesis, and a digest of
+    # Resolving crosses into Node, and tokens alone need it: they are numbered again by each synthesis, and a digest of
     # numbers would make another role each time.
     if TOKEN_MARKER in text:
         stack = Stack.of(scope)

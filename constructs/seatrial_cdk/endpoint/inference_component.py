@@ -11,7 +11,6 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial_base.tags import CONFIG_TAG
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint, allow_reading_alias
-from seatrial_cdk.endpoint.endpoint_update import WAIT_S, batch_of, timeout_s
 from seatrial_cdk.endpoint.execution_role import (
     NO_OPTIONS,
     ExecutionRole,
@@ -22,7 +21,7 @@ from seatrial_cdk.endpoint.execution_role import (
     repository_of,
 )
 from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
-from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME
+from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME, WAIT_S, batch_of, timeout_s
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import policy_document
 from seatrial_cdk.value_checks import check_values
@@ -183,10 +182,15 @@ def specification_document(copies: ComponentCopies, model_name: str) -> dict[str
     if copies.data_cache:
         document["DataCacheConfig"] = {"EnableCaching": True}
     if copies.placement is not None:
-        scheduling: dict[str, object] = {"PlacementStrategy": copies.placement.strategy}
-        if (most := copies.placement.max_imbalance) is not None:
-            scheduling["AvailabilityZoneBalance"] = {"EnforcementMode": "PERMISSIVE", "MaxImbalance": most}
-        document["SchedulingConfig"] = scheduling
+        most = copies.placement.max_imbalance
+        # CloudFormation's schema requires the balance, which SageMaker's API does not.
+        document["SchedulingConfig"] = {
+            "PlacementStrategy": copies.placement.strategy,
+            "AvailabilityZoneBalance": {
+                "EnforcementMode": "PERMISSIVE",
+                **({} if most is None else {"MaxImbalance": most}),
+            },
+        }
     return document
 
 

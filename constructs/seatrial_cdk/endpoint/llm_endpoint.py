@@ -22,7 +22,6 @@ from seatrial_cdk.endpoint.endpoint_interface import (
     allow_reading_alias,
     generations_of,
 )
-from seatrial_cdk.endpoint.endpoint_update import endpoint_update
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, ExecutionRole, RoleOptions, allow_reading_alarms
 from seatrial_cdk.endpoint.inference_component import (
     ComponentCopies,
@@ -31,7 +30,7 @@ from seatrial_cdk.endpoint.inference_component import (
     define_model,
     specification_document,
 )
-from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, VariantInstances, production_variant
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, VariantInstances, endpoint_update, production_variant
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class SpecEndpoint(DefinedEndpoint):
             security_groups: Security groups of the containers; default: a new one, in a VPC.
             network: The VPC by IDs, in place of `vpc`.
             key: Key of weights, volumes, answers and captures; default: that of the environment's file.
-            alarm_topic: Is told of alarms; default: that of the environment.
+            alarm_topic: Is notified of alarms; default: that of the environment.
             trials: `stack` adds the environment's `TrialsStack` to the app, unless it is there; `deployed` takes the
                 one that the account has already.
             templates: Folder of serving templates that override ours file by file; default: none.
@@ -276,7 +275,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         self.config.node.add_dependency(self.instance_role)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         # The desired count is retained with the others, and not excluded: it belongs to managed instance scaling, which
-        # the plan's count would cut back under load. A count outside new bounds is for managed scaling to mend.
+        # the plan's count would cut back under load. A count outside new bounds is for managed scaling to correct.
         self.endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
@@ -323,6 +322,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
                 spec.scaling,
                 volume_key_arn=None if deployment.has_local_nvme or key is None else key.key_arn,
                 packing=deployment.packing,
+                guests=[guest.plan for guest in deployment.guests],
             ),
             container=planned.optimized_container(scope, deployment),
             copies=planned.planned_copies(deployment.plan, spec.hosting),

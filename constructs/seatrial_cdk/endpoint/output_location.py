@@ -12,8 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.acknowledgements import acknowledge
-from seatrial_cdk.policy import allow
+from seatrial_cdk.policy import acknowledge, allow
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.value_checks import names_bucket
 
@@ -86,7 +85,7 @@ class OutputLocation:
             yield allow(["kms:GenerateDataKey", "kms:Decrypt"], [self.key_arn])
 
     def reading(self, place: StackPlace) -> Iterator[Statement]:
-        """Yield what reads objects here, and tells a missing one from one that is denied."""
+        """Yield what reads objects here, and distinguishes a missing one from one that is denied."""
         yield allow(["s3:GetObject"], [self._objects(place)])
         bucket = f"arn:{place.partition}:s3:::{self.bucket_name}"
         yield allow(["s3:ListBucket"], [bucket], {"StringLike": {"s3:prefix": [f"{self.prefix}*"]}})
@@ -171,8 +170,8 @@ class AsynchronousInference:
         answers: Where answers are written; default: `answers/` of a private bucket of the endpoint's own.
         failures: Where failed requests are written; default: `failures/` beside the answers of the default bucket,
             else nowhere.
-        success_topic: Is told of each answer.
-        error_topic: Is told of each failed request.
+        success_topic: Is notified of each response.
+        error_topic: Is notified of each failed request.
         max_concurrent_invocations: Most requests that an instance is sent at a time, 1 to 1,000; default: the
             service's choice.
     """

@@ -10,6 +10,7 @@ from aws_cdk import aws_sns as sns
 
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.scaling import InstanceScaleInSpec, ScalingSpec
+from seatrial_base.catalog.images import ami_cuda
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.field_facts import made_of
 from seatrial_cdk.endpoint.inference_component import ComponentCopies, CopyPlacement
@@ -25,6 +26,8 @@ from seatrial_cdk.endpoint.variant_instances import (
 from seatrial_cdk.jobs.optimization_job import OptimizedWeights
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
@@ -96,13 +99,18 @@ def planned_instances(
     *,
     volume_key_arn: str | None = None,
     packing: Packing | None = None,
+    guests: Sequence[Plan] = (),
 ) -> VariantInstances:
     """Return the instances of a plan.
 
     Args:
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
         packing: Where the copies of all models run; `None` for one model.
+        guests: The plans of the other models.
     """
+    # The driver of a newer AMI runs the CUDA of an older one: the instances are the newest that a model asks for.
+    amis = (each.inference_ami_version.value for each in (plan, *guests))
+    ami = max(amis, key=lambda version: (version and ami_cuda(version)) or (0, 0))
     pools, scale_in, routing = hosting.instance_pools or (), scaling.instance_scale_in, hosting.routing
     has_volumes = not any(instance.nvme_gb for instance in map(find_instance, pools) if instance)
     return VariantInstances(
@@ -114,7 +122,7 @@ def planned_instances(
         pools=tuple(name for name in pools if name != plan.instance_type.value),
         initial_count=packing.instance_count if packing else plan.instance_count.value,
         max_count=packing.max_instances if packing else plan.max_instances + plan.surge_instances.value,
-        inference_ami_version=plan.inference_ami_version.value,
+        inference_ami_version=ami,
         volume_size_gb=plan.volume_size_gb.value if plan.volume_size_gb and has_volumes else None,
         volume_key_arn=volume_key_arn if has_volumes else None,
         startup_timeout_s=plan.startup_timeout_s.value,

@@ -63,7 +63,6 @@ def route(
 
     Args:
         event: The request; header `x-seatrial-session` keeps a session at one component.
-        fraction: A number from 0 to below 1 for a request without a session.
     """
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
     session = headers.get(SESSION_HEADER)

@@ -11,7 +11,6 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.errors import SpecError
-from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
 from seatrial_cdk.endpoint.endpoint_interface import (
     INVOKE_ACTIONS,
     ILlmEndpoint,
@@ -19,7 +18,6 @@ from seatrial_cdk.endpoint.endpoint_interface import (
     allow_reading_alias,
     generations_of,
 )
-from seatrial_cdk.endpoint.endpoint_update import variants_update
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, allow_reading_alarms
 from seatrial_cdk.endpoint.inference_component import define_model
 from seatrial_cdk.endpoint.llm_endpoint import SpecEndpoint
@@ -30,9 +28,9 @@ from seatrial_cdk.endpoint.output_location import (
     capture_config,
     locations_of,
 )
-from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, production_variant
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, production_variant, variants_update
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.policy import resources_of
+from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, resources_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,14 +41,13 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
-    from seatrial_cdk.endpoint.endpoint_update import TrafficShift
     from seatrial_cdk.endpoint.output_location import (
         AsynchronousInference,
         AsynchronousLocations,
         DataCapture,
         OutputLocation,
     )
-    from seatrial_cdk.endpoint.variant_instances import ModelVariant, ShadowVariant
+    from seatrial_cdk.endpoint.variant_instances import ModelVariant, ShadowVariant, TrafficShift
     from seatrial_cdk.policy import Statement
 
 LONGEST_ENDPOINT_NAME, MOST_VARIANTS, MOST_ALARMS, MOST_PERCENT = 63, 10, 10, 100

@@ -13,10 +13,9 @@ from constructs import Construct
 import seatrial
 import seatrial_cdk
 from seatrial.packaging import zip_bytes
-from seatrial_cdk.acknowledgements import acknowledge
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
-from seatrial_cdk.policy import allow, policy_document
+from seatrial_cdk.policy import acknowledge, allow, policy_document
 from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
 
 if TYPE_CHECKING:

@@ -6,21 +6,26 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, CustomResource, Duration, Stack, Tags
+from aws_cdk import CfnOutput, CustomResource, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from seatrial.deployment.optimization_job import jobs_name
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.execution_role import ImageRepository, RoleOptions, join_network, role_arguments
-from seatrial_cdk.jobs.optimization_service import OptimizationService
-from seatrial_cdk.jobs.request_checks import check_environment, check_place, check_request, check_tags
+from seatrial_cdk.endpoint.execution_role import ImageRepository, join_network, role_arguments
+from seatrial_cdk.jobs.optimization_service import (
+    OptimizationService,
+    check_environment,
+    check_place,
+    check_request,
+    check_tags,
+)
 from seatrial_cdk.jobs.runtime.jobs import FOLDER
-from seatrial_cdk.place import StackPlace, shared_stack, stack_environment
-from seatrial_cdk.policy import allow, policy_document, resources_of, unnamed_statement
+from seatrial_cdk.place import StackPlace, shared_stack
+from seatrial_cdk.policy import acknowledge_wildcards, allow, policy_document, resources_of, unnamed_statement
+from seatrial_cdk.service_function import ServiceStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +48,7 @@ WILDCARDS = (
 WEIGHTS_TYPE = "Custom::OptimizedWeights"
 LONGEST_WEIGHTS_ANSWER_S = 120
 RESPONSE_VERSION = "2"
-"""Another one asks anew for the attributes: an earlier release's answer has no KeyArn."""
+"""Another one requests the attributes again: an earlier release's answer has no KeyArn."""
 
 
 class OptimizationJob(Construct):
@@ -59,8 +64,8 @@ class OptimizationJob(Construct):
 
     Response attributes (strings):
         JobName: Name of the attempt.
-        State: As SageMaker told it at the deployment.
-        Parameter: Name of the SSM parameter that tells where the job stands.
+        State: As SageMaker reported it at the deployment.
+        Parameter: Name of the SSM parameter of the job's state.
 
     Args:
         service: What starts and follows it.
@@ -171,7 +176,7 @@ def _statements(
         yield from join_network(place, network)
 
 
-class OptimizationsStack(Stack):
+class OptimizationsStack(ServiceStack):
     """The optimization service of one environment, and its jobs, each once for its content.
 
     The stacks of the endpoints that use the artifacts depend on it.
@@ -179,16 +184,8 @@ class OptimizationsStack(Stack):
 
     def __init__(self, scope: Construct, *, environment: EnvironmentSpec) -> None:
         name = jobs_name(environment.name)
-        super().__init__(
-            scope,
-            name,
-            stack_name=name,
-            description=f"Optimization jobs of the endpoints of {environment.name}",
-            env=stack_environment(environment),
-        )
-        options = RoleOptions.of(self, environment.security)
-        if options.permissions_boundary is not None:  # the CDK's own functions have roles too
-            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+        description = f"Optimization jobs of the endpoints of {environment.name}"
+        super().__init__(scope, name=name, description=description, environment=environment)
         key_arn = environment.kms_key_arn
         self.environment_spec = environment
         self.service = OptimizationService(
@@ -197,14 +194,12 @@ class OptimizationsStack(Stack):
             environment=environment.name,
             removal=environment.removal,
             key=None if key_arn is None else kms.Key.from_key_arn(self, "Key", key_arn),
-            role_options=options,
+            role_options=self._role_options,
             retention=environment.retention,
         )
         self.jobs: dict[str, OptimizationJob] = {}
         CfnOutput(self, "ArtifactsBucket", value=self.service.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
-        for tag, value in environment.tags.items():
-            Tags.of(self).add(tag, value)
 
     def add_job(self, request: OptimizationJobRequest) -> OptimizationJob:
         """Return the job of a request; endpoints that ask for the same artifacts share it."""
@@ -251,7 +246,7 @@ class OptimizedWeights(Construct):
 
     The environment's `OptimizationService` answers; its function is found by its name, so that no stack exports
     anything. Compiled artifacts are refused when SageMaker recommends another image than the one that serves: they
-    would not load. For others the deployment goes on with the locked image, and `ImageAdvice` tells the line that a
+    would not load. For others the deployment goes on with the locked image, and `ImageAdvice` is the line that a
     spec needs for the recommended one.
 
     Response attributes (strings):

@@ -1,4 +1,4 @@
-"""The alarms of an endpoint: those that tell people, those that roll an update back, and the topic that is told."""
+"""The alarms of an endpoint: those that notify, those that roll an update back, and the topic that is notified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
@@ -20,11 +20,11 @@ from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
     KV_CACHE,
+    KV_FULL_SHARE,
     VARIANT_LABEL,
     WAITING,
     selector,
 )
-from seatrial_load.knee.causes import KV_FULL_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ RUNBOOK = "docs/how-to/alarms.md"
 NEVER = 1e15
 """A threshold that no metric reaches: 31 years in microseconds, and more requests than a minute has."""
 ON_CALL = "OnCall"
-"""Construct ID of the alarms that tell people."""
+"""Construct ID of the alarms that notify."""
 ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
 """The context by which a deployment goes without rollback by alarms."""
 
@@ -135,7 +135,7 @@ class _Condition:
 
 
 class EndpointAlarms(Construct):
-    """Alarms on the component's errors, capacity and latency, each twice: one tells people, one rolls an update back.
+    """Alarms on the component's errors, capacity and latency, each twice: one notifies, one rolls an update back.
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
     of five. A metric without data raises no alarm. An endpoint without inference component has no alarm on capacity:
@@ -144,13 +144,13 @@ class EndpointAlarms(Construct):
     The alarms of the rollback are always the same ones, so that another SLO changes neither endpoint nor component:
     SageMaker replaces a whole fleet for another `DeploymentConfig` (API reference, UpdateEndpoint). One without an
     objective is never raised. With the context `rollback_alarms=off` none is raised in this deployment, which may then
-    repair an endpoint that is broken; the next deployment without it restores them. People are told either way.
+    repair an endpoint that is broken; the next deployment without it restores them. Notifications are sent either way.
 
     The alarms name the component by its name alone, so nothing waits for it.
 
     Args:
         endpoint: What is watched.
-        slo: Bounds the latencies; people are told of no other.
+        slo: Bounds the latencies; of no other there are notifications.
         output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
         topic: SNS topic that is notified of each alarm and of its end; one of this app, and its key, allow that to
             CloudWatch; default: none.
@@ -195,11 +195,11 @@ class EndpointAlarms(Construct):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The alarms that tell people, as tokens."""
+        """The alarms that notify, as tokens."""
         return tuple(alarm.ref for alarm in self.alarms)
 
     def tell_after(self, trial: Construct) -> None:
-        """Let the alarms that tell people begin after a trial, whose load is no reason to call anybody."""
+        """Let the alarms that notify begin after a trial, whose load is no incident."""
         self._on_call.node.add_dependency(trial)
 
 
@@ -335,9 +335,9 @@ def alarm_prefix(environment: str) -> str:
 
 
 class ContainerAlarms(Construct):
-    """Alarms on what containers tell of their engine; they tell people, and roll nothing back.
+    """Alarms on the metrics of containers' engines; they notify, and roll nothing back.
 
-    They need SageMaker's detailed observability, and an engine that tells vLLM's or SGLang's metrics; without data they
+    They need SageMaker's detailed observability, and an engine with vLLM's or SGLang's metrics; without data they
     are never raised. Each is a PromQL alarm of CloudWatch, evaluated once a minute.
 
     Args:

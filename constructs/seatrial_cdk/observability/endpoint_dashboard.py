@@ -96,7 +96,7 @@ class EndpointDashboard(Construct):
         slo: Bounds that are drawn; default: none.
         target_concurrency_per_copy: Requests in flight per copy that scaling holds: a number, or a token of text that
             resolves to one; default: none.
-        container_alarms: Alarms on what its containers tell, whose states are shown; default: none.
+        container_alarms: Alarms on its containers' metrics, whose states are shown; default: none.
         dashboard_name: Its name; default: the endpoint's, with the variant's behind it where that has another name than
             `AllTraffic`, or one that CloudFormation makes where that is a token.
     """
@@ -292,7 +292,7 @@ def define_endpoint_dashboard(
 
     Args:
         trial: The trial of what is deployed; `None` without trials.
-        container_alarms: The alarms on what its containers tell; `None` without detailed metrics.
+        container_alarms: The alarms on its containers' metrics; `None` without detailed metrics.
     """
     environment, spec = deployment.environment, deployment.endpoint
     if not environment.observability.has_endpoint_dashboards:

@@ -39,7 +39,7 @@ BUDGETS: Final = "budgets.amazonaws.com"
 MOST_EMAILS: Final = 10
 """E-mail addresses of one notification (AWS Budgets API reference, NotificationWithSubscribers)."""
 NOTIFICATIONS: Final = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
-"""What is told, in percent of the budget: what was spent, and what the month is expected to come to."""
+"""Notifications, in percent of the budget: what was spent, and what the month is expected to come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
 
 
 class EnvironmentBudget(Construct):
-    """A monthly cost budget, which tells a topic or addresses at 80 % and 100 %, and when the forecast exceeds it.
+    """A monthly cost budget, which notifies a topic or addresses at 80 % and 100 %, and when the forecast exceeds it.
 
     It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
     account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and

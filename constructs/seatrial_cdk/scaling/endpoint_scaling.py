@@ -79,7 +79,7 @@ class ScalingLimits:
         scale_out_cooldown_s: Time after a scale-out until the next one, in seconds.
         scale_in_cooldown_s: Time after a scale-in until the next one, in seconds.
         schedules: Other limits from some time on.
-        scale_in_protection: Target tracking adds and never removes; only schedules, or people, remove.
+        scale_in_protection: Target tracking adds and never removes; only schedules, or its owner, remove.
     """
 
     min_capacity: int = 1
@@ -344,11 +344,7 @@ def _define_tracking(
     value: float,
     metric: str | autoscaling.CfnScalingPolicy.CustomizedMetricSpecificationProperty,
 ) -> autoscaling.CfnScalingPolicy:
-    """Define target tracking. Both cooldowns are written out: inference components have no documented default.
-
-    Args:
-        value: The value to hold; a number, or a token that resolves to one.
-    """
+    """Define target tracking. Both cooldowns are written out: inference components have no documented default."""
     check_number(scope, "the target", value, LEAST_TARGET)
     policy = autoscaling.CfnScalingPolicy
     predefined = (
@@ -393,8 +389,6 @@ def _define_start_from_zero(
     Args:
         metric_name: Counts what waits for one.
         periods: Minutes at 1 or above until the alarm is raised.
-        missing_data: How a minute without data is taken.
-        aggregation: How the policy takes several data points.
     """
     policy = autoscaling.CfnScalingPolicy
     step = policy(

@@ -156,11 +156,7 @@ class TrialSettings:
 
     @classmethod
     def of(cls, deployment: Deployment, alarms: EndpointAlarms) -> TrialSettings:
-        """Return how a deployment is tried.
-
-        Args:
-            deployment: What is deployed; its trial is not off.
-        """
+        """Return how a deployment is tried, whose trial is not off."""
         trial, plan, hosting = deployment.endpoint.trial, deployment.plan, deployment.endpoint.hosting
         environment, instance = deployment.environment, find_instance(plan.instance_type.value)
         leaves_grants = environment.kms_key_arn is not None or environment.network.subnet_ids
@@ -190,8 +186,8 @@ class TrialSettings:
         """Define the custom resource of a phase, which the environment's trial service answers.
 
         Both phases have the same properties, so that what updates one updates the other. `Trial` alone has the names of
-        its attributes: a release with more of them has them answered anew, without which an output could not read them,
-        and touches no copy.
+        its attributes: a release with more of them has them answered again, without which an output could not read
+        them, and touches no copy.
 
         Args:
             resource_type: Its CloudFormation type.
@@ -323,7 +319,7 @@ class SmokeBenchmark(Construct):
 class ExistingEndpointTrial(Construct):
     """Trial of an endpoint with an inference component that something else made, beside its users.
 
-    It is made on creation, and again whenever its arguments change: nothing else tells of an update of the endpoint, so
+    It is made on creation, and again whenever its arguments change: nothing else reports an update of the endpoint, so
     change `revision` with it. What is live can't be proven, and no candidate is created. Scale-in is suspended while it
     runs. The trial service gets the right to invoke and scale this endpoint (`TrialService.grant_trial`).
 

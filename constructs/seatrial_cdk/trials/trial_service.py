@@ -1,13 +1,24 @@
-"""The service that puts an environment's endpoints through their sea trials: one function, one workflow, one bucket."""
+"""The service that puts an environment's endpoints through their sea trials: one function, one workflow, one bucket.
+
+    Begin ─▶ Choose ─▶ Load ─▶ Absorb ─▶ Choose ─▶ … ─▶ Conclude ─▶ Answer
+
+The workflow is a state machine. What its steps hand on is in the results bucket; the states carry keys and numbers,
+never a result and never CloudFormation's response URL.
+
+The function may act on the endpoints of this environment, and on nothing else. An endpoint and a component belong to an
+environment by the beginning of their names and by their tag (`seatrial_base.tags`). That the actions honour
+`aws:ResourceTag` is in the Service Authorization Reference, "Amazon SageMaker": the resource types endpoint and
+inference-component have that key.
+"""
 
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from aws_cdk import Duration, Stack
+from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -21,13 +32,16 @@ import seatrial_load
 from seatrial.packaging import zip_bytes
 from seatrial.specs.environment import Retention
 from seatrial_base.bounds import LONGEST_FUNCTION_S, SWEEP_S
-from seatrial_cdk.acknowledgements import acknowledge, acknowledge_wildcards
+from seatrial_base.tags import CANDIDATE, ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.endpoint_interface import INVOKE_ACTIONS, arn_name
+from seatrial_cdk.endpoint.endpoint_interface import BEARER_ACTION, INVOKE_ACTIONS, arn_name
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
+from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
+from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow_unnamed
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
+    Service,
     handler_module,
     log_group_of,
     packed_modules,
@@ -35,13 +49,12 @@ from seatrial_cdk.service_function import (
     service_role,
     service_workflow,
 )
-from seatrial_cdk.trials.permissions import publishing, statements
-from seatrial_cdk.trials.runtime.store import EXPIRING
-from seatrial_cdk.trials.trial_workflow import definition
+from seatrial_cdk.trials.runtime.outcome import DETAIL_TYPE, SOURCE
+from seatrial_cdk.trials.runtime.store import EXPIRING, STATE_FOLDERS, TRIALS
 from seatrial_load.measure.functions import SOCKETS_PER_FUNCTION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Literal
 
     from aws_cdk import aws_sns as sns
@@ -85,12 +98,55 @@ WILDCARDS = (
     "with the environment's, or are IDs that are not known beforehand and bound by conditions."
 )
 
+STEPS: Final = ("Begin", "Choose", "Absorb", "Conclude", "Abandon", "Settle", "Answer")
+
+NOT_STARTED: Final = ("Lambda.TooManyRequestsException",)
+"""Refusals after which nothing has run: the only ones after which a share of the load is requested again.
+
+The account runs as many functions as it may at a time, other endpoints' trials among them.
+"""
+
+DEAD: Final = (
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.Unknown",
+    "Runtime.ExitError",
+    "Runtime.HandlerError",
+    "Sandbox.Timedout",
+    "States.Timeout",
+    "UnavailableError",
+)
+"""After which a step is done again: its function died, or a call of AWS inside it failed.
+
+The embedded AWS calls a function that died `Runtime.HandlerError`.
+"""
+
+RETRIES: Final[dict[str, object]] = {
+    "IntervalSeconds": 5,
+    "MaxAttempts": 10,
+    "BackoffRate": 1.5,
+    "MaxDelaySeconds": 30,
+    "JitterStrategy": "FULL",
+}
+"""Of a step that found no free function: up to 3.5 minutes, as other trials' levels take."""
+SHARE_RETRIES: Final[dict[str, object]] = {**RETRIES, "IntervalSeconds": 2, "MaxAttempts": 8, "MaxDelaySeconds": 10}
+"""Of a share, up to a minute: `steps.LONGEST_BARRIER_S`, after which it is late anyway."""
+
+MOST_SHARES: Final = 40
+"""Iterations of an inline map at a time (AWS Step Functions developer guide, inline mode)."""
+
+LONGEST_WORKFLOW_S: Final = 3480
+"""The longest budget is 50 minutes, and CloudFormation waits an hour: two minutes are for who ends a hung workflow."""
+
+FOLDERS = (TRIALS, *STATE_FOLDERS)
+
 
 class TrialResults(Construct):
     """An encrypted, private bucket of trial results; its layout is in `runtime.store`.
 
     Only the history of trials and of their runs expires. What later deployments are answered from (the latest and the
-    passing result of each plan, the copies that CloudFormation was told) or compared with (what is released) stays.
+    passing result of each plan, the copies of the last response) or compared with (what is released) stays.
 
     Args:
         removal: `destroy` empties and deletes the bucket with the stack; `retain` keeps it and its key, unless it is
@@ -156,7 +212,7 @@ def function_arn(stack: Stack, environment: str) -> str:
     return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
-class TrialService(Construct):
+class TrialService(Service):
     """The trials of an environment's endpoints; there is one in an account and region for each environment.
 
     The function answers CloudFormation's requests for `SmokeBenchmark` resources, and does the work of the workflow:
@@ -172,7 +228,7 @@ class TrialService(Construct):
         role_options: Path and permissions boundary of its roles.
         retention: How long results and logs are kept; default: a year and a month.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
-        findings_topic: Topic that is told of what scheduled trials found; default: no endpoint may have a schedule.
+        findings_topic: Topic for the findings of scheduled trials; default: no endpoint may have a schedule.
         findings_topic_arn: The topic by its ARN, in place of `findings_topic`.
         any_stack: Stacks ask for trials too, whatever their names.
     """
@@ -209,11 +265,8 @@ class TrialService(Construct):
         )
         self.state_machine = service_workflow(
             self,
-            name=self.name,
             description=f"Workflow of {self.name}",
             definition=definition("${Function}"),
-            function=self.function,
-            options=role_options,
         )
         # An execution that ended without an answer: CloudFormation gets one all the same.
         _call_by(
@@ -277,7 +330,6 @@ def _role(
         description=f"Trials of the endpoints of {environment}",
         assumed_by="lambda.amazonaws.com",
         policies={"Try": iam.PolicyDocument(statements=[writing, *rights])},
-        options=scope.role_options,
     )
     acknowledge_wildcards(role, [resource for each in rights for resource in each.resources], WILDCARDS)
     return role
@@ -295,11 +347,9 @@ def _function(
     stack = Stack.of(scope)
     return service_function(
         scope,
-        name=scope.name,
         description=f"Trials of the endpoints of {environment}",
         handler=HANDLER,
         archive=("runtime.zip", runtime_archive()),
-        role=scope.role,
         timeout_s=LONGEST_FUNCTION_S,
         memory_mb=ONE_VCPU_MEMORY_MB,
         variables={
@@ -341,3 +391,274 @@ def _call_by(
         principal="events.amazonaws.com",
         source_arn=rule.attr_arn,
     )
+
+
+def definition(function_arn: str) -> dict[str, object]:
+    """Return the state machine in the Amazon States Language.
+
+    A share whose function dies fails alone: the map waits for the others, so that no load goes on when the level is
+    loaded again. Whatever else fails leads to `Abandon`, which writes why; when even the answer fails, the execution
+    does, and an EventBridge rule calls the function for it.
+    """
+    states: dict[str, object] = {name: _step(name, function_arn, following) for name, following in _FOLLOWING.items()}
+    states["Next"] = {
+        "Type": "Choice",
+        "Choices": [
+            {"Variable": "$.Next", "StringEquals": value, "Next": state}
+            for value, state in (
+                ("wait", "Wait"),
+                ("choose", "Choose"),
+                ("load", "Load"),
+                ("conclude", "Conclude"),
+                ("settle", "Settle"),
+                ("pause", "Pause"),
+            )
+        ],
+        "Default": "Answer",
+    }
+    states["Wait"] = {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Begin"}
+    states["Pause"] = {"Type": "Wait", "SecondsPath": "$.Seconds", "Next": "Settle"}
+    states["Load"] = _load(function_arn)
+    return {"StartAt": "Begin", "TimeoutSeconds": LONGEST_WORKFLOW_S, "States": states}
+
+
+_FOLLOWING: Final = {
+    "Begin": "Next",
+    "Choose": "Next",
+    "Absorb": "Next",
+    "Conclude": "Next",
+    "Abandon": "Next",
+    "Settle": "Next",
+    "Answer": None,
+}
+
+
+def _step(name: str, function_arn: str, following: str | None) -> dict[str, object]:
+    step: dict[str, object] = {
+        "Type": "Task",
+        "Resource": function_arn,
+        "Parameters": {"Step": name.lower(), "Order.$": "$$.Execution.Input", "Position.$": "$"},
+        "Retry": [
+            {"ErrorEquals": list(NOT_STARTED), **RETRIES},
+            {"ErrorEquals": list(DEAD), "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2},
+        ],
+    }
+    if name not in {"Abandon", "Settle", "Answer"}:
+        step["Catch"] = [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}]
+    return {**step, "End": True} if following is None else {**step, "Next": following}
+
+
+def _load(function_arn: str) -> dict[str, object]:
+    """Return the load: every share at once; `Absorb` gets what becomes of each."""
+    share = {
+        "Type": "Task",
+        "Resource": function_arn,
+        "Retry": [{"ErrorEquals": list(NOT_STARTED), **SHARE_RETRIES}],
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Died"}],
+        "End": True,
+    }
+    return {
+        "Type": "Map",
+        "ItemsPath": "$.Shares",
+        "ItemSelector": {"Order.$": "$$.Execution.Input", "Share.$": "$$.Map.Item.Value"},
+        "MaxConcurrency": MOST_SHARES,
+        "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "INLINE"},
+            "StartAt": "Share",
+            "States": {"Share": share, "Died": {"Type": "Pass", "End": True}},
+        },
+        "ResultPath": "$.Loaded",
+        "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Abandon"}],
+        "Next": "Absorb",
+    }
+
+
+def statements(
+    stack: Stack,
+    environment: str,
+    bucket: s3.IBucket,
+    key: kms.IKey,
+    network: ContainerNetwork,
+    *,
+    state_machine_name: str,
+    any_stack: bool = False,
+) -> Iterator[iam.PolicyStatement]:
+    """Return every right of the function but that to write its log.
+
+    With `any_stack`, the state of every stack may be read: teams, Service Catalog and SageMaker Projects name theirs.
+    """
+    yield from _endpoints(stack, environment)
+    yield from _candidates(stack, environment)
+    yield from _scaling(stack)
+    yield from _results(bucket, key)
+    yield from _workflow(stack, state_machine_name)
+    yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
+    yield from _measurements(stack, environment)
+    yield allow_unnamed(BEARER_ACTION)
+    yield _allow(
+        ["ssm:GetParameter"],
+        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
+    )
+    if network.subnet_ids:
+        yield from _network(stack, network)
+
+
+def _stacks_and_events(stack: Stack, named: str) -> Iterator[iam.PolicyStatement]:
+    """Allow reading the state of the stacks whose names begin so, and announcing what a trial found."""
+    yield _allow(
+        ["cloudformation:DescribeStacks"],
+        [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{named}*/*")],
+    )
+    yield _allow(
+        ["events:PutEvents"],
+        [stack.format_arn(service="events", resource="event-bus", resource_name="default")],
+        {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}},
+    )
+
+
+def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow reading scaling, metrics and alarms, and ending the logs of containers."""
+    yield allow_unnamed(
+        "application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData", "cloudwatch:ListMetrics"
+    )
+    yield _allow(
+        ["cloudwatch:DescribeAlarms"],
+        [
+            stack.format_arn(
+                service="cloudwatch",
+                resource="alarm",
+                resource_name=f"{alarm_prefix(environment)}*",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+        ],
+    )
+    yield _allow(
+        ["logs:DeleteLogGroup", "logs:PutRetentionPolicy"],
+        [
+            f"arn:{stack.partition}:logs:{stack.region}:{stack.account}:log-group:/aws/sagemaker/{kind}/{environment}-*"
+            for kind in ("Endpoints", "InferenceComponents")
+        ],
+    )
+
+
+def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:
+    """Return the right to publish the findings of scheduled trials; none without a topic.
+
+    The key of the environment's own topic is that of the results, which the function may use anyway.
+    """
+    if topic_arn is not None:
+        yield _allow(["sns:Publish"], [topic_arn])
+
+
+def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow loading the environment's endpoints, proving what is live there, and setting a component's copies.
+
+    A model's environment may hold the token of a hub, so models are not described: their names prove them. What is
+    described is named, without a condition on its tags: what is absent, or was just created, has none, and AWS would
+    answer AccessDenied in place of what it is (hashicorp/terraform-provider-aws issues 6055 and 32966).
+    """
+    ours = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    endpoints, components = (
+        stack.format_arn(service="sagemaker", resource=kind, resource_name=f"{environment}-*")
+        for kind in ("endpoint", "inference-component")
+    )
+    loading = ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
+    yield _allow(["sagemaker:DescribeEndpoint"], [endpoints])
+    yield _allow(["sagemaker:DescribeInferenceComponent"], [components])
+    yield _allow(loading, [endpoints], ours)
+    yield _allow([*loading, "sagemaker:UpdateInferenceComponentRuntimeConfig"], [components], ours)
+
+
+def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow creating candidate components, and deleting what carries the trial service's own tags.
+
+    A creation names the endpoint too; its tags are given with it, which asks for the right to add them. That right
+    holds while a component is created alone (`sagemaker:TaggingAction`): with it a live component could be tagged as a
+    candidate, and then be deleted.
+
+    A candidate of an older release has the environment's tag alone. It may be deleted by its whole name where it has
+    no owner; the function asks CloudFormation first whether a stack has it.
+    """
+    component = partial(stack.format_arn, service="sagemaker", resource="inference-component")
+    candidates = component(resource_name=f"{environment}-*{CANDIDATE}*")
+    endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name=f"{environment}-*")
+    given = {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment, f"aws:RequestTag/{OWNER_TAG}": TRIAL_SERVICE}
+    yield _allow(["sagemaker:CreateInferenceComponent"], [candidates, endpoints], {"StringEquals": given})
+    created = {**given, "sagemaker:TaggingAction": "CreateInferenceComponent"}
+    yield _allow(["sagemaker:AddTags"], [candidates], {"StringEquals": created})
+    yield _allow(["sagemaker:ListTags"], [candidates])
+    ours, owner = {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}, f"aws:ResourceTag/{OWNER_TAG}"
+    yield _allow(["sagemaker:DeleteInferenceComponent"], [candidates], {"StringEquals": {**ours, owner: TRIAL_SERVICE}})
+    yield _allow(
+        ["sagemaker:DeleteInferenceComponent"],
+        [component(resource_name=f"{environment}-*{CANDIDATE}????????")],
+        {"StringEquals": ours, "Null": {owner: "true"}},
+    )
+    yield allow_unnamed("cloudformation:DescribeStackResources", "sagemaker:ListInferenceComponents")
+
+
+def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    """Allow suspending and resuming the scaling of copies.
+
+    A target's ARN ends with an ID that is not known beforehand, so the conditions leave the targets of copies alone.
+    Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
+    identity-based policy examples): `_endpoints` gives it for this environment's components only.
+    """
+    targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
+    copies = {
+        "application-autoscaling:service-namespace": "sagemaker",
+        "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+    }
+    yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
+
+
+def _results(bucket: s3.IBucket, key: kms.IKey) -> Iterator[iam.PolicyStatement]:
+    """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
+    yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
+    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
+    yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
+    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
+
+
+def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+    """Allow starting, stopping and finding executions of the environment's own workflow."""
+    machine, executions = (
+        f"arn:{stack.partition}:states:{stack.region}:{stack.account}:{what}"
+        for what in (f"stateMachine:{name}", f"execution:{name}:*")
+    )
+    yield _allow(["states:ListExecutions", "states:StartExecution"], [machine])
+    yield _allow(["states:DescribeExecution", "states:StopExecution"], [executions])
+
+
+def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:
+    """Allow Lambda what it does with the function's role to join a network; the function's own code may do none of it.
+
+    Lambda checks the role when the function is created, before there is an interface: a statement on
+    `network-interface/*` does not match then, and the stack fails (hashicorp/terraform-provider-aws issue 20698).
+    `*/*` and the denial are those of the Lambda developer guide, "Giving Lambda functions access to resources in an
+    Amazon VPC".
+    """
+    prefix = f"arn:{stack.partition}:ec2:{stack.region}:{stack.account}"
+    joined = [
+        *(f"{prefix}:subnet/{subnet}" for subnet in network.subnet_ids),
+        *(f"{prefix}:security-group/{group}" for group in network.security_group_ids),
+    ]
+    interfaces = ("ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses")
+    described = (
+        "ec2:DescribeNetworkInterfaces", "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcs"
+    )  # fmt: skip
+    yield _allow(["ec2:CreateNetworkInterface"], [*joined, f"{prefix}:network-interface/*"])
+    yield _allow([*interfaces], [f"{prefix}:*/*"])
+    yield allow_unnamed(*described)
+    yield iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=["ec2:CreateNetworkInterface", *interfaces, *described],
+        resources=["*"],
+        conditions={"ArnLike": {"lambda:SourceFunctionArn": f"arn:{stack.partition}:lambda:*:{stack.account}:*"}},
+    )
+
+
+def _allow(
+    actions: list[str], resources: list[str], conditions: dict[str, dict[str, str]] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)

@@ -1,28 +1,35 @@
-"""The stack that an environment's endpoints share: the trial service, and the topic of their alarms."""
+"""The stack that an environment's endpoints share: the trial service, the topic of their alarms, their schedules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
-from aws_cdk import CfnOutput, Stack, Tags
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_scheduler as scheduler
+from constructs import Construct
 
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
-from seatrial_cdk.endpoint.execution_role import RoleOptions
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.environment_dashboard import define_budget
-from seatrial_cdk.place import shared_stack, stack_environment
-from seatrial_cdk.trials.trial_schedule import TrialScheduleGroup
-from seatrial_cdk.trials.trial_service import TrialService, service_name
+from seatrial_cdk.place import shared_stack
+from seatrial_cdk.service_function import ServiceStack
+from seatrial_cdk.trials.trial_service import TrialService, function_arn, service_name
 
 if TYPE_CHECKING:
-    from constructs import Construct
-
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
+
+LONGEST_SCHEDULE_NAME: Final = 64  # EventBridge Scheduler API reference, CreateSchedule
+DIGITS: Final = 6
+LONGEST_DELAY_S: Final = 3600
+"""How long the call of a trial may be repeated after its time, in seconds; EventBridge Scheduler's default is a day."""
 
 
-class TrialsStack(Stack):
+class TrialsStack(ServiceStack):
     """The trial service of one environment, the group of its schedules, and its alarms' topic where none is given.
 
     The stacks of its endpoints depend on it.
@@ -43,16 +50,8 @@ class TrialsStack(Stack):
         key: kms.IKey | None = None,
     ) -> None:
         name = service_name(environment.name)
-        super().__init__(
-            scope,
-            name,
-            stack_name=name,
-            description=f"Trials of the endpoints of {environment.name}",
-            env=stack_environment(environment),
-        )
-        options = RoleOptions.of(self, environment.security)
-        if options.permissions_boundary is not None:  # the CDK's own functions have roles too
-            iam.PermissionsBoundary.of(self).apply(options.permissions_boundary)
+        description = f"Trials of the endpoints of {environment.name}"
+        super().__init__(scope, name=name, description=description, environment=environment)
         if key is None and environment.kms_key_arn is not None:
             key = kms.Key.from_key_arn(self, "Key", environment.kms_key_arn)
         self.service = TrialService(
@@ -61,7 +60,7 @@ class TrialsStack(Stack):
             environment=environment.name,
             network=network or ContainerNetwork.of(environment.network),
             key=key,
-            role_options=options,
+            role_options=self._role_options,
             removal=environment.removal,
             findings_topic_arn=None
             if environment.trial_schedule is None
@@ -76,11 +75,9 @@ class TrialsStack(Stack):
         )
         define_budget(self, environment, self.alarms)
         if environment.trial_schedule is not None:
-            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=options)
+            TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
-        for tag, value in environment.tags.items():
-            Tags.of(self).add(tag, value)
 
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
@@ -93,3 +90,110 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return shared_stack(
         scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
     )
+
+
+class TrialScheduleGroup(Construct):
+    """The group of an environment's schedules, and the role with which they call its trial service.
+
+    Both have fixed names, so that no stack exports them. A rule of EventBridge for each endpoint would need no role,
+    but all would start at once, and an event bus has 300 rules (EventBridge quotas).
+
+    Args:
+        role_options: Path and permissions boundary of the role; `TrialSchedule` gets the same path.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, environment: str, role_options: RoleOptions = NO_OPTIONS
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        name = service_name(environment)
+        self.group = scheduler.CfnScheduleGroup(self, "Resource", name=name)
+        arn = stack.format_arn(service="scheduler", resource="schedule-group", resource_name=name)
+        calls = iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn(stack, environment)])
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=_role_name(stack, environment),
+            **role_arguments(role_options),
+            description=f"Schedules of trials of {environment}",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": stack.account, "aws:SourceArn": arn}},
+            ),
+            inline_policies={"Call": iam.PolicyDocument(statements=[calls])},
+        )
+
+
+class TrialSchedule(Construct):
+    """A schedule that asks the environment's trial service for a trial of what is live.
+
+    A candidate beside the endpoint is loaded and deleted; users are not touched and nothing is updated. The stack of
+    the trial service has the group and the role (`TrialScheduleGroup`). Each call has an ID of its own.
+
+    Args:
+        endpoint: What is tried.
+        expression: When, as `cron(...)` in UTC or `rate(...)`.
+        window_minutes: The trial starts at some time in this many minutes after that, which spreads the trials of an
+            environment; 0 starts all of them at once.
+        role_path: Path of the role of the environment's schedules.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ComponentEndpoint,
+        environment: str,
+        expression: str,
+        window_minutes: int,
+        role_path: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        called = {
+            "EndpointName": endpoint.endpoint_name,
+            "InferenceComponentName": endpoint.component_name,
+            "StackId": stack.stack_id,
+            "Id": "<aws.scheduler.execution-id>",
+        }
+        window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
+        self.schedule = scheduler.CfnSchedule(
+            self,
+            "Resource",
+            name=schedule_name(endpoint.endpoint_name),
+            group_name=service_name(environment),
+            description=f"Trials of {endpoint.endpoint_name} as it is live",
+            schedule_expression=expression,
+            flexible_time_window=window(mode="FLEXIBLE", maximum_window_in_minutes=window_minutes)
+            if window_minutes
+            else window(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=function_arn(stack, environment),
+                role_arn=schedule_role_arn(stack, environment, role_path),
+                input=stack.to_json_string({"Scheduled": called}),
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=LONGEST_DELAY_S),
+            ),
+        )
+        self.schedule.node.add_dependency(endpoint.component)
+
+
+def schedule_role_arn(stack: Stack, environment: str, path: str | None) -> str:
+    """Return the ARN of the role with which the schedules of an environment call its trial service."""
+    name = f"{(path or '/')[1:]}{_role_name(stack, environment)}"
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+
+
+def _role_name(stack: Stack, environment: str) -> str:
+    """Return the name of the schedules' role; the names of roles are an account's, so it has the region."""
+    return f"seatrial-{environment}-schedules-{stack.region}"
+
+
+def schedule_name(endpoint_name: str) -> str:
+    """Return the name of an endpoint's schedule; that of a long name ends with a digest of it."""
+    name = f"seatrial-{endpoint_name}"
+    if len(name) <= LONGEST_SCHEDULE_NAME:
+        return name
+    digest = sha256(endpoint_name.encode()).hexdigest()[:DIGITS]
+    return f"{name[: LONGEST_SCHEDULE_NAME - DIGITS - 1]}-{digest}"

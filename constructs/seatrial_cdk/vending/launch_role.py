@@ -18,15 +18,14 @@ from constructs import Construct
 
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.acknowledgements import acknowledge_wildcards
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, NO_OPTIONS, join_network
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.policy import allow_unnamed
+from seatrial_cdk.policy import acknowledge_wildcards, allow_unnamed
 from seatrial_cdk.scaling.endpoint_scaling import COPIES, INSTANCES
-from seatrial_cdk.trials.trial_schedule import schedule_name, schedule_role_arn
 from seatrial_cdk.trials.trial_service import function_arn, service_name
+from seatrial_cdk.trials.trials_stack import schedule_name, schedule_role_arn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -214,7 +213,7 @@ def _launching(stack: Stack, environment: str, boundary: str, path: str | None) 
 
 
 def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
-    """Allow Service Catalog its own stacks, and its copy of the template, whose bucket has a name that nobody knows."""
+    """Allow Service Catalog its own stacks, and its copy of the template, whose bucket's name is not known."""
     yield _allow(
         [
             "cloudformation:CreateStack",
@@ -265,7 +264,7 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
 
 
 def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
-    """Allow the scaling of copies: a target's ARN ends with an ID that nobody knows beforehand."""
+    """Allow the scaling of copies: a target's ARN ends with an ID that is not known beforehand."""
     targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
     copies: Mapping[str, Mapping[str, str | list[str]]] = {
         "StringEquals": {

@@ -14,7 +14,7 @@ from aws_cdk import aws_servicecatalog as servicecatalog
 from constructs import Construct
 
 from seatrial_base.frozen_model import digest
-from seatrial_cdk.acknowledgements import acknowledge
+from seatrial_cdk.policy import acknowledge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -61,10 +61,9 @@ def trial_timeout_s(budget_s: int) -> int:
 
 
 def wrong_objective(metric: str, bound: float) -> str:
-    """Say why no objective on a metric can have this bound; empty when it can, or isn't a finite number.
+    """Return why no objective on a metric can have this bound; empty when it can, or isn't a finite number.
 
-    Args:
-        metric: `error_rate` (a share), `output_tok_s`, or a latency in ms.
+    `metric`: `error_rate` (a share), `output_tok_s`, or a latency in ms.
     """
     if not isfinite(bound):
         return ""
@@ -75,14 +74,14 @@ def wrong_objective(metric: str, bound: float) -> str:
 
 
 def wrong_prefix(shared_tokens: int, prompt_tokens: int) -> str:
-    """Say why prompts can't share so many first tokens; empty where they can: each needs a token of its own."""
+    """Return why prompts can't share so many first tokens; empty where they can: each needs a token of its own."""
     if 0 <= shared_tokens < prompt_tokens:
         return ""
     return f"{shared_tokens} is not at least 0 and below the prompt length {prompt_tokens}"
 
 
 def wrong_stddev(mean: float, stddev: float, least: float = 1) -> str:
-    """Say why lengths, turns or delays can't have this standard deviation; empty where they can.
+    """Return why lengths, turns or delays can't have this standard deviation; empty where they can.
 
     A normal distribution that is wider has so many values below the least one that what is left of it is none.
     """

@@ -2,7 +2,7 @@
 
     SeatrialError                 printed without a traceback; carries one or more findings
     ├── SpecError                 exit 2: what the user wrote is wrong (spec, environment, lock, command line)
-    ├── PlanError                 exit 2: no deployment satisfies what was asked
+    ├── PlanError                 exit 2: no deployment satisfies what was requested
     ├── RenderError               exit 2: the plan can't be written as a serving configuration
     ├── BenchError                exit 1: the trial couldn't be started or refuses to measure
     ├── StageError                exit 1: a model couldn't be copied to S3

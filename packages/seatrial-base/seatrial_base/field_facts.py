@@ -63,7 +63,7 @@ class Facts:
         since: Release that added the field to a document that was written before, as `0.2`. Where it has its default,
             documents and digests leave it out: so they stay what earlier releases wrote, and no lock is stale.
         neutral: A value that counts as the default does.
-        planned: Whether a plan is made for it. What is only deployed is in no digest, and plans nothing anew; of a
+        planned: Whether a plan is made for it. What is only deployed is in no digest, and plans nothing again; of a
             `presence` only whether there is one counts.
         explains: Whether it only explains what other fields decide: it is in no digest of a plan.
         above: Numbers are above it.
@@ -89,11 +89,11 @@ class Facts:
     option: Option | None = None
 
     def leave_out(self, value: object, default: object) -> bool:
-        """Tell whether a value is written nowhere, since earlier releases had no such field."""
+        """Return whether a value is written nowhere, since earlier releases had no such field."""
         return self.since is not None and (value == default or (self.neutral is not None and value == self.neutral))
 
     def wrong(self, number: float) -> str:
-        """Say which bound a number breaks; empty where it breaks none, or is not finite."""
+        """Return which bound a number breaks; empty where it breaks none, or is not finite."""
         if not -inf < number < inf:
             return ""
         if self.above is not None and number <= self.above:

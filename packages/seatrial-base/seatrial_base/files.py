@@ -86,7 +86,7 @@ def _open_regular(path: Path) -> int:
 
 
 def kind_of(path: Path) -> Literal["file", "folder", "other"] | None:
-    """Tell what a path leads to; None when nothing is there, as at the end of a link to itself.
+    """Return what a path leads to; None when nothing is there, as at the end of a link to itself.
 
     `Path.exists`, `is_file` and `is_dir` are false of what can't be looked at since Python 3.14: what does without a
     file that isn't there asks here.
@@ -133,7 +133,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A reader sees the old file or the new one, whole. The file keeps its mode, and a new one has what the umask leaves;
     a link stays one, and what it leads to is replaced. When the block fails, the file is as it was and nothing is left
-    beside it.
+    next to it.
 
     Raises:
         OSError: The folder can't be written to, or is full, or the path is a link to itself.
@@ -256,8 +256,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.ENOTSUP)
 def changing(path: Path) -> Iterator[None]:
     """Keep others from changing a file of this folder while it is read, changed and replaced; wait for them.
 
-    The folder itself is locked, so that nothing is left beside the file; where its file system locks no folders,
-    nobody waits. Not to be entered twice for one folder.
+    The folder itself is locked, so that nothing is left next to the file; where its file system locks no folders,
+    no one waits. Not to be entered twice for one folder.
 
     Raises:
         OSError: There is no such folder, or it can't be read.
@@ -277,8 +277,7 @@ def changing(path: Path) -> Iterator[None]:
 def try_lock(file: IO[bytes], *, shared: bool = False) -> bool:
     """Take the lock of an open file until it is closed; return whether no other process holds it.
 
-    Args:
-        shared: Take it beside others who share it, which tells whether somebody holds it alone.
+    `shared`: take it beside others who share it, which tells whether somebody holds it alone.
     """
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -15,8 +15,6 @@ from seatrial_base.catalog.rows import CatalogTable
 Severity = Literal["error", "warning", "note"]
 # The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-# The rule of what could not be asked: worth knowing, and no sign that anything is wrong.
-NOT_ASKED = "SEA436"
 _OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")
 
 
@@ -25,7 +23,6 @@ class Rule:
     """What holds for every finding of a rule.
 
     Attributes:
-        title: What is wrong.
         severity: How bad it is, unless a finding says otherwise.
         source: Where the facts behind it were read, with commit where there is one; empty for a rule of our own.
         engines: The containers in which a rule about options holds; empty for any other rule.
@@ -51,7 +48,7 @@ class Rule:
 
     @property
     def holds_for(self) -> str:
-        """Where a rule about options holds, for people; empty for any other rule."""
+        """Where a rule about options holds, for users; empty for any other rule."""
         handler = "not with a handler of your own" if self.handler == "own" else ""
         return "; ".join(part for part in (", ".join(self.engines), self.versions, self.images, handler) if part)
 
@@ -111,10 +108,7 @@ class Place:
 class Edit:
     """Characters of a file that are replaced.
 
-    Attributes:
-        start: First character.
-        end: One past the last.
-        text: What stands there afterwards.
+    `end`: one past the last.
     """
 
     start: int
@@ -124,18 +118,18 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule says: which rule, how bad, where, what, and how to mend it.
+    """One thing that a rule says: which rule, how bad, where, what, and how to fix it.
 
     Attributes:
         rule: The rule's ID (`SEA101`); empty for a warning that no rule has.
         message: What is wrong, with the value and the bound.
-        hint: How to mend it; empty when the message says it.
+        hint: How to fix it; empty when the message says it.
         severity: `error`: it stops the work, fails or does not serve; `warning`: it works otherwise than meant;
             `note`: worth knowing, and nothing is wrong. That of the rule's row unless it is given; without a row, an
             error.
         source: Where this one finding is known from; empty where the rule's source says it.
         evidence: What it was seen by: a status, a reason, a line of a log; empty where the message says it.
-        edit: The change that mends it; `None` where the meaning would change.
+        edit: The change that fixes it; `None` where the meaning would change.
     """
 
     rule: str
@@ -176,5 +170,5 @@ def severity_rank(finding: Finding) -> int:
 
 
 def is_wrong(finding: Finding) -> bool:
-    """Tell whether a finding makes a command that judges fail: an error or a warning; a note never does."""
+    """Return whether a finding makes a command that judges fail: an error or a warning; a note never does."""
     return finding.severity != "note"

@@ -45,11 +45,7 @@ def model_field(
     explains: bool = False,
     **more: Any,  # noqa: ANN401 (whatever pydantic's `Field` takes)
 ) -> T:
-    """Return pydantic's `Field` with what is known of it beside its schema.
-
-    Args:
-        description: What users read of it.
-    """
+    """Return pydantic's `Field` with what is known of it beside its schema."""
     field: Any = Field(default, description=description, **more)
     field.metadata.append(Facts(since=since, neutral=neutral, planned=planned, explains=explains))
     return cast("T", field)  # as type checkers read pydantic's own `Field`

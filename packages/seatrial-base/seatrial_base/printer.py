@@ -32,7 +32,7 @@ _GITHUB_LEVELS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "w
 _COLUMNS = ("severity", "rule", "where", "what", "to do")
 
 
-# Findings of one rule in one file that are told one by one.
+# Findings of one rule in one file that are reported one by one.
 MOST_LISTED: Final = 100
 
 
@@ -82,13 +82,16 @@ def tally(findings: Iterable[Finding]) -> str:
 
 
 def text_lines(findings: Iterable[Finding]) -> list[str]:
-    """Return findings as lines, errors first: place, rule, severity and message, and below it how to mend it."""
+    """Return findings as lines, errors first: place, rule, severity and message, and below it how to fix it."""
     return [line for finding in _ordered(findings) for line in _text(finding)]
 
 
 def markdown_lines(findings: Iterable[Finding]) -> list[str]:
     """Return findings as a table of Markdown, errors first; empty for none."""
-    rows = [f"| {' | '.join(_cells(finding))} |" for finding in _ordered(findings)]
+    rows: list[str] = []
+    for each in _ordered(findings):
+        where = code(f"{each.place}") if f"{each.place}" else ""
+        rows.append(f"| {' | '.join((each.severity, each.rule, where, escaped(each.message), escaped(each.hint)))} |")
     return [f"| {' | '.join(_COLUMNS)} |", f"|{' --- |' * len(_COLUMNS)}", *rows] if rows else []
 
 
@@ -103,7 +106,6 @@ def _ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _shown(finding: Finding) -> Finding:
-    """Return a finding without credentials and control characters."""
     place = finding.place
     shown = Place(_plain(place.file), place.line, *map(_plain, (place.resource, place.field, place.construct_path)))
     message, hint, source, seen = map(_plain, (finding.message, finding.hint, finding.source, finding.evidence))
@@ -119,10 +121,6 @@ def _text(finding: Finding) -> list[str]:
     parts = (f"{finding.place}", finding.rule, finding.severity, finding.message)
     head = " ".join(": ".join(part for part in parts if part).splitlines())
     return [head, f"  hint: {' '.join(finding.hint.splitlines())}"] if finding.hint else [head]
-
-
-def _as_text(judgement: Judgement) -> str:
-    return "".join(f"{line}\n" for line in text_lines(judgement.findings))
 
 
 def _as_json(judgement: Judgement) -> str:
@@ -171,11 +169,6 @@ def _as_markdown(judgement: Judgement) -> str:
     lines = markdown_lines(judgement.findings)
     head = f"### Seatrial {judgement.command}: {tally(judgement.findings) or 'nothing wrong'}"
     return "\n".join([head, *([""] if lines else []), *lines, ""])
-
-
-def _cells(finding: Finding) -> tuple[str, ...]:
-    where = code(f"{finding.place}") if f"{finding.place}" else ""
-    return finding.severity, finding.rule, where, escaped(finding.message), escaped(finding.hint)
 
 
 def _as_sarif(judgement: Judgement) -> str:
@@ -228,15 +221,12 @@ def _sarif_result(finding: Finding, used: Sequence[str]) -> Json:
     }
 
 
-def _as_github(judgement: Judgement) -> str:
-    return "".join(f"{_workflow_command(finding)}\n" for finding in _ordered(judgement.findings))
-
-
 def _workflow_command(finding: Finding) -> str:
     """Return an annotation as a runner of GitHub Actions reads it (actions/toolkit, packages/core/src/command.ts)."""
     place = finding.place
     named = {"file": place.file, "line": f"{place.line or ''}", "title": finding.rule}
-    properties = ",".join(f"{name}={_command_property(text)}" for name, text in named.items() if text)
+    data = {name: _command_data(text).replace(":", "%3A").replace(",", "%2C") for name, text in named.items()}
+    properties = ",".join(f"{name}={text}" for name, text in data.items() if text)
     parts = (place.resource, place.field, finding.message)
     hint = f"\nhint: {finding.hint}" if finding.hint else ""
     text = _command_data(f"{': '.join(part for part in parts if part)}{hint}")
@@ -247,14 +237,10 @@ def _command_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _command_property(text: str) -> str:
-    return _command_data(text).replace(":", "%3A").replace(",", "%2C")
-
-
 _WRITERS: Final[Mapping[Format, Callable[[Judgement], str]]] = {
-    "text": _as_text,
+    "text": lambda judgement: "".join(f"{line}\n" for line in text_lines(judgement.findings)),
     "json": _as_json,
     "sarif": _as_sarif,
     "markdown": _as_markdown,
-    "github": _as_github,
+    "github": lambda judgement: "".join(f"{_workflow_command(each)}\n" for each in _ordered(judgement.findings)),
 }

@@ -1,4 +1,4 @@
-r"""What credentials look like, so that one in plain text is refused and never repeated.
+r"""Forms of credentials, so that one in plain text is refused and never repeated.
 
 This is the only list: specs, environments, locks, code folders, rendered configurations, `lint`, `convert`, results,
 reports, logs and error messages all ask here. It is the standard library alone, because it also ships in a Lambda.
@@ -11,7 +11,7 @@ A credential is found in three ways:
 * by its name: `password`, `api_key`, `hf_token`, … in any case, when the value looks like a value.
 
 A reference (`$HF_TOKEN`, `{{token}}`, `<your-token>`, an ARN, a path) and a placeholder (`xxxx`, `changeme`, `EMPTY`)
-are no credentials. `token` alone is a word of language models: beside it only a random value counts, and beside
+are no credentials. `token` alone is a word of language models: next to it only a random value counts, and beside
 `eos_token` and its like none does.
 
 detect-secrets (Yelp, 1.5.0 of May 2024, the newest) was measured on the table of `test_credential_forms.py` and not
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Characters of a credential that a message may show: its kind, nothing of its value.
 SHOWN = 3
 MASK = "…"
-# The kind of a credential that only the name beside it tells.
+# The kind of a credential that only the name next to it tells.
 BY_NAME = "a secret value"
 # Of a credential with fewer characters nothing is shown: three of a short password say too much.
 LEAST_SHOWN = 20
@@ -234,10 +234,9 @@ _SHORTEST_FORM = 15  # characters: `xoxb-` and ten more
 
 @dataclass(frozen=True, slots=True, order=True)
 class Credential:
-    """Where a credential stands in a text.
+    """Where a credential is in a text.
 
     Attributes:
-        start: Its first character.
         end: The first character behind it.
         kind: What it is, for messages.
     """
@@ -250,8 +249,7 @@ class Credential:
 def credentials(text: str, *, name: str = "") -> tuple[Credential, ...]:
     """Return every credential of a text in its order; those that overlap are one.
 
-    Args:
-        name: The name of the field whose whole value the text is; it may tell what the value is.
+    `name`: the name of the field whose whole value the text is; it may tell what the value is.
     """
     if not text:
         return ()
@@ -360,7 +358,7 @@ def _by_encoded_form(text: str) -> Iterator[Credential]:
             break
 
 
-# A secret access key is 40 characters of Base64, as other things are: an access key id beside it tells, or its name.
+# A secret access key is 40 characters of Base64, as other things are: an access key id next to it tells, or its name.
 _NEAR = 200  # characters
 _LENGTH_OF_KEY = 40
 _SECRET_ACCESS_KEY = re.compile(
@@ -370,7 +368,6 @@ _SECRET_ACCESS_KEY = re.compile(
 
 
 def _beside_key_ids(text: str, key_ids: Iterable[tuple[int, int]]) -> Iterator[Credential]:
-    """Yield secret access keys near access key ids."""
     for start, end in _near(key_ids):
         for match in _SECRET_ACCESS_KEY.finditer(text, start, end):
             yield Credential(*match.span(), "an AWS secret access key")
@@ -575,7 +572,7 @@ _LONGEST_NAME = 64
 _UNQUOTED = re.compile(r"[^\s\"'`,;&<>(){}\[\]|\\#]++")
 # Names within one value without quotes, `a=b=c`, that are judged one by one; what follows is one value.
 _MOST_NAMES = 8
-# Values behind names that are told one by one; what follows the last one is told as a whole.
+# Values behind names that are reported one by one; what follows the last one is reported as a whole.
 _MOST_ASSIGNED = 4_096
 _TO_LINE_END = re.compile(r"[^\s\"'`(){}\[\]<>|\\]++(?=[ \t\r]*(?:\n|\Z|\\+[nr]))")
 _LINE_HEAD = re.compile(r"[ \t+-]*+(?:(?:export|ENV|ARG|set|env)[ \t]++)?(?:option\.)?", re.IGNORECASE)

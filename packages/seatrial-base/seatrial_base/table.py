@@ -30,7 +30,7 @@ class Cell:
     """One value of a table or of a list of facts.
 
     Attributes:
-        text: What people read.
+        text: What users read.
         exact: The JSON number that the text rounds; empty when the text is exact.
         missing_because: Why there is no value; empty when there is one.
         tone: How it is set: `good`, `bad` and `unknown` carry a sign as well as a colour.
@@ -61,8 +61,6 @@ class Column:
     """One column: what it holds, in which unit, under which common heading.
 
     Attributes:
-        label: Its heading, of one line or several.
-        unit: Of its values.
         group: A heading that it shares with its neighbours.
         kind: What it holds: numbers stand to the right, all else to the left; a name is never broken.
         width: Most characters of a line in the terminal; 0 for as many as there is room for.
@@ -89,10 +87,8 @@ class Table:
     """A table, whatever writes it.
 
     Attributes:
-        caption: Its title.
-        columns: What stands below each other.
+        columns: What is below each other.
         rows: Cells in the columns' order; the first names the row.
-        notes: Sentences below it.
     """
 
     caption: str
@@ -131,13 +127,16 @@ def table_of(columns: Sequence[Column], rows: Iterable[Iterable[Cell | str]], ca
 def record_table(fields: Sequence[str], records: Iterable[Mapping[str, Scalar]]) -> Table:
     """Return a table of records for machines: exact numbers, and nothing where a value is None."""
     columns = tuple(Column(name, kind="text") for name in fields)
-    return Table("", columns, tuple(tuple(_scalar_cell(record[name]) for name in fields) for record in records))
-
-
-def _scalar_cell(value: Scalar) -> Cell:
-    if value is None:
-        return Cell(DASH, missing_because="unknown")
-    return Cell(value) if isinstance(value, str) else Cell(str(value), exact=str(value))
+    unknown = Cell(DASH, missing_because="unknown")
+    values = ([record[name] for name in fields] for record in records)
+    rows = (
+        tuple(
+            unknown if value is None else Cell(str(value), exact="" if isinstance(value, str) else str(value))
+            for value in row
+        )
+        for row in values
+    )
+    return Table("", columns, tuple(rows))
 
 
 def markdown_table(table: Table) -> list[str]:
@@ -170,22 +169,15 @@ def _markdown_line(cell: Cell) -> str:
 def csv_table(table: Table, *, is_guarded: bool = True) -> str:
     """Write a table as CSV with a head: numbers exact, nothing where a value is missing.
 
-    Args:
-        is_guarded: Set a quote before a text that a spreadsheet would take for a formula.
+    `is_guarded`: set a quote before a text that a spreadsheet would take for a formula.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(column.label for column in table.columns)
-    writer.writerows([_csv_cell(cell, is_guarded=is_guarded) for cell in row] for row in table.rows)
+    for row in table.rows:
+        cells = ((cell, without_formula(cell.plain) if is_guarded else cell.plain) for cell in row)
+        writer.writerow("" if cell.missing_because else cell.exact or plain for cell, plain in cells)
     return text.getvalue()
-
-
-def _csv_cell(cell: Cell, *, is_guarded: bool) -> str:
-    if cell.missing_because:
-        return ""
-    if cell.exact:
-        return cell.exact
-    return without_formula(cell.plain) if is_guarded else cell.plain
 
 
 def without_formula(text: str) -> str:
@@ -199,15 +191,9 @@ def aligned_lines(table: Table) -> list[str]:
     if any(column.label for column in table.columns):
         rows.insert(0, tuple(column.heading for column in table.columns))
     widths = [max((len(row[index]) for row in rows), default=0) for index in range(len(table.columns))]
-    return [_aligned(row, widths, table.columns) for row in rows]
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
-    padded = (
-        text.rjust(width) if column.kind == "number" else text.ljust(width)
-        for text, width, column in zip(row, widths, columns, strict=True)
-    )
-    return "  ".join(padded).rstrip()
+    sides = [(str.rjust if column.kind == "number" else str.ljust) for column in table.columns]
+    padded = ([side(text, width) for text, width, side in zip(row, widths, sides, strict=True)] for row in rows)
+    return ["  ".join(texts).rstrip() for texts in padded]
 
 
 def html_table(table: Table) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # On everything of an environment; its value is the environment's name.
 ENVIRONMENT_TAG: Final = "seatrial:environment"
-# On a model: the digest of what its container reads, so that nobody needs to read its environment to compare it.
+# On a model: the digest of what its container reads, so that no one needs to read its environment to compare it.
 CONFIG_TAG: Final = "seatrial:config"
 # On what the trial service makes and may delete again. Nothing else sets it: a spec may give no tag of `seatrial:`.
 OWNER_TAG: Final = "seatrial:owner"
@@ -59,12 +59,12 @@ def candidate_name(endpoint_name: str, request_id: str) -> str:
 
 
 def is_candidate_name(name: str) -> bool:
-    """Tell whether a component has the form of a candidate's name, which proves nothing."""
+    """Return whether a component has the form of a candidate's name, which proves nothing."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_candidate_name_of(name: str, endpoint_name: str) -> bool:
-    """Tell whether a component's name is that of a candidate of this endpoint, of this release or an older one."""
+    """Return whether a component's name is that of a candidate of this endpoint, of this release or an older one."""
     return is_candidate_name(name) and name[: -len(CANDIDATE) - _DIGITS] in (
         _stem(endpoint_name),
         endpoint_name[:_STEM],
@@ -72,7 +72,7 @@ def is_candidate_name_of(name: str, endpoint_name: str) -> bool:
 
 
 def is_reserved_name(name: str) -> bool:
-    """Tell whether a name of an endpoint, guest or adapter could give its component a candidate's name."""
+    """Return whether a name of an endpoint, guest or adapter could give its component a candidate's name."""
     return _RESERVED.fullmatch(name) is not None
 
 
@@ -89,8 +89,7 @@ def candidate_tags(environment: str, endpoint_name: str, request_id: str) -> dic
 def maker_of(name: str, endpoint_name: str, tags: Mapping[str, str]) -> Maker:
     """Tell who made a component.
 
-    Args:
-        tags: Its tags; a resource shows none for some time after it was created.
+    `tags`: its tags; a resource shows none for some time after it was created.
     """
     if not is_candidate_name(name):
         return "other"

@@ -77,7 +77,7 @@ class GuardedStream(io.TextIOBase):
         return True
 
     def isatty(self) -> bool:
-        """Tell whether a terminal lies behind."""
+        """Return whether a terminal lies behind."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
@@ -110,8 +110,7 @@ def _guarded(stream: TextIO | None) -> TextIO:
 def console(*, stderr: bool = False, markup: bool = False) -> Console:
     """Return a console whose texts are printable; only the styles and cursor movements of rich itself are written.
 
-    Args:
-        markup: Square brackets in texts are styles: only for a caller that escapes what isn't its own.
+    `markup`: square brackets in texts are styles: only for a caller that escapes what isn't its own.
     """
     from rich.console import Console  # noqa: PLC0415 (who prints no view needs no rich)
     from rich.segment import Segment  # noqa: PLC0415 (likewise)
@@ -133,7 +132,7 @@ def console(*, stderr: bool = False, markup: bool = False) -> Console:
 
 
 def show(view: RenderableType) -> None:
-    """Print a view for people, in ASCII where the terminal has no more."""
+    """Print a view for users, in ASCII where the terminal has no more."""
     console().print(view)
 
 
@@ -301,7 +300,7 @@ def _internal(error: Exception) -> Finding:
 
 
 def _write(text: str) -> None:
-    """Write a message, unless nobody can read it."""
+    """Write a message, unless no one can read it."""
     try:
         sys.stderr.write(f"{text.rstrip()}\n")
         sys.stderr.flush()

@@ -33,8 +33,7 @@ def printable(text: str, *, layout: str = "\n") -> str:
     characters of no width such as U+200B; line and paragraph separators; lone surrogates; what Unicode has not
     assigned.
 
-    Args:
-        layout: The characters that stay though they aren't shown: line breaks, on a terminal tabs too.
+    `layout`: the characters that stay though they aren't shown: line breaks, on a terminal tabs too.
     """
     if all(map(str.isprintable, text.split("\n") if "\n" in layout else (text,))):
         return text
@@ -44,18 +43,17 @@ def printable(text: str, *, layout: str = "\n") -> str:
 def unprintable(text: str, *, layout: str = "") -> str:
     """Name the first character of a text that isn't shown as itself; empty when there is none."""
     first = next((one for one in text if not (one.isprintable() or one in layout)), None)
-    return "" if first is None else f"U+{ord(first):04X} ({unicodedata.name(first, _kind(first))})"
+    if first is None:
+        return ""
+    kinds = {"Cc": "a control character", "Cs": "half of a surrogate pair", "Co": "a character of private use"}
+    kind = kinds.get(unicodedata.category(first), "a character that Unicode has not assigned")
+    return f"U+{ord(first):04X} ({unicodedata.name(first, kind)})"
 
 
 def _shown(character: str) -> str:
     if character.isprintable():
         return character
     return " " if unicodedata.category(character) == "Zs" else REPLACEMENT
-
-
-def _kind(character: str) -> str:
-    kinds = {"Cc": "a control character", "Cs": "half of a surrogate pair", "Co": "a character of private use"}
-    return kinds.get(unicodedata.category(character), "a character that Unicode has not assigned")
 
 
 def escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Units and how numbers are written for people: the one home of factors and formats."""
+"""Units and how numbers are written for users: the one home of factors and formats."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def as_exported(value: float) -> float:
 def tenths(value: float, *, grouped: bool = False) -> str:
     """Write a measured number with one decimal, below 0.1 with two digits: `1234.5`, `12.3`, `0.012`; only 0 is `0.0`.
 
-    Args:
-        grouped: Set commas between thousands: `1,234.5`.
+    `grouped`: set commas between thousands: `1,234.5`.
     """
     if 0 < abs(value) < 0.1:  # noqa: PLR2004 (one decimal says nothing below it)
         return f"{value:.2g}"
@@ -88,7 +87,7 @@ def short(value: float | None, otherwise: str = UNKNOWN) -> str:
 
 
 def hourly_words(usd_per_hour: float | None, discount: float) -> str:
-    """Write a price per hour as people read it, with the discount that it has."""
+    """Write a price per hour as users read it, with the discount that it has."""
     if usd_per_hour is None:
         return "an unknown price"
     off = f" ({discount:.0%} off the list price)" if discount else ""

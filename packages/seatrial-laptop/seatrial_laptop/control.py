@@ -8,35 +8,39 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.environment import REGION
 from seatrial_laptop.lifecycle import running
 from seatrial_laptop.loopback import HOST
 from seatrial_laptop.running import CONTROL_PATH, silence_hint
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from seatrial_laptop.running import LocalAws
+    from seatrial_laptop.state import LocalAws
+
 
 TIMEOUT_S: Final = 10.0
 Settings = dict[str, object]
-"""What the embedded AWS tells: every setting by its name."""
+"""Every setting of the embedded AWS by its name."""
 
 
 def settings_of(words: Sequence[str]) -> Settings:
     """Return the settings of `KEY=VALUE` words; a value that is no JSON is text.
 
     Raises:
-        LocalError: SEA608, a word has no `=` or no key, or a key stands twice.
+        LocalError: SEA608, a word has no `=` or no key, or a key is there twice.
     """
     settings: Settings = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key or key in settings:
-            fault = "stands twice" if key in settings else "is not of the form KEY=VALUE"
+            fault = "is there twice" if key in settings else "is not of the form KEY=VALUE"
             raise LocalError.of("SEA608", f"{word!r} {fault}")
-        settings[key] = _value(value)
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
     return settings
 
 
@@ -63,30 +67,17 @@ def reset_control(state_dir: Path) -> Settings:
     return _ask(running(state_dir), "DELETE")
 
 
-def _value(text: str) -> object:
-    try:
-        value: object = json.loads(text)
-    except ValueError:
-        return text
-    return value
-
-
 def _ask(local: LocalAws, method: str, body: bytes = b"") -> Settings:
-    connection = http.client.HTTPConnection(HOST, int(local.endpoint_url.rpartition(":")[2]), timeout=TIMEOUT_S)
-    try:
-        from botocore.auth import SigV4Auth  # noqa: PLC0415 (heavy)
-        from botocore.awsrequest import AWSRequest  # noqa: PLC0415 (heavy)
-        from botocore.credentials import Credentials  # noqa: PLC0415 (heavy)
+    from botocore.auth import SigV4Auth  # noqa: PLC0415 (heavy)
+    from botocore.awsrequest import AWSRequest  # noqa: PLC0415 (heavy)
+    from botocore.credentials import Credentials  # noqa: PLC0415 (heavy)
 
-        request = AWSRequest(method, f"{local.endpoint_url}{CONTROL_PATH}", data=body)
-        credentials = Credentials(local.access_key_id, local.secret_access_key)
-        SigV4Auth(credentials, "sagemaker", REGION).add_auth(request)
-        connection.request(
-            method,
-            CONTROL_PATH,
-            body=body or None,
-            headers={name: str(value) for name, value in request.headers.items()},
-        )
+    request = AWSRequest(method, f"{local.endpoint_url}{CONTROL_PATH}", data=body)
+    SigV4Auth(Credentials(local.access_key_id, local.secret_access_key), "sagemaker", REGION).add_auth(request)
+    headers = {name: str(value) for name, value in request.headers.items()}
+    connection = http.client.HTTPConnection(HOST, local.port, timeout=TIMEOUT_S)
+    try:
+        connection.request(method, CONTROL_PATH, body=body or None, headers=headers)
         response = connection.getresponse()
         document: Settings = json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:

@@ -17,14 +17,13 @@ import seatrial_laptop
 import seatrial_lint
 import seatrial_load
 from seatrial_laptop.loopback import HOST
-from seatrial_laptop.state import ACCOUNT
+from seatrial_laptop.state import ACCOUNT, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial_laptop.state import RunningProcess
+    from seatrial_laptop.state import LocalAws
 
-REGION: Final = "us-east-1"
 ACCOUNT_VARIABLE: Final = "MINISTACK_ACCOUNT_ID"
 """Where MiniStack reads the account of requests that name none by their access key."""
 FOREIGN: Final = ("AWS_", "CDK_")
@@ -73,14 +72,14 @@ def own_account() -> str:
     return os.environ.get(ACCOUNT_VARIABLE, ACCOUNT)
 
 
-def variables(process: RunningProcess) -> dict[str, str]:
+def variables(process: LocalAws) -> dict[str, str]:
     """Return every variable that the CLI, CDK and boto3 need to reach a running embedded AWS."""
     theirs = [host.strip() for name in NO_PROXY for host in os.environ.get(name, "").split(",")]
     hosts = dict.fromkeys([*(host for host in theirs if host), *LOOPBACK_NAMES])
     return {
         "AWS_ACCESS_KEY_ID": process.access_key_id,
         "AWS_SECRET_ACCESS_KEY": process.secret_access_key,
-        "AWS_ENDPOINT_URL": f"http://{HOST}:{process.port}",
+        "AWS_ENDPOINT_URL": process.endpoint_url,
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_CONFIG_FILE": os.devnull,
@@ -94,11 +93,11 @@ def variables(process: RunningProcess) -> dict[str, str]:
 
 
 def removed(ours: Mapping[str, str]) -> list[str]:
-    """Return the names that must not be set beside ours: those known, and every other one of AWS and CDK in use."""
+    """Return the names that must not be set with ours: those known, and every other one of AWS and CDK in use."""
     return sorted({*KNOWN, *(name for name in os.environ if name.startswith(FOREIGN))} - ours.keys())
 
 
-def child_environment(process: RunningProcess) -> dict[str, str]:
+def child_environment(process: LocalAws) -> dict[str, str]:
     """Return this process's environment without `removed`, with `variables`, and this Python's folder first."""
     ours = variables(process)
     gone = removed(ours)
@@ -106,7 +105,7 @@ def child_environment(process: RunningProcess) -> dict[str, str]:
     return {**kept, **ours, "PATH": search_path()}
 
 
-def shell_lines(process: RunningProcess) -> list[str]:
+def shell_lines(process: LocalAws) -> list[str]:
     """Return the lines that do to the user's shell what `child_environment` does to a child process."""
     ours = variables(process)
     return [
@@ -133,7 +132,7 @@ def server_environment(port: int, *, account: str = ACCOUNT, verbose: bool = Fal
     return {**kept, **ministack, "PATH": search_path()}
 
 
-def function_environment(process: RunningProcess, *, scratch: Path, verbose: bool = False) -> dict[str, str]:
+def function_environment(process: LocalAws, *, scratch: Path, verbose: bool = False) -> dict[str, str]:
     """Return the environment of Lambda functions and of the process that runs them: nothing of the user's."""
     ours = {name: value for name, value in variables(process).items() if not name.startswith("CDK_")}
     inherited = server_environment(process.port, account=process.account, verbose=verbose)
@@ -144,7 +143,7 @@ def function_environment(process: RunningProcess, *, scratch: Path, verbose: boo
 
 
 def engine_environment() -> dict[str, str]:
-    """Return what an engine needs to start, beside its container's own environment: the user's cache among it."""
+    """Return what an engine needs to start, in addition to its container's environment: the user's cache among it."""
     kept = ("PATH", *ENGINE_VARIABLES, "TMPDIR")
     return {**{name: os.environ[name] for name in kept if name in os.environ}, "PYTHONPATH": package_root()}
 
@@ -156,6 +155,5 @@ def package_root() -> str:
 
 
 def search_path() -> str:
-    """Return PATH with the folder of this Python first: the Node that comes with it is the right one."""
-    # This Python brings a Node of its own, which goes before any other.
+    """Return PATH with the folder of this Python first: the Node that comes with it goes before any other."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])

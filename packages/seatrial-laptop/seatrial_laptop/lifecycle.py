@@ -15,17 +15,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.environment import (
-    REGION,
-    child_environment,
-    package_root,
-    server_environment,
-    shell_lines,
-    variables,
-)
+from seatrial_laptop.environment import child_environment, package_root, server_environment, shell_lines, variables
 from seatrial_laptop.loopback import HOST
 from seatrial_laptop.running import (
-    LocalAws,
     LocalStatus,
     RunningComponent,
     RunningEndpoint,
@@ -35,7 +27,7 @@ from seatrial_laptop.running import (
 )
 from seatrial_laptop.state import (
     ACCOUNT,
-    RunningProcess,
+    LocalAws,
     aws_log,
     hold_lock,
     is_held,
@@ -102,19 +94,14 @@ def _running_or_started(state_dir: Path, port: int | None, account: str, *, verb
         return _await_answer(state_dir, None)
     missing = [name for name in OPTIONAL_MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        raise LocalError.of(
-            "SEA603",
-            f"missing packages: {', '.join(missing)}",
-            hint="pip install 'seatrial[local]'",
-        )
+        raise LocalError.of("SEA603", f"missing packages: {', '.join(missing)}", hint="pip install 'seatrial[local]'")
     try:
         return _start(state_dir, _port(port), account, verbose=verbose)
     except LocalError:
         if port is not None or ADDRESS_IN_USE not in _last_lines(state_dir):
             raise
-    return _start(
-        state_dir, _any_port(), account, verbose=verbose
-    )  # another start took the usual port in the same moment
+    # Another start took the usual port in the same moment.
+    return _start(state_dir, _any_port(), account, verbose=verbose)
 
 
 def _start(state_dir: Path, port: int, account: str, *, verbose: bool) -> LocalAws:
@@ -157,13 +144,12 @@ def stop_embedded_aws(state_dir: Path) -> bool:
     """Stop the embedded AWS and every engine; return whether there was one.
 
     Raises:
-        LocalError: SEA601, it could not be stopped; SEA607, no file tells which process it is.
+        LocalError: SEA601, it could not be stopped; SEA607, no file has its process number.
     """
     pid = lock_holder(state_dir)
     if pid is None:
         return False
-    # SIGTERM lets it stop its engines and clean the folder; one that hangs is killed, and the next start cleans
-    # up.
+    # SIGTERM lets it stop its engines and clean the folder; one that hangs is killed, and the next start cleans up.
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         # The process has ended meanwhile.
         with suppress(ProcessLookupError):
@@ -187,7 +173,7 @@ def running(state_dir: Path) -> LocalAws:
         where = str(state_dir.absolute())
         hint = "start it (seatrial local up), or give another folder with --state"
         raise LocalError.of("SEA602", "no embedded AWS is running with this state folder", where=where, hint=hint)
-    return _local_aws(process)
+    return process
 
 
 def read_local_status(state_dir: Path) -> LocalStatus:
@@ -199,11 +185,10 @@ def read_local_status(state_dir: Path) -> LocalStatus:
     process = running_process(state_dir)
     document = status_document(process) if process else None
     if process is not None and document is not None:
-        return status_of_document(_local_aws(process), document)
-    # Asked again: it may have ended since.
+        return status_of_document(process, document)
+    # It may have ended since.
     if is_held(state_dir):
-        local = _local_aws(process) if process else None
-        return LocalStatus(local, state="not answering" if local else "starting")
+        return LocalStatus(process, state="not answering" if process else "starting")
     return LocalStatus(local=None, state="killed" if was_killed(state_dir) else "not running")
 
 
@@ -217,17 +202,17 @@ def log_files(state_dir: Path) -> tuple[Path, ...]:
 
 def environment(local: LocalAws) -> dict[str, str]:
     """Return every variable that leads the CLI, CDK and boto3 to the embedded AWS, with its access key."""
-    return variables(_process_of(local))
+    return variables(local)
 
 
 def exports(local: LocalAws) -> list[str]:
     """Return the lines for a POSIX shell that set `environment` and unset what leads elsewhere."""
-    return shell_lines(_process_of(local))
+    return shell_lines(local)
 
 
 def child_variables(local: LocalAws) -> dict[str, str]:
     """Return a whole environment for a child process: ours without the user's AWS_* and CDK_*, plus `environment`."""
-    return child_environment(_process_of(local))
+    return child_environment(local)
 
 
 def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> LocalAws:
@@ -236,7 +221,7 @@ def _await_answer(state_dir: Path, started: subprocess.Popen[bytes] | None) -> L
         process = running_process(state_dir)
         document = status_document(process) if process else None
         if process and document and document["pid"] == process.pid:
-            return _local_aws(process)
+            return process
         if started and started.poll() is not None:
             # Another `start_embedded_aws` was faster.
             if lock_holder(state_dir) is not None:
@@ -256,32 +241,17 @@ def _holds(pid: int, state_dir: Path) -> bool:
         return True
 
 
-def _local_aws(process: RunningProcess) -> LocalAws:
-    return LocalAws(
-        endpoint_url=f"http://{HOST}:{process.port}",
-        region=REGION,
-        account=process.account,
-        pid=process.pid,
-        access_key_id=process.access_key_id,
-        secret_access_key=process.secret_access_key,
-    )
-
-
-def _process_of(local: LocalAws) -> RunningProcess:
-    port = int(local.endpoint_url.rpartition(":")[2])
-    return RunningProcess(local.pid, port, local.access_key_id, local.secret_access_key, local.account)
-
-
 def _port(requested: int | None) -> int:
-    if _is_free(requested or USUAL_PORT):
-        return requested or USUAL_PORT
-    if requested:
-        raise LocalError.of(
-            "SEA604",
-            f"port {requested} of {HOST} is in use",
-            hint="choose another port, or leave it out for a free one",
-        )
-    return _any_port()
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, requested or USUAL_PORT))
+        except OSError:
+            if requested is None:
+                return _any_port()
+            hint = "choose another port, or leave it out for a free one"
+            raise LocalError.of("SEA604", f"port {requested} of {HOST} is in use", hint=hint) from None
+    return requested or USUAL_PORT
 
 
 def _any_port() -> int:
@@ -289,16 +259,6 @@ def _any_port() -> int:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
     return port
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
 
 
 def _last_lines(state_dir: Path) -> str:

@@ -53,8 +53,15 @@ class Response:
             LoopbackError: The peer closed the connection before the end of the body.
         """
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            async for chunk in _chunked(self.reader):
-                yield chunk
+            while True:
+                size_line = await self.reader.readline()
+                if not size_line.endswith(b"\r\n"):
+                    raise LoopbackError("the connection was closed before the last chunk")
+                size = int(size_line, 16)
+                data = await _exactly(self.reader, size + 2)
+                if size == 0:
+                    return
+                yield data[:-2]
         elif length := int(self.headers.get("content-length", "0")):
             yield await _exactly(self.reader, length)
 
@@ -72,7 +79,6 @@ def foreign_request_reason(headers: Mapping[str, str], port: int) -> str | None:
 
     A web page can send requests here, but it can neither leave out its `Origin` nor choose the `Host`.
     """
-    # A page can send requests here, but it can neither leave out its Origin nor choose the Host.
     if "origin" in headers:
         return "Requests of web pages (with an Origin header) are refused."
     if headers.get("host") not in [f"{name}:{port}" for name in NAMES]:
@@ -171,15 +177,3 @@ async def _exactly(reader: asyncio.StreamReader, length: int) -> bytes:
         return await reader.readexactly(length)
     except asyncio.IncompleteReadError as broken:
         raise LoopbackError("the connection was closed before the end of the body") from broken
-
-
-async def _chunked(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while True:
-        size_line = await reader.readline()
-        if not size_line.endswith(b"\r\n"):
-            raise LoopbackError("the connection was closed before the last chunk")
-        size = int(size_line, 16)
-        data = await _exactly(reader, size + 2)
-        if size == 0:
-            return
-        yield data[:-2]

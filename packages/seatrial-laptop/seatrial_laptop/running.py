@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypedDict
 
-from seatrial_laptop.environment import REGION
 from seatrial_laptop.loopback import HOST
+from seatrial_laptop.state import REGION
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.sigv4 import Signer
 
 if TYPE_CHECKING:
-    from seatrial_laptop.state import RunningProcess
+    from seatrial_laptop.state import LocalAws
 
 STATUS_PATH: Final = "/_seatrial/status"
 CONTROL_PATH: Final = "/_seatrial/control"
@@ -29,7 +29,7 @@ ANSWER_S: Final = 5.0
 
 
 class PlaceEntry(TypedDict):
-    """An endpoint or an inference component, as the embedded AWS tells it."""
+    """An endpoint or an inference component, as the embedded AWS reports it."""
 
     name: str
     endpoint: NotRequired[str]
@@ -43,18 +43,6 @@ class StatusDocument(TypedDict):
     pid: int
     endpoints: list[PlaceEntry]
     inference_components: list[PlaceEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class LocalAws:
-    """A running embedded AWS; whoever has its access key may do everything on it that its user may."""
-
-    endpoint_url: str
-    region: str
-    account: str
-    pid: int
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +92,7 @@ class LocalStatus:
         return self.state == "running"
 
 
-def status_document(process: RunningProcess) -> StatusDocument | None:
+def status_document(process: LocalAws) -> StatusDocument | None:
     """Ask an embedded AWS for its status; None when nothing answers that knows the question and accepts the key."""
     signer = Signer(Credentials(process.access_key_id, process.secret_access_key), REGION)
     headers = signer.signed_headers(STATUS_PATH, {"Host": f"{HOST}:{process.port}"}, NO_BODY, datetime.now(UTC))
@@ -133,7 +121,7 @@ def silence_hint(pid: int) -> str:
 
 
 def status_of_document(local: LocalAws, document: StatusDocument) -> LocalStatus:
-    """Return the status that a document tells."""
+    """Return the status of a document."""
     return LocalStatus(
         local=local,
         state="running",

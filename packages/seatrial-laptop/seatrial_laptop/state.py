@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.errors import LocalError
 from seatrial_base.files import follow_links, kind_of, try_lock
+from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Literal, Self
 
 
+REGION: Final = "us-east-1"
 ACCOUNT: Final = "000000000000"
 """The account of an embedded AWS that is started without another one."""
 
@@ -47,19 +49,29 @@ FOLDER_OF_OWNER: Final = 0o700
 STARTING_S: Final = 0.5
 """How long lock and state may differ: a process that starts takes the one and then writes the other."""
 PATIENCE_S: Final = 1.0
-"""How long a start waits for the lock: whoever asks whether it is held holds it for an instant."""
+"""How long a start waits for the lock: a check whether it is held holds it for an instant."""
 POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class RunningProcess:
-    """The process of an embedded AWS: its loopback port, the access key that requests are signed with, its account."""
+class LocalAws:
+    """A running embedded AWS: process, loopback port, account, and the key of its user, who may do everything on it."""
 
     pid: int
     port: int
     access_key_id: str
     secret_access_key: str = field(repr=False)
     account: str = ACCOUNT
+
+    @property
+    def endpoint_url(self) -> str:
+        """The address of every service."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def region(self) -> str:
+        """Its only region."""
+        return REGION
 
 
 class StateLock:
@@ -78,7 +90,7 @@ class StateLock:
         """Release it."""
         self._file.close()
 
-    def write_state(self, process: RunningProcess) -> None:
+    def write_state(self, process: LocalAws) -> None:
         """Write who runs, readable by its owner only; the reader sees the whole file or none."""
         self._written = json.dumps(asdict(process)).encode()
         part = self._state_dir / f"{STATE_FILE}.part"
@@ -127,7 +139,7 @@ def lock_holder(state_dir: Path) -> int | None:
     """Return the number of the process that holds the lock, or None when none does.
 
     Raises:
-        LocalError: SEA607, a process holds it and no file tells its number.
+        LocalError: SEA607, a process holds it and no file has its number.
     """
     if not is_held(state_dir):
         return None
@@ -141,7 +153,7 @@ def lock_holder(state_dir: Path) -> int | None:
     return pid
 
 
-def running_process(state_dir: Path) -> RunningProcess | None:
+def running_process(state_dir: Path) -> LocalAws | None:
     """Return the process that runs with this state, or None when none does, or it has only begun to start.
 
     Raises:
@@ -184,7 +196,7 @@ def make_private(folder: Path) -> None:
 
 
 def open_private(path: Path, mode: Literal["ab", "wb", "xb"]) -> IO[bytes]:
-    """Open a file for writing that nobody but its owner can read.
+    """Open a file for writing that its owner alone can read.
 
     Raises:
         OSError: It can't be opened.
@@ -204,7 +216,7 @@ def copies_folder(state_dir: Path) -> Path:
 
 
 def aws_log(state_dir: Path) -> Path:
-    """Return the log of the embedded AWS; those of the engines lie beside it."""
+    """Return the log of the embedded AWS; those of the engines are in the same folder."""
     return state_dir / LOG_FOLDER / AWS_LOG
 
 
@@ -230,8 +242,8 @@ def _private(path: str, flags: int) -> int:
     return descriptor
 
 
-def _read_state(state_dir: Path) -> RunningProcess | None:
-    """Return what the state file says, or None when it isn't what a process wrote."""
+def _read_state(state_dir: Path) -> LocalAws | None:
+    """Return the content of the state file, or None when it isn't what a process wrote."""
     try:
         document = json.loads((state_dir / STATE_FILE).read_bytes())
         pid, port = int(document["pid"]), int(document["port"])
@@ -240,7 +252,7 @@ def _read_state(state_dir: Path) -> RunningProcess | None:
         account = document.get("account", ACCOUNT)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return RunningProcess(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
+    return LocalAws(pid, port, str(key_id), str(secret), str(account)) if pid > 1 else None
 
 
 def _number_in(path: Path) -> int | None:

@@ -56,7 +56,6 @@ class Lost:
     Attributes:
         key: The key as it was written; the neutral field where several keys say it.
         line: Its line; 0 when it has none.
-        because: Why.
     """
 
     key: str
@@ -88,18 +87,15 @@ def check_portable(source: ConfigSource, origin: TargetContainer, table: Spellin
     if task in _EMBEDDINGS and table.dialect.engine in ("tgi", "sglang"):
         raise _refused(f"{table.called} does not serve {task}", "use the container of Text Embeddings Inference (TEI)")
     model = options.get("model_id", options.get("HF_MODEL_ID", ""))
-    if origin.dialect == "lmi-trtllm" != table.dialect.name and _is_compiled(model):
+    # Compiled already: mounted, or called so, and not on the hub.
+    is_compiled = not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
+    if origin.dialect == "lmi-trtllm" != table.dialect.name and is_compiled:
         message = f"compiled engines of TensorRT-LLM can't be loaded by {table.called}"
         raise _refused(message, "give the checkpoint that they were compiled from as option.model_id")
 
 
-def _is_compiled(model: str) -> bool:
-    """Say whether a model of TensorRT-LLM is compiled already: mounted, or called so, and not on the hub."""
-    return not model or (not hub_id(model) and any(word in model.lower() for word in _COMPILED))
-
-
 def chooses_dialect(key: str) -> bool:
-    """Say whether a key chooses how LMI runs its engine: another container is chosen by its image."""
+    """Return whether a key chooses how LMI runs its engine: another container is chosen by its image."""
     return key.lower().removeprefix("option.").removeprefix("option_") in _CHOOSES
 
 
@@ -191,7 +187,7 @@ def process_variables(
         if because is None:
             continue
         if not because and form == "properties":
-            because = "a serving.properties holds no environment variable; set it beside the file"
+            because = "a serving.properties holds no environment variable; set it in the environment"
         if because:
             lost.append(Lost(name, entry.line, because))
         else:
@@ -280,33 +276,17 @@ def convert_config(
         beside, left = process_variables(known, origin, table, form)
         gone += left
         open_ones = _without_keys(open_ones, {*beside, *(one.key for one in left)})
-    origin_version = ".".join(map(str, origin.version))
-    if source.kind == "serving.properties":
-        lines = (f"{escape_key(key)}={escape_property(entry.value)}\n" for key, entry in open_ones.items())
-        parsed = parse(origin.dialect, origin_version, properties="".join(lines))
-    else:
-        parsed = parse(origin.dialect, origin_version, env={key: entry.value for key, entry in open_ones.items()})
+    parsed = _parsed(source, origin, {key: entry.value for key, entry in open_ones.items()})
     meant, changed = adapted(parsed, origin, table, instance)
     config, foreign = _portable(parsed, meant, origin, table)
-    config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
-    for _ in range(_ROUNDS):
-        wrong = _lint_problems(config, rendered, table, number)
-        if not wrong:
-            break
-        config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
-        dropped |= wrong | more
+    config, dropped, rendered = _sound(config, table, number, form)
     missing = {**dropped, **_unsaid(config, rendered, table)}
     lost = [*gone, *foreign, *changed, *_where(missing, parsed)]
     placed = dict.fromkeys(replace(one, line=entries[one.key].line if one.key in entries else 0) for one in lost)
-    not_kept = {
-        *missing,
-        *(
-            next((entry.field for entry in parsed.entries if entry.key == one.key and entry.field), one.key)
-            for one in changed
-        ),
-    }
-    names = {*_names(parsed.config)}
-    kept = (*(name for name in _names(config) if name in names and name not in not_kept), *beside)
+    fields = {entry.key: entry.field for entry in reversed(parsed.entries) if entry.field}
+    not_kept = {*missing, *(fields.get(one.key, one.key) for one in changed)}
+    names = {*_names(parsed.config)} - not_kept
+    kept = (*(name for name in _names(config) if name in names), *beside)
     rendered = replace(rendered, env={**rendered.env, **beside})
     return Converted(rendered, origin, table.called, kept, tuple(sorted(placed, key=lambda one: (one.line, one.key))))
 
@@ -329,6 +309,14 @@ def default_dialect(to: str, version: str | None) -> DialectName:
         raise ValueError(f"{to} is not a container; valid: lmi, tgi, vllm, sglang, or {', '.join(DIALECT_NAMES)}")
     existing = existing_dialects("lmi", version) if version else order
     return next((name for name in order if name in existing), "lmi-vllm")
+
+
+def _parsed(source: ConfigSource, origin: TargetContainer, values: Mapping[str, str]) -> Parsed:
+    version = ".".join(map(str, origin.version))
+    if source.kind != "serving.properties":
+        return parse(origin.dialect, version, env=values)
+    text = "".join(f"{escape_key(key)}={escape_property(value)}\n" for key, value in values.items())
+    return parse(origin.dialect, version, properties=text)
 
 
 def _portable(
@@ -393,6 +381,20 @@ def _rendered(
             config = smaller
 
 
+def _sound(
+    config: ServingConfig, table: SpellingTable, number: str, form: Form
+) -> tuple[ServingConfig, dict[str, str], Rendered]:
+    """Render, leaving out what the lint calls wrong in the result too."""
+    config, dropped, rendered = _rendered(config, table.dialect.name, number, form)
+    for _ in range(_ROUNDS):
+        wrong = _lint_problems(config, rendered, table, number)
+        if not wrong:
+            break
+        config, more, rendered = _rendered(_without(config, wrong), table.dialect.name, number, form)
+        dropped |= wrong | more
+    return config, dropped, rendered
+
+
 def _without(config: ServingConfig, names: Iterable[str]) -> ServingConfig:
     gone = tuple(names)
     extra = {name: text for name, text in config.extra.items() if f"extra.{name}" not in gone}
@@ -413,17 +415,20 @@ def _lint_problems(config: ServingConfig, rendered: Rendered, table: SpellingTab
     wrong = {finding.field: finding.message for finding in findings if finding.severity != "note"}
     if not wrong:
         return {}
-    written = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).entries
+    written = _read_back(rendered, table).entries
     fields = {one.field: wrong[one.key] for one in written if one.field and one.key in wrong}
     names = {name for name in _names(config) if name not in _SOURCE}
     return {_WHOLE.get(name, name): because for name, because in fields.items() if name in names}
 
 
+def _read_back(rendered: Rendered, table: SpellingTable) -> Parsed:
+    version, properties = ".".join(map(str, table.version)), "".join(rendered.files.values())
+    return parse(table.dialect.name, version, properties=properties, env=rendered.env)
+
+
 def _unsaid(config: ServingConfig, rendered: Rendered, table: SpellingTable) -> dict[str, str]:
     """Return the fields that don't come back when the result is read, but for those that are said by silence."""
-    version = ".".join(map(str, table.version))
-    back = parse(table.dialect.name, version, properties="".join(rendered.files.values()), env=rendered.env).config
-    read, notes = flatten(back), {note.field: note.message for note in rendered.notes}
+    read, notes = flatten(_read_back(rendered, table).config), {note.field: note.message for note in rendered.notes}
     return {
         name: notes.get(name, f"{table.called} has no option for it")
         for name, value in flatten(config).items()
@@ -456,5 +461,5 @@ def _names(config: ServingConfig) -> Iterator[str]:
 
 
 def origin_text(converted: Converted) -> str:
-    """Return what a configuration was read as, for people."""
+    """Return what a configuration was read as, for users."""
     return f"{version_text(converted.origin.engine, converted.origin.version)}, {converted.origin.dialect}"

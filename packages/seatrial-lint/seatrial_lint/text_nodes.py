@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import yaml
@@ -31,7 +31,6 @@ _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = "tag:yaml.org,2002:null"
 _NO_TEXTS = {_NULL, *(f"tag:yaml.org,2002:{name}" for name in ("bool", "int", "float"))}
-_MERGE = "<<"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,6 @@ class Node:
         value: Members of an object, items of an array, or the scalar as text; `None` for null.
         quoted: The scalar is a string, with or without quotes.
         line: Line on which it begins.
-        span: Its characters.
     """
 
     value: tuple[Member, ...] | tuple[Node, ...] | str | None
@@ -236,7 +234,7 @@ class _YamlReader:
             name = node.tag[1:]
             long = name if name in ("Ref", "Condition") else f"Fn::{name}"
             member = Member(long, plain.line, plain.span, plain)
-            return Node((member,), quoted=False, line=plain.line, span=plain.span, is_object=True)
+            return replace(plain, value=(member,), quoted=False, is_object=True)
         return plain
 
     def _plain(self, node: yaml.Node) -> Node:
@@ -250,7 +248,7 @@ class _YamlReader:
 
     def _members(self, node: yaml.Node) -> Iterator[Member]:
         for key, value in node.value:
-            if key.value == _MERGE and not key.style:
+            if key.value == "<<" and not key.style:
                 read = self.node(value)
                 for one in (read, *read.items()):
                     yield from one.members()

@@ -1,1 +1,1 @@
-"""What several commands share: arguments, files, outputs, and the border to the terminal."""
+"""Arguments, files, outputs and the border to the terminal, for several commands."""

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def lock_plan(plan: Plan, spec: Path, before: Mapping[str, object] | None) -> tuple[Path, tuple[str, ...]]:
-    """Write one lock, and return its path with what changed in it.
-
-    Args:
-        spec: The file beside which the lock lies.
-        before: The plan that is locked; `None` without one.
+    """Write one lock next to its spec, and return its path with what changed since `before`, the locked plan.
 
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced.
@@ -48,17 +44,18 @@ def refuse_format_of_findings(
 
 
 def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
-    """List the state of each lock, and exit 1 unless all are fresh or await a promotion.
-
-    Args:
-        output_format: Other than `text`: with every problem.
-    """
+    """List the state of each lock, other than as text with every problem; exit 1 where a plan must be made again."""
     from seatrial.locks.locked_plan import freshness_of
     from seatrial_base.printer import Judgement
 
-    states = [freshness_of(one) for one in loaded]
+    states = [freshness_of(spec) for spec in loaded]
     problems = [problem for state in states for problem in state.problems]
-    facts: dict[str, Json] = {"locks": [_state_row(state) for state in states]}
+    facts: dict[str, Json] = {
+        "locks": [
+            {"spec": state.loaded.path.as_posix(), "environment": state.loaded.environment.name, "state": state.state}
+            for state in states
+        ]
+    }
     judgement = Judgement(command=command, findings=problems, facts=facts)
     show_judgement(judgement, output_format, {"text": lambda: lines_text(map(_state_line, states))})
     if any(state.state not in {"fresh", "awaiting promotion"} for state in states):
@@ -73,8 +70,3 @@ def _state_line(freshness: Freshness) -> str:
     return (
         place if not freshness.problems else f"{place} ({freshness.problems[0].rule}: {freshness.problems[0].message})"
     )
-
-
-def _state_row(freshness: Freshness) -> dict[str, Json]:
-    path, environment = freshness.loaded.path.as_posix(), freshness.loaded.environment.name
-    return {"spec": path, "environment": environment, "state": freshness.state}

@@ -113,8 +113,7 @@ class ModelOptions:
         ),
     ] = None
     save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL),
+        Path | None, typer.Option(metavar="FILE", help="Write the spec that gives this plan.", rich_help_panel=_PANEL)
     ] = None
     texts: list[str] = field(default_factory=list)
 
@@ -129,7 +128,11 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: object) -> None:
         options = {name: given.pop(name) for name in _OPTIONS}
-        _take_answer_length(given, options)
+        # `--output 300` is the length of an answer also where a command has a folder of that name.
+        specs, output = given.get("specs"), given.get("output")
+        is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
+        if is_model_alone and isinstance(output, Path) and output.name.isdigit() and options["output_tokens"] is None:
+            given["output"], options["output_tokens"] = None, int(output.name)
         model_options = ModelOptions(**options)  # type: ignore[arg-type]  # typer has checked the types
         command(**given, model_options=model_options)
         save_spec(model_options)
@@ -137,7 +140,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     # Typer reads signatures: the options of a model are put into each command's own, so that help and completion
     # show them.
     signature = inspect.signature(command, eval_str=True)
-    kept = [each for each in signature.parameters.values() if each.name != "model_options"]
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "model_options"]
     hints = inspect.get_annotations(ModelOptions, eval_str=True)
     if "output" in signature.parameters:
         hints["output_tokens"] = _BESIDE_OUTPUT
@@ -151,14 +154,6 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _take_answer_length(given: dict[str, object], options: dict[str, object]) -> None:
-    """Take `--output 300` for the length of an answer also where a command has a folder of that name."""
-    specs, output = given.get("specs"), given.get("output")
-    is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
-    if is_model_alone and isinstance(output, Path) and output.name.isdigit() and options["output_tokens"] is None:
-        given["output"], options["output_tokens"] = None, int(output.name)
-
-
 def load_specs_or_model(
     given: Sequence[Path],
     environment: str | None,
@@ -167,12 +162,9 @@ def load_specs_or_model(
     *,
     needs_file: bool = False,
 ) -> tuple[LoadedSpec, ...]:
-    """Load specs, or a model with its load; tell what was taken for granted on standard error.
+    """Load specs, or a model with its load; print defaults that were used to standard error.
 
     Args:
-        given: Files, folders, or a model: its hub id, or a folder of its weights.
-        environment: Its name, where one is given.
-        environments: The folder of environments, where one is given.
         needs_file: Whether the environment must have a file, since something is written that is deployed there.
 
     Raises:
@@ -188,15 +180,15 @@ def load_specs_or_model(
             name = path.as_posix().lower()
             if "/" in name or path.suffix in SUFFIXES or path.exists():
                 continue
-            if ids := [each.id for each in MODELS.rows if each.id.lower().endswith(f"/{name}")]:
+            if ids := [row.id for row in MODELS.rows if row.id.lower().endswith(f"/{name}")]:
                 message = f"{path.as_posix()} is no file; the model of that name is {', '.join(ids)}"
                 raise typer.BadParameter(message, param_hint="SPEC")
         _refuse_options(given, model_options)
         files = spec_files(given)
         region = None if needs_file else default_region(model_options.region)
         loaded = of_every(files, lambda file: _load_file(file, environment, environments, region))
-        for one in loaded:
-            tell_defaults(one, model_options.region)
+        for spec in loaded:
+            show_defaults(spec, model_options.region)
         return loaded
     return (_load_model(_without_address(given[0]), environment, environments, model_options),)
 
@@ -207,30 +199,30 @@ def _without_address(path: Path) -> Path:
 
 
 def is_model(path: Path) -> bool:
-    """Tell whether an argument is a model: a hub id or its page, no file nor named like one, or a folder of weights."""
+    """Return whether a path is a model: a hub id or its page, no file nor named like one, or a folder of weights."""
     text = _without_address(path).as_posix()
     is_id = re.fullmatch(f"{_WORD}/{_WORD}", text) is not None and path.suffix not in SUFFIXES and not path.exists()
     return is_id or is_weights_folder(path)
 
 
 def names_list(paths: Sequence[Path]) -> bool:
-    """Tell whether arguments ask for a list: several of them, or a folder of specs."""
+    """Return whether arguments request a list: several of them, or a folder of specs."""
     return is_list(paths) and not (len(paths) == 1 and is_model(paths[0]))
 
 
 def _refuse_options(specs: Sequence[Path], model_options: ModelOptions) -> None:
-    """Refuse the options of a model beside what is none; a path that was meant for one is told what it lacks."""
+    """Refuse the options of a model with what is none; the message names what a path meant for one lacks."""
     given = [_SPELLINGS[name] for name in _OF_A_MODEL if getattr(model_options, name) is not None]
     if not given:
         return
     if len(specs) == 1 and specs[0].suffix not in SUFFIXES and (lacking := _lacking(specs[0])):
         raise typer.BadParameter(f"{specs[0].as_posix()} {lacking}", param_hint="SPEC")
-    message = "belongs to a model, as in Qwen/Qwen3-32B; a spec says it itself"
+    message = "belongs to a model, as in Qwen/Qwen3-32B; a spec has its own"
     raise typer.BadParameter(message, param_hint=", ".join(given))
 
 
 def _lacking(path: Path) -> str:
-    """Say why a path is neither a model nor a folder of specs; empty where it is a file or has specs."""
+    """Return why a path is neither a model nor a folder of specs; empty where it is a file or has specs."""
     if not path.exists():
         return "is neither a file, a folder nor a hub id, as in Qwen/Qwen3-32B"
     has_specs = any(each.suffix in SUFFIXES for each in path.iterdir()) if path.is_dir() else True
@@ -267,12 +259,12 @@ def _load_model(
         raise SpecError.of(
             "SEA514", "the file is there already", where=model_options.save.as_posix(), field="--save", hint=hint
         )
-    beside = model if is_weights_folder(model) else Path()  # where the file lies that an unsaved spec names
-    path = beside / file.name if is_weights_folder(model) else file
+    folder_of_spec = model if is_weights_folder(model) else Path()  # the folder of the file that an unsaved spec names
+    path = folder_of_spec / file.name if is_weights_folder(model) else file
     text = spec_text(_model_load(model, path, model_options), file.stem, most_copies=most_copies)
-    source = replace(parse_source(text, (beside / COMMAND_LINE).as_posix()), lines={})
+    source = replace(parse_source(text, (folder_of_spec / COMMAND_LINE).as_posix()), lines={})
     loaded = load_source(source, path, name, environments=folder, default_region=default_region(model_options.region))
-    tell_defaults(loaded, model_options.region)
+    show_defaults(loaded, model_options.region)
     if model_options.save is not None:
         model_options.texts.append(
             spec_text(_model_load(model, file, model_options), file.stem, most_copies=most_copies)
@@ -296,11 +288,7 @@ def _model_load(model: Path, spec: Path, model_options: ModelOptions) -> ModelLo
 
 
 def _beside(spec: Path, file: Path) -> str:
-    """Return a file's path relative to a spec that names it.
-
-    Raises:
-        SpecError: SEA138 when a spec that is to be saved would name a file outside of its repository.
-    """
+    """Return a file's path relative to a spec that names it."""
     from seatrial.specs.spec_files import why_away
 
     name = Path(os.path.relpath(file, spec.parent)).as_posix()
@@ -349,13 +337,13 @@ def chosen_environment(given: str | None, folder: Path) -> str:
 
 
 def _first_environment(folder: Path) -> str:
-    """Return the environment of an answer: of several `dev`, else the first of an account; told where it was chosen."""
+    """Return the environment of a first plan: of several `dev`, else the first of an account; a choice is printed."""
     from seatrial.specs.load import environment_names, load_environment
 
     names = environment_names(folder)
     if len(names) < 2:  # noqa: PLR2004 (the only one needs no word)
         return chosen_environment(None, folder)
-    # A plan for the laptop's engine would be the wrong answer to what a model needs.
+    # A plan for the laptop's engine would not show what a model needs.
     of_accounts = [name for name in names if not load_environment(folder, name).is_embedded]
     name = DEFAULT_ENVIRONMENT if DEFAULT_ENVIRONMENT in of_accounts else (of_accounts or names)[0]
     typer.echo(f"environment {name} ({(folder / name).as_posix()}.yaml); -e names another", err=True)
@@ -378,11 +366,11 @@ def default_region(given: str | None) -> str:
     return given or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
 
-def tell_defaults(loaded: LoadedSpec, region: str | None = None) -> None:
-    """Say what stands in for an environment's file.
+def show_defaults(loaded: LoadedSpec, region: str | None = None) -> None:
+    """Print what is used in place of an environment's file.
 
     Raises:
-        BadParameter: A region is given, and the environment has a file that says another.
+        BadParameter: A region is given, and the environment has a file with another.
     """
     environment = loaded.environment
     if not loaded.has_environment:

@@ -1,4 +1,4 @@
-"""The five commands that matter now, from what lies in a folder."""
+"""The five commands that matter now, by the files of a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NextCommand:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What lies in a folder.
+    """The specs and environments of a folder.
 
     Attributes:
         specs: Files of endpoints.
@@ -39,7 +39,7 @@ class Situation:
 
     @property
     def words(self) -> str:
-        """What lies there, as `Here: 3 specs, environments dev, prod; 1 locked in dev.`, in one line."""
+        """One line, as `Here: 3 specs, environments dev, prod; 1 locked in dev.`."""
         if not self.specs:
             return "Here is no spec of an endpoint."
         specs = f"Here: {counted(len(self.specs), 'spec')}"
@@ -50,7 +50,7 @@ class Situation:
 
 
 def situation_of(folder: Path) -> Situation:
-    """Return what lies in a folder; a file that can't be read counts as one that is not there."""
+    """Return the situation in a folder; a file that can't be read counts as one that is not there."""
     from seatrial.locks.lock_file import locked_environments
     from seatrial.specs.load import ENVIRONMENTS, environment_names
 
@@ -102,25 +102,20 @@ def next_commands(seen: Situation) -> tuple[NextCommand, ...]:
             NextCommand("seatrial doctor ENDPOINT --region REGION", "why an endpoint of yours is stuck or failed"),
             NextCommand("seatrial lint FOLDER", "what a container does with your serving options"),
         )
-    return _without_locks(seen) if not seen.locked else _with_locks(seen)
-
-
-def _without_locks(seen: Situation) -> tuple[NextCommand, ...]:
-    spec, option = seen.specs[0].as_posix(), _option(seen)
-    lock = f"seatrial plan {spec}{option} --write" if seen.environments else "seatrial init FOLDER"
-    does = "lock the plan, which is deployed" if seen.environments else "write a repository to deploy from"
-    return (
-        NextCommand(f"seatrial validate {spec}", "every problem of the spec, with its line"),
-        NextCommand(f"seatrial plan {spec}{option}", "what to deploy, why, and what it costs"),
-        NextCommand(f"seatrial compare-instances {spec}{option}", "the instance types beside each other"),
-        NextCommand(f"seatrial recipes {spec}{option}", "what optimizations would gain, and what they give up"),
-        NextCommand(lock, does),
-    )
-
-
-def _with_locks(seen: Situation) -> tuple[NextCommand, ...]:
+    option = f" -e {seen.environments[0]}" if len(seen.environments) > 1 else ""
+    if not seen.locked:
+        spec = seen.specs[0].as_posix()
+        lock = f"seatrial plan {spec}{option} --write" if seen.environments else "seatrial init FOLDER"
+        does = "lock the plan, which is deployed" if seen.environments else "write a repository to deploy from"
+        return (
+            NextCommand(f"seatrial validate {spec}", "every problem of the spec, with its line"),
+            NextCommand(f"seatrial plan {spec}{option}", "what to deploy, why, and what it costs"),
+            NextCommand(f"seatrial compare-instances {spec}{option}", "the instance types side by side"),
+            NextCommand(f"seatrial recipes {spec}{option}", "what optimizations would gain, and what they give up"),
+            NextCommand(lock, does),
+        )
     unlocked = [spec for spec in seen.specs if spec not in seen.locked]
-    locked, option = seen.locked[0], _option(seen)
+    locked = seen.locked[0]
     plan = f"seatrial plan {unlocked[0].as_posix()}{option} --write" if unlocked else "seatrial plan endpoints --check"
     return (
         NextCommand(plan if unlocked else f"{plan}{option}", "lock a plan" if unlocked else "locks that are stale"),
@@ -131,16 +126,12 @@ def _with_locks(seen: Situation) -> tuple[NextCommand, ...]:
     )
 
 
-def _option(seen: Situation) -> str:
-    return f" -e {seen.environments[0]}" if len(seen.environments) > 1 else ""
-
-
 def lines_of(seen: Situation) -> Iterator[str]:
     """Yield what `seatrial` alone shows, at most 80 characters a line."""
     yield seen.words
-    for each in next_commands(seen):
+    for command in next_commands(seen):
         yield ""
-        yield f"  {each.line}"
-        yield f"      {each.does}"
+        yield f"  {command.line}"
+        yield f"      {command.does}"
     yield ""
     yield "seatrial --help lists every command, seatrial COMMAND --help its options."

@@ -9,15 +9,14 @@ import typer
 
 SpecFile = Annotated[Path, typer.Argument(metavar="SPEC", help="The endpoint's YAML file.", show_default=False)]
 SpecFiles = Annotated[
-    list[Path],
-    typer.Argument(metavar="SPEC…", help="YAML files of endpoints, or folders of them.", show_default=False),
+    list[Path], typer.Argument(metavar="SPEC…", help="YAML files of endpoints, or folders of them.", show_default=False)
 ]
 EnvironmentName = Annotated[
     str, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.", show_default=False)
 ]
 EnvironmentsFolder = Annotated[
     Path | None,
-    typer.Option("--environments", metavar="DIR", help="Folder of environments; `environments` beside the specs'."),
+    typer.Option("--environments", metavar="DIR", help="Folder of environments; `environments` next to the specs'."),
 ]
 LiveEndpoint = Annotated[
     str,
@@ -36,7 +35,7 @@ LiveRegion = Annotated[
 
 
 def environments_folder(given: Path | None, spec: Path) -> Path:
-    """Return the folder of environments: as given, else `environments` beside the spec, or beside its folder."""
+    """Return the folder of environments: as given, else `environments` next to the spec, or next to its folder."""
     from seatrial.specs.load import environments_of
 
     return environments_of(spec) if given is None else given

@@ -1,4 +1,4 @@
-"""Many specs in one process: the files that paths stand for, and one message for the problems of all of them."""
+"""Specs and live endpoints of a command line: their files, names and Regions, and one message for all problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUFFIXES = frozenset({".yaml", ".yml"})
 
 
 def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return every spec once: a file stands for itself, a folder for its `*.yaml` and `*.yml`, sorted by name.
+    """Return every spec once: a file, or the `*.yaml` and `*.yml` of a folder, sorted by name.
 
     Raises:
         SpecError: SEA420, with every folder that holds no spec.
@@ -70,7 +70,7 @@ def endpoint_file(endpoint: str) -> Path:
 
 
 def is_list(paths: Sequence[Path]) -> bool:
-    """Tell whether paths ask for a list: several of them, or a folder, whatever it holds."""
+    """Return whether paths request a list: several of them, or a folder, whatever it holds."""
     return len(paths) > 1 or any(path.is_dir() for path in paths)
 
 
@@ -82,9 +82,9 @@ def of_every(given: Iterable[Given], make: Callable[[Given], Made]) -> tuple[Mad
     """
     made: list[Made] = []
     problems: list[Finding] = []
-    for one in given:
+    for item in given:
         try:
-            made.append(make(one))
+            made.append(make(item))
         except (SpecError, PlanError, RenderError) as error:
             problems += error.problems
     if problems:
@@ -100,11 +100,46 @@ def load_specs(files: Iterable[Path], environment: str, environments: Path | Non
     """
     from seatrial.specs.load import load_spec
 
-    def load(file: Path) -> LoadedSpec:
-        return load_spec(file, environment, environments=environments_folder(environments, file))
-
-    return of_every(files, load)
+    return of_every(
+        files, lambda file: load_spec(file, environment, environments=environments_folder(environments, file))
+    )
 
 
 def _of_folder(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+
+
+def live_name(endpoint: str, environment: str, environments: Path | None) -> tuple[str, int, str]:
+    """Return the endpoint's name in its spec, its locked generation and the environment's region.
+
+    Raises:
+        SpecError: The spec, its lock or the environment can't be read.
+    """
+    from seatrial.locks.changes import generation_of
+    from seatrial.locks.lock_file import document_in_lock
+    from seatrial.specs.load import load_environment, load_spec
+
+    spec = Path(endpoint)
+    is_file = spec.suffix == ".yaml"
+    folder = environments_folder(environments, spec if is_file else Path("endpoints/x.yaml"))
+    name = load_spec(spec, environment, environments=folder).endpoint.name if is_file else endpoint
+    locked = document_in_lock(spec if is_file else Path("endpoints") / f"{name}.yaml", environment)
+    return name, generation_of(locked), load_environment(folder, environment).region
+
+
+def own_region() -> str:
+    """Return the Region of the AWS profile.
+
+    Raises:
+        SpecError: SEA512, it has none.
+    """
+    import boto3
+
+    from seatrial.account.reader import aws_failures
+
+    with aws_failures("command line"):
+        region = boto3.session.Session().region_name
+    if not region:
+        hint = "give --region, or set AWS_REGION"
+        raise SpecError.of("SEA512", "no region is configured", where="command line", hint=hint)
+    return region

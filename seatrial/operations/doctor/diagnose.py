@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from seatrial.documents.live_endpoint import ROLLBACK_ALARMS_OFF
+from seatrial.documents.live import ROLLBACK_ALARMS_OFF
 from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
 from seatrial_base.catalog.symptoms import find_symptom
 from seatrial_base.findings import Finding, Place
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 from seatrial_lint.lint.checks.service import driver_gap
-from seatrial_load.knee.causes import causes_of
+from seatrial_load.aws.container_metrics import causes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.documents.live_endpoint import LiveComponent, LiveVariant
+    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, StackFacts, TargetFacts
     from seatrial_load.documents.container_metrics import CauseKind
 
@@ -36,8 +36,8 @@ _MEND: Final = {
     "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
     "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
     "DELETE_FAILED": "Remove what blocks the deletion and delete it again: `seatrial doctor --fix`.",
-    "ROLLBACK_COMPLETE": "Mend the cause, delete the stack and deploy again.",
-    "UPDATE_ROLLBACK_COMPLETE": "Mend the cause and deploy again; the former configuration serves.",
+    "ROLLBACK_COMPLETE": "Fix the cause, delete the stack and deploy again.",
+    "UPDATE_ROLLBACK_COMPLETE": "Fix the cause and deploy again; the former configuration serves.",
 }
 """What to do about a stack, by its status."""
 _OUT = "DynamicScalingOutSuspended"
@@ -51,36 +51,34 @@ RULES: Final[Mapping[CauseKind, str]] = {
 
 
 def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", source: str = "") -> Finding:
-    """Return one thing that is wrong.
+    """Return one problem of a part.
 
     Args:
         cause: What is wrong, as a sentence.
-        mend: How to mend it, as an imperative.
-        seen: What it was seen by: a status, a reason, a line of a log.
-        source: Where the cause is known from; empty where what was seen says it.
+        mend: The remedy, as an imperative.
+        source: Of the cause; empty where the evidence shows it.
     """
     return Finding(rule, Place(resource=part), cause, mend, source=source, evidence=seen)
 
 
 def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield the cause that lines tell, if they tell one that the catalog knows."""
+    """Yield the cause of the symptom in lines, where the catalog has it."""
     if (match := find_symptom(lines)) is not None:
-        known = match.symptom
-        place = Place(resource=part)
+        known, place = match.symptom, Place(resource=part)
         yield Finding(known.rule, place, known.cause, known.mend, source=known.source, evidence=match.line)
 
 
 def diagnose(examination: Examination) -> tuple[Finding, ...]:
-    """Return what is wrong, the most telling first; empty when nothing is."""
+    """Return the problems, causes first; empty when nothing is wrong."""
     every = chain(
-        *(_component(each, examination) for each in examination.components if not each.is_candidate),
+        *(_component(component, examination) for component in examination.components if not component.is_candidate),
         _endpoint(examination),
         _account(examination),
         stack_diagnoses(examination),
         _missing(examination),
         _existence(examination),
         scaling_diagnoses(examination),
-        *(_candidate(each, examination) for each in examination.components if each.is_candidate),
+        *(_candidate(component, examination) for component in examination.components if component.is_candidate),
         _alarms(examination),
         container_diagnoses(examination),
     )
@@ -90,8 +88,8 @@ def diagnose(examination: Examination) -> tuple[Finding, ...]:
 def _existence(examination: Examination) -> Iterator[Finding]:
     if examination.endpoint.existence != "absent" or examination.stack.is_at_work:
         return
-    left = [f"inference component {each.name}" for each in examination.components]
-    left += [f"scalable target {each.resource_id}" for each in examination.targets]
+    left = [f"inference component {component.name}" for component in examination.components]
+    left += [f"scalable target {target.resource_id}" for target in examination.targets]
     mend = "Check the name and the region; deploy its stack"
     if examination.missing:
         mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {examination.stack.name}"
@@ -108,12 +106,12 @@ def _existence(examination: Examination) -> Iterator[Finding]:
 
 
 def _missing(examination: Examination) -> Iterator[Finding]:
-    """Yield what the stack has and the account has not; an endpoint that is gone is told with what it leaves."""
+    """Yield what the stack has and the account has not; an endpoint that is gone is reported with what it leaves."""
     for resource in examination.missing:
         yield diagnosis(
             rule="SEA775",
             part=f"stack {examination.stack.name}, {resource.logical_id}",
-            cause=f"The stack has it ({resource.resource_type}), and it does not exist: somebody deleted it by hand. A "
+            cause=f"The stack has it ({resource.resource_type}), and it does not exist: it was deleted by hand. A "
             "deployment that changes nothing of it does not make it again.",
             mend=f"Delete the stack and deploy it again: cdk destroy {examination.stack.name}.",
             seen=resource.physical_id,
@@ -138,12 +136,12 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
         return
     minutes = examination.minutes_since(endpoint.changed)
     at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
-    statuses = tuple(line for each in endpoint.variants for line in each.statuses)
+    statuses = tuple(line for variant in endpoint.variants for line in variant.statuses)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
         yield from _causes(
             part, endpoint.status, (*endpoint.reason.splitlines(), *statuses), _log_of(examination, ""), examination
         )
-    elif at_work and minutes > SILENT_MINUTES and any(each.model for each in endpoint.variants):
+    elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
         yield from _causes(part, endpoint.status, statuses, _log_of(examination, ""), examination)
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure, then `seatrial doctor --fix`")
@@ -152,12 +150,13 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
 def _causes(
     part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, examination: Examination
 ) -> Iterator[Finding]:
-    """Yield why a part failed: what its log and reason say, else the driver, else the reason itself.
+    """Yield why a part failed: by its log and reason, else by the driver, else the reason itself.
 
-    The log is asked first: the reason often says no more than that a health check failed.
+    The log goes first: the reason is often no more than that a health check failed.
     """
     known = next(chain(by_symptom(part, log or ()), by_symptom(part, reasons)), None)
     seen = reasons[0] if reasons else status
+
     if known is not None and known.rule not in {"SEA757", "SEA761"}:
         yield known
     elif (gap := _gap(examination)) is not None:
@@ -172,43 +171,34 @@ def _causes(
     elif known is not None:
         yield known
     elif reasons:
-        mend = "read the log of its containers; mend the cause and deploy again"
+        mend = "read the log of its containers; fix the cause and deploy again"
         yield diagnosis(rule="SEA751", part=part, cause=f"It is {status}: {seen}", mend=f"{mend}.", seen=seen)
-    else:
-        yield from _unexplained(part, status, log)
-
-
-def _unexplained(part: str, status: str, log: tuple[str, ...] | None) -> Iterator[Finding]:
-    if status == "Failed":
+    elif status == "Failed":
         cause = (
             "It failed without a reason, and no container wrote a line."
             if log is None
             else "It failed, and SageMaker gives no reason."
         )
         yield diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
-    if log is not None or status == "Failed":
-        return
-    yield diagnosis(
-        rule="SEA754",
-        part=part,
-        cause=f"No container has written a line for {SILENT_MINUTES} minutes: it does not start at all.",
-        mend="Check that InferenceAmiVersion has the driver of the image's CUDA, and that the image can be pulled.",
-        seen=f"{status}, and there is no log group",
-        source=_STUCK_SOURCE,
-    )
+    elif log is None:
+        yield diagnosis(
+            rule="SEA754",
+            part=part,
+            cause=f"No container has written a line for {SILENT_MINUTES} minutes: it does not start at all.",
+            mend="Check that InferenceAmiVersion has the driver of the image's CUDA, and that the image can be pulled.",
+            seen=f"{status}, and there is no log group",
+            source=_STUCK_SOURCE,
+        )
 
 
 def _gap(examination: Examination) -> tuple[str, str] | None:
-    """Return why an instance has no driver for an image, and the AMI that has; None when all have one."""
+    """Return why an instance has no driver for an image, and the AMI that has; `None` when all have one."""
     for variant in examination.endpoint.variants:
         for model in examination.models:
-            if (gap := _gap_of(variant, model.image)) is not None:
+            # Images of AWS Neuron need no driver of CUDA.
+            if model.image and "neuron" not in model.image and (gap := driver_gap(model.image, variant.ami or None)):
                 return gap
     return None
-
-
-def _gap_of(variant: LiveVariant, image: str) -> tuple[str, str] | None:
-    return driver_gap(image, variant.ami or None) if image and "neuron" not in image else None
 
 
 def _log_of(examination: Examination, component: str) -> tuple[str, ...] | None:
@@ -266,11 +256,9 @@ def _candidate(component: LiveComponent, examination: Examination) -> Iterator[F
 
 
 def is_left_over(component: LiveComponent, examination: Examination) -> bool:
-    """Tell whether a candidate belongs to no trial that could still be at work, and can be deleted."""
-    can_be_deleted = component.status != "Creating"
-    return (
-        component.is_candidate and can_be_deleted and examination.minutes_since(component.created) > LEFT_OVER_MINUTES
-    )
+    """Return whether a candidate belongs to no trial that could still be at work, and can be deleted."""
+    is_old = examination.minutes_since(component.created) > LEFT_OVER_MINUTES
+    return component.is_candidate and component.status != "Creating" and is_old
 
 
 def _alarms(examination: Examination) -> Iterator[Finding]:
@@ -283,13 +271,13 @@ def _alarms(examination: Examination) -> Iterator[Finding]:
             else "It is raised.",
             mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`: {RUNBOOK}#deploy-a-repair."
             if alarm.rolls_back
-            else f"Act as {RUNBOOK} says.",
+            else f"Act as in {RUNBOOK}.",
             seen=alarm.reason,
         )
 
 
 def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
-    """Yield what is wrong with the stack: the cause of its failure where an event tells it, and what waits."""
+    """Yield what is wrong with the stack: the cause of its failure where an event has it, and what waits."""
     stack, part = examination.stack, f"stack {examination.stack.name}"
     if (
         stack.is_gone
@@ -309,11 +297,14 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
             seen=f"no {part}",
         )
     if (mend := _mend(stack)) is not None:
-        causes = [
-            cause for each in stack.failures for cause in by_symptom(f"{part}, {each.logical_id}", (each.reason,))
-        ]
-        yield from causes[:1]
-        yield diagnosis(rule="SEA762", part=part, cause=_cause(stack), mend=mend, seen=stack.status)
+        causes = (by_symptom(f"{part}, {failure.logical_id}", (failure.reason,)) for failure in stack.failures)
+        yield from islice(chain.from_iterable(causes), 1)
+        cause = f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
+        if stack.failures:
+            # The first failed event is the cause; those after it follow from it.
+            first = stack.failures[0]
+            cause = f"{first.logical_id} ({first.resource_type}) failed: {first.reason or first.status}"
+        yield diagnosis(rule="SEA762", part=part, cause=cause, mend=mend, seen=stack.status)
     for resource, minutes in waiting_for(stack, examination.at):
         if minutes <= LONGEST_WAIT_MINUTES:
             yield from _lost(resource, minutes, examination)
@@ -321,7 +312,7 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
         yield diagnosis(
             rule="SEA762",
             part=f"{part}, {resource.logical_id}",
-            cause=f"CloudFormation has waited {minutes:.0f} minutes for the custom resource, which did not answer.",
+            cause=f"CloudFormation has waited {minutes:.0f} minutes for the custom resource, which did not respond.",
             mend="Wait until CloudFormation gives up (an hour), or cancel the update: aws cloudformation "
             f"cancel-update-stack --stack-name {stack.name}.",
             seen=resource.status,
@@ -330,24 +321,16 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
 
 
 def _mend(stack: StackFacts) -> str | None:
-    """Return what to do about a stack; a rollback that failed goes on without what could not be set back."""
+    """Return what to do about a stack; a rollback that failed continues without what could not be set back."""
     if stack.status != "UPDATE_ROLLBACK_FAILED":
         return _MEND.get(stack.status)
     skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
     command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"
-    return f"Mend the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
-
-
-def _cause(stack: StackFacts) -> str:
-    """Return the first failed event of the last operation, else the stack's own reason."""
-    if stack.failures:
-        first = stack.failures[0]
-        return f"{first.logical_id} ({first.resource_type}) failed: {first.reason or first.status}"
-    return f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
+    return f"Fix the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
 
 
 def _lost(resource: ResourceState, minutes: float, examination: Examination) -> Iterator[Finding]:
-    """Yield that nobody works on a request: no workflow began since, and no function lives that long."""
+    """Yield that nothing works on a request: no workflow began since, and no function lives that long."""
     since = resource.changed
     if examination.workflows is None or since is None or minutes < LOST_MINUTES:
         return
@@ -375,13 +358,14 @@ def scaling_diagnoses(examination: Examination) -> Iterator[Finding]:
 
 
 def is_orphan(target: TargetFacts, examination: Examination) -> bool:
-    """Tell whether a target scales a component that is known to be gone."""
+    """Return whether a target scales a component that is known to be gone."""
     listed = not any(line.startswith("inference component") for line in examination.not_asked)
-    return bool(target.component) and listed and target.component not in {each.name for each in examination.components}
+    names = {component.name for component in examination.components}
+    return bool(target.component) and listed and target.component not in names
 
 
 def is_left_suspended(target: TargetFacts, examination: Examination) -> bool:
-    """Tell whether scaling is suspended while nothing that would resume it is at work."""
+    """Return whether scaling is suspended while nothing that would resume it is at work."""
     stack = examination.stack
     settled = stack.existence == "found" and not stack.is_at_work
     return bool(target.suspended) and settled and not is_orphan(target, examination)
@@ -403,14 +387,14 @@ def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
             rule="SEA763",
             part=part,
             cause="Scaling is suspended, and no update is at work that would resume it.",
-            mend="Resume it: seatrial doctor --fix. Leave it where somebody suspended it on purpose.",
+            mend="Resume it: seatrial doctor --fix. Leave it where it was suspended on purpose.",
             seen=", ".join(target.suspended),
         )
     if target.failure:
         known = [*by_symptom(part, (target.failure,))]
         yield from known
         if not known:
-            mend = "Mend the cause; the next activity follows by itself."
+            mend = "Fix the cause; the next activity follows by itself."
             yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
 
 
@@ -438,33 +422,29 @@ def _at_zero(component: LiveComponent, examination: Examination) -> Iterator[Fin
 
 def container_diagnoses(examination: Examination) -> Iterator[Finding]:
     """Yield what holds containers back."""
-    for each in examination.containers:
-        for cause in causes_of(each.load):
+    for containers in examination.containers:
+        for cause in causes_of(containers.load):
             if (rule := RULES.get(cause.kind)) is not None:
                 yield diagnosis(
                     rule=rule,
-                    part=each.part,
+                    part=containers.part,
                     cause=f"In the last 15 minutes: {cause.because}.",
                     mend=cause.mend,
-                    seen=container_status(each),
+                    seen=container_status(containers),
                     source="CloudWatch, detailed observability",
                 )
 
 
-def container_status(each: ContainerFacts) -> str:
-    """Return what the containers of one part told, in words."""
-    load = each.load
+def container_status(containers: ContainerFacts) -> str:
+    """Return the metrics of one part's containers, in words."""
+    load = containers.load
     shares = (
         ("KV cache", load.kv_cache_share_max),
         ("accelerators", load.gpu_share_mean),
         ("accelerator memory", load.gpu_memory_share_max),
     )
-    counts = (
-        ("running", load.running_max),
-        ("waiting", load.waiting_max),
-        ("preemptions", load.preemptions),
-    )
+    counts = (("running", load.running_max), ("waiting", load.waiting_max), ("preemptions", load.preemptions))
     parts = [f"{name} {value:.0f}" for name, value in counts if value is not None]
     parts += [f"{name} {value:.0%}" for name, value in shares if value is not None]
-    simulated = f" (measured by {each.simulated_by})" if each.simulated_by else ""
+    simulated = f" (measured by {containers.simulated_by})" if containers.simulated_by else ""
     return ", ".join(parts) + simulated

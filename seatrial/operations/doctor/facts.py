@@ -1,4 +1,4 @@
-"""What was found of an endpoint: one class for each kind of part."""
+"""Facts of an endpoint: one class for each kind of part."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from seatrial.documents.live_endpoint import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
-    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.documents.live import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
+    from seatrial.operations.preflight import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 LOST_MINUTES: Final = 16
-"""No function of Lambda lives longer than 15 minutes: without a workflow, nobody works on a request by then."""
+"""No function of Lambda lives longer than 15 minutes: without a workflow, nothing works on a request by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,9 @@ class TargetFacts:
 
     Attributes:
         resource_id: `inference-component/NAME` or `endpoint/NAME/variant/VARIANT`.
-        dimension: What is scaled.
-        least: Its MinCapacity.
-        most: Its MaxCapacity.
         suspended: What of its scaling is suspended.
         wakes: Whether a step scaling policy adds a copy to none.
-        failure: What the last activity failed with; empty when it did not fail.
+        failure: The error of the last activity; empty when it did not fail.
     """
 
     resource_id: str
@@ -64,11 +61,6 @@ class StackFacts:
     """The endpoint's stack.
 
     Attributes:
-        name: Its name.
-        existence: Whether it is there.
-        status: CloudFormation's status.
-        reason: CloudFormation's reason.
-        resources: Its resources.
         failures: The failed events of its last operation, the first of them first.
         is_ours: Whether it is known as this endpoint's: the spec or the user names it, it has the usual name, or a part
             of the endpoint carries the tag of an environment. Another team's stack may hold the endpoint, too.
@@ -90,7 +82,7 @@ class StackFacts:
     @property
     def left_behind(self) -> tuple[str, ...]:
         """The logical IDs that a failed rollback could not set back: what CloudFormation may skip."""
-        return tuple(each.logical_id for each in self.resources if each.status == "UPDATE_FAILED")
+        return tuple(resource.logical_id for resource in self.resources if resource.status == "UPDATE_FAILED")
 
     @property
     def is_gone(self) -> bool:
@@ -117,11 +109,10 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ContainerFacts:
-    """What the containers of a part told CloudWatch in the last 15 minutes.
+    """The metrics of a part's containers in the last 15 minutes.
 
     Attributes:
         part: The component or variant, as findings name it.
-        load: What they told.
         simulated_by: What measured in place of an engine and its accelerators; empty on AWS.
     """
 
@@ -132,24 +123,19 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """All that was found of an endpoint.
+    """All facts of an endpoint.
 
     Attributes:
         name: The endpoint's name on SageMaker.
-        at: When.
-        endpoint: The endpoint.
         components: Its inference components, by name.
-        models: Their models and those of its variants, by name.
         targets: The scalable targets that are its own, by resource.
-        alarms: Its alarms in state ALARM, by name.
-        stack: Its stack.
         logs: The ends of its containers' logs, by log group.
         checks: Role, weights, secrets and quotas.
-        workflows: When each running workflow of the trial service began; asked only while a custom resource has waited
-            for long, else None.
-        containers: What its containers told CloudWatch; none of those that told nothing.
-        missing: The resources that its stack has and that nobody finds.
-        not_asked: What could not be asked.
+        workflows: When each running workflow of the trial service began; read only while a custom resource has waited
+            for long, else `None`.
+        containers: The metrics of its containers; none of those without.
+        missing: The resources of its stack that do not exist.
+        not_asked: What could not be read.
     """
 
     name: str
@@ -169,12 +155,13 @@ class Examination:
 
     @property
     def serves(self) -> bool:
-        """Whether requests are answered, or would be once a copy is woken: then nothing that serves may be deleted."""
+        """Whether it serves requests, or would once a copy is woken: then nothing that serves may be deleted."""
         if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
             return False
-        with_model = any(each.model and each.current for each in self.endpoint.variants)
+        with_model = any(variant.model and variant.current for variant in self.endpoint.variants)
         return with_model or any(
-            (each.copies or each.status == "InService") and not each.is_candidate for each in self.components
+            (component.copies or component.status == "InService") and not component.is_candidate
+            for component in self.components
         )
 
     @property

@@ -22,12 +22,11 @@ _TRANSIENT = ("transient", "is in progress", "cannot update in-progress", "canno
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What came of a step.
+    """The outcome of a step.
 
     Attributes:
-        key: The step.
         status: `done`, `failed`, or `left out` because a step before it failed.
-        message: What AWS answered, or why it was left out; empty when it is done.
+        message: The error of AWS, or why it was left out; empty when it is done.
     """
 
     key: str
@@ -41,10 +40,10 @@ class _NotYetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a step is waited for.
+    """The longest wait for a step.
 
     Attributes:
-        sleep: Waits so many seconds.
+        sleep: Waits a number of seconds.
         poll_s: Seconds between two looks.
         longest_s: Seconds after which a step has failed.
     """
@@ -57,14 +56,9 @@ class Patience:
 def carry_out(
     steps: Iterable[FixStep], calls: AwsCalls, patience: Patience, tell: Callable[[str], None]
 ) -> Iterator[StepOutcome]:
-    """Do the steps in order and yield what came of each.
+    """Do the steps in order and yield the outcome of each; `tell` gets each step before it is done.
 
     A step whose object is gone already is done. One that meets a change at work is tried again.
-
-    Args:
-        calls: Operations of the account.
-        patience: How long a step is waited for.
-        tell: Is told of each step before it is done.
     """
     missing: set[str] = set()
     for step in steps:
@@ -90,11 +84,6 @@ def _carried_out(step: FixStep, calls: AwsCalls, patience: Patience) -> StepOutc
 
 
 def _until_done(attempt: Callable[[], None], patience: Patience, step: FixStep) -> None:
-    """Attempt until it is over.
-
-    Raises:
-        BenchError: SEA769, it was refused or took too long; as `aws_failures`.
-    """
     waited_s = 0.0
     while True:
         try:
@@ -113,11 +102,15 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only a fix needs it here)
 
     try:
-        # Minutes lie between the examination and this step, in which somebody may have made another part of
-        # the same name: the tags are read again right before a deletion.
-        if step.arn and not step.tags.items() <= _tags(step, calls).items():
-            proof = ", ".join(f"{key}={value}" for key, value in step.tags.items())
-            raise BenchError.of("SEA769", f"it is not deleted: it does not carry {proof} any more", where=step.key)
+        # Since the examination another part may have been made under the same name: the tags are read again right
+        # before a deletion.
+        if step.arn:
+            with aws_failures(step.key):  # at most 50 tags, so they are on one page
+                response = calls("sagemaker", "list_tags", ResourceArn=step.arn, MaxResults=100)
+            tags = {text_at(row, "Key"): text_at(row, "Value") for row in rows(response, "Tags")}
+            if not step.tags.items() <= tags.items():
+                proof = ", ".join(f"{key}={value}" for key, value in step.tags.items())
+                raise BenchError.of("SEA769", f"it is not deleted: it does not carry {proof} any more", where=step.key)
         with aws_failures(step.key):
             calls(step.service, step.operation, **step.arguments)
     except ClientError as error:
@@ -132,24 +125,17 @@ def _change(step: FixStep, calls: AwsCalls) -> None:
         raise BenchError.of("SEA769", message, where=step.key) from error
 
 
-def _tags(step: FixStep, calls: AwsCalls) -> dict[str, str]:
-    """Read the tags of what is deleted: at most 50, so they are on one page."""
-    with aws_failures(step.key):
-        answer = calls("sagemaker", "list_tags", ResourceArn=step.arn, MaxResults=100)
-    return {text_at(row, "Key"): text_at(row, "Value") for row in rows(answer, "Tags")}
-
-
 def _look(step: FixStep, calls: AwsCalls) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 (likewise)
 
     try:
         with aws_failures(step.key):
-            answer = calls(step.service, step.look, **step.look_at)
+            response = calls(step.service, step.look, **step.look_at)
     except ClientError as error:
         if is_absent(error) and step.until == "gone":
             return
         raise BenchError.of("SEA769", error_sentence(error), where=step.key) from error
-    status = text_at(next(rows(answer, "Stacks"), answer), "StackStatus")
+    status = text_at(next(rows(response, "Stacks"), response), "StackStatus")
     if status == "DELETE_COMPLETE" and step.until == "gone":
         return
     # An operation that ended in another state than the wanted one never gets there by itself: to wait longer
@@ -158,6 +144,6 @@ def _look(step: FixStep, calls: AwsCalls) -> None:
         if step.until == "settled" and not status.endswith("FAILED"):
             return
         raise BenchError.of("SEA769", f"the stack is {status}", where=step.key)
-    if text_at(answer, "InferenceComponentStatus") == "Failed" or text_at(answer, "EndpointStatus") == "Failed":
-        raise BenchError.of("SEA769", f"its deletion failed: {text_at(answer, 'FailureReason')}", where=step.key)
+    if "Failed" in {text_at(response, "InferenceComponentStatus"), text_at(response, "EndpointStatus")}:
+        raise BenchError.of("SEA769", f"its deletion failed: {text_at(response, 'FailureReason')}", where=step.key)
     raise _NotYetError(f"{status or 'it is still there'}")

@@ -30,18 +30,11 @@ from seatrial.operations.doctor.facts import (
     TargetFacts,
     waiting_for,
 )
-from seatrial.operations.preflight.check import ok, problem, unread
-from seatrial.operations.preflight.preflight import secret_check, weights_check
-from seatrial.operations.preflight.quotas import Need, quota_checks
+from seatrial.operations.preflight import Need, ok, problem, quota_checks, secret_check, unread, weights_check
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
 from seatrial_base.text import printable
-from seatrial_load.aws.container_metrics import (
-    COMPONENT_LABEL,
-    ENDPOINT_LABEL,
-    VARIANT_LABEL,
-    read_container_series,
-)
+from seatrial_load.aws.container_metrics import COMPONENT_LABEL, ENDPOINT_LABEL, VARIANT_LABEL, read_container_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -50,8 +43,8 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.account.reader import AwsCalls
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint, LiveModel
-    from seatrial.operations.preflight.check import AccountCheck
+    from seatrial.documents.live import LiveComponent, LiveEndpoint, LiveModel
+    from seatrial.operations.preflight import AccountCheck
     from seatrial_load.aws.container_metrics import PromQl
 
 LAST_LINES = 40
@@ -78,7 +71,7 @@ _ALARMS: Final = (
     ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
     ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
 )
-"""Resource type, kind in the request of DescribeAlarms, list in its answer."""
+"""Resource type, kind in the request of DescribeAlarms, list in its response."""
 MOST_ALARMS: Final = 100
 """Names that DescribeAlarms takes at once."""
 ASSUMED_BY = "sagemaker.amazonaws.com"
@@ -86,21 +79,20 @@ NAMESPACE = "sagemaker"
 SERVICE = "application-autoscaling"
 _TARGET_TYPE = "AWS::ApplicationAutoScaling::ScalableTarget"
 LOOKED_S: Final = 900.0
-"""How far back is looked, in seconds: 15 values at SageMaker's usual frequency."""
+"""Seconds of metrics that are read: 15 values at SageMaker's usual frequency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointQuery:
-    """Which endpoint is asked about, and whom.
+    """The endpoint to examine, and the clients of its account.
 
     Attributes:
         name: Its name on SageMaker.
-        region: Its region.
         calls: Operations of its account and region.
-        account: What a preflight asks there.
+        account: The clients of a preflight there.
         stack: Its stack; empty for the one that its tags name, else `seatrial-NAME`.
-        deployment: What its lock says; without one, its secrets are not known.
-        promql: Answers what its containers told; None where nobody is asked.
+        deployment: From its lock; without one, its secrets are not known.
+        promql: Queries the metrics of its containers; `None` without.
     """
 
     name: str
@@ -113,13 +105,10 @@ class EndpointQuery:
 
 
 def examine(query: EndpointQuery, at: datetime) -> Examination:
-    """Ask for everything about an endpoint.
-
-    Args:
-        at: The time.
+    """Read everything about an endpoint.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
     """
     name, reader = query.name, AwsReader(query.calls)
     # Every other call keeps what it was refused and goes on, so without this one a session without credentials
@@ -129,9 +118,9 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     endpoint = read_endpoint(name, reader)
     components = tuple(_components(name, reader))
     models = tuple(_models(endpoint, components, reader))
-    there = [each for each in (endpoint.arn, *(each.arn for each in components)) if each]
+    there = [each for each in (endpoint.arn, *(component.arn for component in components)) if each]
     stack = find_stack(name, query.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
-    is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(each.tags for each in components)))
+    is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(component.tags for component in components)))
     # A stack of any name may hold the endpoint, another team's too: what the user, the usual name or a tag does
     # not claim is explained, and never changed.
     stack = replace(stack, is_ours=is_tagged or stack.name in (query.stack, f"seatrial-{name}"))
@@ -142,7 +131,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
         components=components,
         models=models,
         targets=scalable_targets(name, endpoint, components, stack, reader),
-        alarms=raised_alarms(name, [each.name for each in components], reader),
+        alarms=raised_alarms(name, [component.name for component in components], reader),
         stack=stack,
         logs=tuple(_logs(name, endpoint, components, reader)),
         checks=tuple(account_checks(query, endpoint, models, components, reader)),
@@ -156,7 +145,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
 def _workflows(
     query: EndpointQuery, endpoint: LiveEndpoint, stack: StackFacts, at: datetime, reader: AwsReader
 ) -> tuple[datetime, ...] | None:
-    """Ask the trial service what it works on, where a custom resource has waited for longer than a function lives."""
+    """Return when the running workflows began, where a custom resource has waited longer than a function lives."""
     # Before that time the function that works on the request may still be running: an empty list of workflows
     # would prove nothing.
     if all(minutes < LOST_MINUTES for _, minutes in waiting_for(stack, at)):
@@ -173,16 +162,16 @@ def _workflows(
     if not machine:
         return None
     what = f"workflows of {service}"
-    answer = reader.read(
+    response = reader.read(
         what, "stepfunctions", "list_executions", stateMachineArn=machine, statusFilter="RUNNING", maxResults=1000
     )
-    if answer.state != "found":
+    if response.state != "found":
         return None
-    return tuple(began for row in rows(answer.document, "executions") if (began := moment(row, "startDate")))
+    return tuple(began for row in rows(response.document, "executions") if (began := moment(row, "startDate")))
 
 
 def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
-    """Yield the components of an endpoint with their tags, which tell the candidates of trials."""
+    """Yield the components of an endpoint with their tags, which mark the candidates of trials."""
     for name in component_names(endpoint_name, reader):
         if (component := read_component(name, reader)) is None:
             continue
@@ -195,12 +184,12 @@ def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent
 
 
 def _has_no_stack(arn: str, reader: AwsReader) -> bool:
-    answer = reader.read(f"stack of {arn}", "cloudformation", "describe_stack_resources", PhysicalResourceId=arn)
-    return answer.state == "absent" or (answer.state == "found" and not any(rows(answer.document, "StackResources")))
+    response = reader.read(f"stack of {arn}", "cloudformation", "describe_stack_resources", PhysicalResourceId=arn)
+    return response.state != "not asked" and not any(rows(response.document, "StackResources"))
 
 
 def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader) -> Iterator[LiveModel]:
-    names = {each.model for each in endpoint.variants} | {each.model for each in components}
+    names = {variant.model for variant in endpoint.variants} | {component.model for component in components}
     for name in sorted(names - {""}):
         if model := read_model(name, reader):
             yield replace(model, tags=read_tags(f"model {name}", model.arn, reader))
@@ -210,10 +199,10 @@ def _logs(
     name: str, endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader: AwsReader
 ) -> Iterator[LogFacts]:
     every = [*components]
-    # A candidate's log is told only where nothing else is there: what serves explains what users see.
-    live = [each for each in every if not each.is_candidate] or every
+    # A candidate's log is read only where nothing else is there: what serves explains what users see.
+    live = [component for component in every if not component.is_candidate] or every
     groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in live]
-    if any(each.model for each in endpoint.variants) or not groups:
+    if any(variant.model for variant in endpoint.variants) or not groups:
         groups.append(f"{_LOGS}/Endpoints/{name}")
     for group in sorted(groups):
         yield _log(group, reader)
@@ -233,40 +222,32 @@ def _log(group: str, reader: AwsReader) -> LogFacts:
         return LogFacts(group, streams.state)
     lines: list[str] = []
     for stream in rows(streams.document, "logStreams"):
-        lines += _last_lines(group, text_at(stream, "logStreamName"), reader)
+        place = {"logGroupName": group, "logStreamName": text_at(stream, "logStreamName")}
+        events = reader.read(f"log {group}", "logs", "get_log_events", **place, limit=LAST_LINES)
+        # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer
+        # look like one.
+        whole = "\n".join(text_at(row, "message").rstrip() for row in rows(events.document, "events"))
+        lines += [line[:LONGEST_LINE] for line in safe_text(whole).splitlines()]
     return LogFacts(group, "found", tuple(lines))
-
-
-def _last_lines(group: str, stream: str, reader: AwsReader) -> Iterator[str]:
-    answer = reader.read(
-        f"log {group}", "logs", "get_log_events", logGroupName=group, logStreamName=stream, limit=LAST_LINES
-    )
-    # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer
-    # look like one.
-    whole = "\n".join(text_at(row, "message").rstrip() for row in rows(answer.document, "events"))
-    for line in safe_text(whole).splitlines():
-        yield line[:LONGEST_LINE]
 
 
 def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsReader) -> StackFacts:
     """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
 
     Args:
-        endpoint: The endpoint's name on SageMaker.
         named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
         resources: Physical IDs of what is there: a stack of any name may manage it.
-        reader: Asks CloudFormation.
     """
     stack = read_stack(named or f"seatrial-{endpoint}", reader)
     if stack.existence != "absent":
         return stack
     for resource in resources:
-        answer = reader.read(
+        response = reader.read(
             f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource
         )
-        if answer.state == "not asked":
-            return StackFacts(name=stack.name, existence="not asked")
-        owner = next((text_at(row, "StackName") for row in rows(answer.document, "StackResources")), "")
+        if response.state == "not asked":
+            return replace(stack, existence="not asked")
+        owner = next((text_at(row, "StackName") for row in rows(response.document, "StackResources")), "")
         if owner:
             return read_stack(owner, reader)
     return stack
@@ -274,10 +255,10 @@ def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsR
 
 def read_stack(name: str, reader: AwsReader) -> StackFacts:
     """Read a stack; its resources and events only where it is there."""
-    answer = reader.read(f"stack {name}", "cloudformation", "describe_stacks", StackName=name)
-    found = next(rows(answer.document, "Stacks"), None)
+    response = reader.read(f"stack {name}", "cloudformation", "describe_stacks", StackName=name)
+    found = next(rows(response.document, "Stacks"), None)
     if found is None:
-        return StackFacts(name=name, existence="absent" if answer.state == "found" else answer.state)
+        return StackFacts(name=name, existence="absent" if response.state == "found" else response.state)
     listed = reader.rows(
         f"resources of {name}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name
     )
@@ -316,25 +297,25 @@ def _resource(row: Mapping[str, object]) -> ResourceState:
 
 
 def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[ResourceState]:
-    """Yield what a stack at rest has, and the account has not: CloudFormation never looks, and so never mends it.
+    """Yield what a stack at rest has, and the account has not: CloudFormation never looks, and so never repairs it.
 
-    Resources whose type is in no table are not looked for; one that could not be asked is not missing.
+    Resources whose type is in no table are not looked for; one that could not be read is not missing.
     """
     # While an operation runs, resources come and go by its own doing.
     if stack.existence != "found" or stack.is_at_work:
         return
-    made = [each for each in stack.resources if each.physical_id and not each.status.startswith("DELETE_")]
-    for each in made:
-        if (look := _LOOKS.get(each.resource_type)) is not None:
+    made = [part for part in stack.resources if part.physical_id and not part.status.startswith("DELETE_")]
+    for resource in made:
+        if (look := _LOOKS.get(resource.resource_type)) is not None:
             service, operation, argument = look
-            name = _name_of(each)
-            if reader.read(f"{each.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
-                yield each
+            name = _name_of(resource)
+            if reader.read(f"{resource.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
+                yield resource
     for resource_type, kind, member in _ALARMS:
-        alarms = [each for each in made if each.resource_type == resource_type]
+        alarms = [resource for resource in made if resource.resource_type == resource_type]
         for first in range(0, len(alarms), MOST_ALARMS):
-            page = {_name_of(each): each for each in alarms[first : first + MOST_ALARMS]}
-            answer = reader.read(
+            page = {_name_of(alarm): alarm for alarm in alarms[first : first + MOST_ALARMS]}
+            response = reader.read(
                 "alarms of the stack",
                 "cloudwatch",
                 "describe_alarms",
@@ -342,8 +323,8 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
                 AlarmTypes=[kind],
                 MaxRecords=MOST_ALARMS,
             )
-            there = {text_at(row, "AlarmName") for row in rows(answer.document, member)}
-            yield from (each for name, each in page.items() if answer.state == "found" and name not in there)
+            there = {text_at(row, "AlarmName") for row in rows(response.document, member)}
+            yield from (each for name, each in page.items() if response.state == "found" and name not in there)
 
 
 def _name_of(resource: ResourceState) -> str:
@@ -359,66 +340,55 @@ def account_checks(
     components: Iterable[LiveComponent],
     reader: AwsReader,
 ) -> Iterator[AccountCheck]:
-    """Yield the checks of what a new copy or instance would need, each thing once, in order.
-
-    Args:
-        query: Which endpoint, and whom to ask.
-        endpoint: What was found of it.
-        components: Its components; adapters have files of their own.
-        reader: Asks IAM.
-    """
-    account, deployment = query.account, query.deployment
+    """Yield the checks of what a new copy or instance would need, each thing once, in order."""
+    deployment = query.deployment
     models = tuple(models)
-    for arn in sorted({each.role_arn for each in models} - {""}):
+    for arn in sorted({model.role_arn for model in models} - {""}):
         yield _role(arn, reader)
-    read = {uri for each in models for uri in each.uris} | {each.artifact for each in components}
+    read = {uri for model in models for uri in model.uris} | {component.artifact for component in components}
     for uri in sorted(uri for uri in read if uri.startswith("s3://")):
-        yield weights_check(uri, account.objects)
+        yield weights_check(uri, query.account.objects)
     for secret in sorted({*deployment.serving.secret_env.values()}) if deployment is not None else ():
-        yield secret_check(secret, account.secrets)
+        yield secret_check(secret, query.account.secrets)
+    yield from _quotas(query, endpoint)
+
+
+def _quotas(query: EndpointQuery, endpoint: LiveEndpoint) -> Iterator[AccountCheck]:
     most: Counter[str] = Counter()
-    for each in endpoint.variants:
-        if each.instance_type:
-            # Scaling may go to the most at any time, and more than that may run where somebody raised the
-            # count by hand.
-            most[each.instance_type] += max(each.most, each.desired, each.current)
+    for variant in endpoint.variants:
+        if variant.instance_type:
+            # Scaling may go to the most at any time, and more may run where the count was raised by hand.
+            most[variant.instance_type] += max(variant.most, variant.desired, variant.current)
     needs = tuple(Need(query.name, instance_type, number) for instance_type, number in sorted(most.items()))
     if query.deployment is not None and query.deployment.environment.is_embedded:
-        yield from (unread(f"quota {each.instance_type}", "the embedded AWS has no service quotas") for each in needs)
+        yield from (unread(f"quota {need.instance_type}", "the embedded AWS has no service quotas") for need in needs)
     elif needs:
         yield from quota_checks(needs, query.region, query.account)
 
 
 def _role(arn: str, reader: AwsReader) -> AccountCheck:
-    """Check that a role exists and that SageMaker may assume it."""
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
-    # The reader notes every refusal by itself; here it becomes a check of its own, and must not be told twice.
+    # The reader notes every refusal by itself; here it becomes a check of its own, and must not be listed twice.
     before = len(reader.not_asked)
-    answer = reader.read(subject, "iam", "get_role", RoleName=name)
-    if answer.state == "not asked":
-        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be asked")
-    if answer.state == "absent":
+    response = reader.read(subject, "iam", "get_role", RoleName=name)
+    if response.state == "not asked":
+        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be read")
+    if response.state == "absent":
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
-    policy = mapping(answer.document, "Role").get("AssumeRolePolicyDocument")
+    policy = mapping(response.document, "Role").get("AssumeRolePolicyDocument")
     # boto3 decodes a trust policy, other clients leave it as text.
     document = json.loads(policy) if isinstance(policy, str) else policy
     statements = document.get("Statement") if isinstance(document, dict) else None
     services: set[str] = set()
     for statement in statements if isinstance(statements, list) else [statements]:
         if isinstance(statement, dict) and text_at(statement, "Effect") == "Allow":
-            services |= {*_listed(mapping(statement, "Principal"))}
+            listed = mapping(statement, "Principal").get("Service")
+            services |= {name for name in (listed if isinstance(listed, list) else [listed]) if isinstance(name, str)}
     if ASSUMED_BY not in services:
         hint = f"let {ASSUMED_BY} assume it in its trust policy"
         return problem(subject, "SEA758", f"its trust policy does not name {ASSUMED_BY}", hint)
     return ok(subject, f"it exists, and {ASSUMED_BY} may assume it")
-
-
-def _listed(principal: Mapping[str, object]) -> Iterator[str]:
-    services = principal.get("Service")
-    for service in services if isinstance(services, list) else [services]:
-        if isinstance(service, str):
-            yield service
 
 
 def scalable_targets(
@@ -429,20 +399,20 @@ def scalable_targets(
     Another endpoint's name may begin with this one's. So a target of a component that is gone counts as this
     endpoint's only when its name is `NAME-model`, a candidate's, or one of the stack's resources.
     """
-    of_stack = {each.physical_id.partition("|")[0] for each in stack.resources if each.resource_type == _TARGET_TYPE}
+    of_stack = {row.physical_id.partition("|")[0] for row in stack.resources if row.resource_type == _TARGET_TYPE}
     known = {f"inference-component/{each.name}" for each in components} | of_stack
-    known |= {f"endpoint/{name}/variant/{each.name}" for each in endpoint.variants}
+    known |= {f"endpoint/{name}/variant/{variant.name}" for variant in endpoint.variants}
     known.add(f"inference-component/{name}{COMPONENT_SUFFIX}")
     listed = reader.rows(
         "scalable targets", SERVICE, "describe_scalable_targets", "ScalableTargets", ServiceNamespace=NAMESPACE
     )
-    ours = [row for row in listed if _is_ours(text_at(row, "ResourceId"), known, name)]
-    return tuple(_target(row, reader) for row in sorted(ours, key=lambda each: text_at(each, "ResourceId")))
-
-
-def _is_ours(resource_id: str, known: set[str], name: str) -> bool:
-    kind, _, component = resource_id.partition("/")
-    return resource_id in known or (kind == "inference-component" and is_candidate_name_of(component, name))
+    ours = []  # a variant may have two targets: of its instances, and of its provisioned concurrency
+    for row in listed:
+        resource_id = text_at(row, "ResourceId")
+        kind, _, component = resource_id.partition("/")
+        if resource_id in known or (kind == "inference-component" and is_candidate_name_of(component, name)):
+            ours.append((resource_id, row))
+    return tuple(_target(row, reader) for _, row in sorted(ours, key=lambda pair: pair[0]))
 
 
 def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
@@ -458,7 +428,7 @@ def _target(row: Mapping[str, object], reader: AwsReader) -> TargetFacts:
         least=count(row, "MinCapacity"),
         most=count(row, "MaxCapacity"),
         suspended=tuple(sorted(key for key, value in mapping(row, "SuspendedState").items() if value is True)),
-        wakes=any(text_at(each, "PolicyType") == "StepScaling" for each in policies),
+        wakes=any(text_at(policy, "PolicyType") == "StepScaling" for policy in policies),
         failure=text_at(last, "StatusMessage") if text_at(last, "StatusCode") == "Failed" else "",
     )
 
@@ -472,20 +442,13 @@ def container_facts(
     at: datetime,
     reader: AwsReader,
 ) -> Iterator[ContainerFacts]:
-    """Yield what the containers of each component and of each variant with a model told; nothing of those that did not.
-
-    Args:
-        components: Its components; candidates of trials are left out.
-        ask: Answers queries; None where nobody is asked.
-        at: The time.
-        reader: Keeps what could not be asked.
-    """
+    """Yield what the containers of each component, candidates excepted, and of each variant with a model published."""
     if ask is None:
         return
-    places = [(f"inference component {each.name}", {COMPONENT_LABEL: each.name}) for each in components
-              if each.copies and not each.is_candidate]  # fmt: skip
-    places += [(f"variant {each.name}", {ENDPOINT_LABEL: name, VARIANT_LABEL: each.name}) for each in endpoint.variants
-               if each.model and each.current]  # fmt: skip
+    live = (component.name for component in components if component.copies and not component.is_candidate)
+    places = [(f"inference component {component}", {COMPONENT_LABEL: component}) for component in live]
+    variants = (variant.name for variant in endpoint.variants if variant.model and variant.current)
+    places += [(f"variant {variant}", {ENDPOINT_LABEL: name, VARIANT_LABEL: variant}) for variant in variants]
     for part, labels in places:
         try:
             now_s = at.timestamp()

@@ -15,7 +15,7 @@ from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial.documents.live_endpoint import LiveComponent
+    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import Examination, TargetFacts
 
 NOTHING_SUSPENDED = {
@@ -32,14 +32,11 @@ class FixStep:
 
     Attributes:
         key: Names the step for those that come after it.
-        why: Why, as a sentence.
         service: The service, by boto3's name.
         operation: The operation, by boto3's name.
-        arguments: What it is called with.
         after: Keys of the steps that must have succeeded.
         until: When it is done: `answered`, when what was deleted is `gone`, or when the stack has `settled`.
-        look: The operation that tells so, with `look_at`; empty with `answered`.
-        look_at: What that operation is called with.
+        look: The operation that shows it, with the arguments `look_at`; empty with `answered`.
         arn: Of what is deleted on SageMaker; empty for any other change.
         tags: The tags that prove whose it is: read again right before, and without them nothing is deleted.
     """
@@ -59,12 +56,11 @@ class FixStep:
     @property
     def command(self) -> str:
         """The same change as a command of the AWS CLI."""
-        options = (f"--{_dashed(name)} {_shell(value)}" for name, value in self.arguments.items())
+        options = (
+            f"--{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '-', name).lower()} {_shell(value)}"
+            for name, value in self.arguments.items()
+        )
         return f"aws {self.service} {self.operation.replace('_', '-')} {' '.join(options)}"
-
-
-def _dashed(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
 
 
 def _shell(value: object) -> str:
@@ -77,12 +73,12 @@ def fix_steps(examination: Examination) -> tuple[FixStep, ...]:
     """Return what unsticks an endpoint; empty when there is nothing that can be done safely.
 
     Nothing that serves is deleted, nothing while the stack is at work, and nothing that the stack manages while it is
-    in order: a deployment mends that. What could not be asked is left alone, and so is what does not carry the tag of
+    in order: a deployment repairs that. What could not be read is left alone, and so is what does not carry the tag of
     the environment: a name decides nothing.
     """
     if (
-        # CloudFormation would undo or trip over a change that is made beside its own operation; what could
-        # not be read may be in order.
+        # CloudFormation would undo or trip over a change during its own operation; what could not be read may be
+        # in order.
         examination.stack.is_at_work
         or examination.stack.existence == "not asked"
         or examination.endpoint.existence == "not asked"
@@ -100,7 +96,7 @@ def fix_steps(examination: Examination) -> tuple[FixStep, ...]:
 
 
 def is_abandoned(examination: Examination) -> bool:
-    """Tell whether no stack manages what is left, and it does not serve."""
+    """Return whether no stack manages what is left, and it does not serve."""
     return examination.stack.is_gone and not examination.serves
 
 
@@ -162,14 +158,14 @@ def _is_doomed(component: str, examination: Examination) -> bool:
 
 def _doomed(examination: Examination) -> tuple[LiveComponent, ...]:
     """Return the components to delete: left-over candidates, and all that no stack in order manages."""
-    # A stack in order manages its components, and a deployment mends them: to delete one would be a change behind
+    # A stack in order manages its components, and a deployment repairs them: to delete one would be a change behind
     # its back.
     blocked = examination.stack.status in _BLOCKED and examination.stack.is_ours and not examination.serves
     unmanaged = is_abandoned(examination) or blocked
     return tuple(
-        each
-        for each in examination.components
-        if _proof(each.tags, examination) and (unmanaged or is_left_over(each, examination))
+        component
+        for component in examination.components
+        if _proof(component.tags, examination) and (unmanaged or is_left_over(component, examination))
     )
 
 
@@ -178,7 +174,7 @@ def _components(examination: Examination) -> Iterator[FixStep]:
         left = (
             "It was left over by a trial." if component.is_candidate else "No stack manages it, and it does not serve."
         )
-        keys = [f"target {each.resource_id}" for each in examination.targets if each.component == component.name]
+        keys = [f"target {target.resource_id}" for target in examination.targets if target.component == component.name]
         named = {"InferenceComponentName": component.name}
         yield FixStep(
             key=f"component {component.name}",
@@ -218,7 +214,7 @@ def _stack(examination: Examination) -> Iterator[FixStep]:
         service="cloudformation",
         operation="delete_stack",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(examination)),
+        after=tuple(f"component {component.name}" for component in _doomed(examination)),
         until="gone",
         look="describe_stacks",
         look_at=named,
@@ -239,7 +235,7 @@ def _endpoint(examination: Examination) -> Iterator[FixStep]:
         service="sagemaker",
         operation="delete_endpoint",
         arguments=named,
-        after=tuple(f"component {each.name}" for each in _doomed(examination)),
+        after=tuple(f"component {component.name}" for component in _doomed(examination)),
         until="gone",
         look="describe_endpoint",
         look_at=named,
@@ -247,7 +243,7 @@ def _endpoint(examination: Examination) -> Iterator[FixStep]:
         tags=proof,
     )
     parts = [
-        ("model", "ModelName", each.name, each.arn) for each in examination.models if _proof(each.tags, examination)
+        ("model", "ModelName", model.name, model.arn) for model in examination.models if _proof(model.tags, examination)
     ]
     if endpoint.config:
         parts = [("endpoint_config", "EndpointConfigName", endpoint.config, endpoint.config_arn), *parts]

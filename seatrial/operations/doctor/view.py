@@ -1,11 +1,11 @@
-"""How an examination reads: the answer in one line, the parts as a table, the details, a document for programs."""
+"""Views of an examination: the result in one line, the parts as a table, the details, a document for programs."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.documents.live_endpoint import IN_TRANSIT
+from seatrial.documents.live import IN_TRANSIT
 from seatrial.operations.doctor.diagnose import container_status
 from seatrial_base.printer import Judgement
 from seatrial_base.units import counted
@@ -33,13 +33,13 @@ class PartRow:
 
 
 def answer_line(examination: Examination, diagnoses: tuple[Finding, ...]) -> str:
-    """Return what is wrong and what to do, in one line."""
+    """Return the first problem and its remedy, in one line."""
     if diagnoses:
         first = diagnoses[0]
         more = f" ({counted(len(diagnoses) - 1, 'more problem')} below)" if diagnoses[1:] else ""
         return f"{examination.name}: {first.rule}: {first.place.resource}: {first.message} {first.hint}{more}"
     if examination.endpoint.existence != "found":
-        state = "is not there yet; its stack is at work" if examination.stack.is_at_work else "could not be asked"
+        state = "is not there yet; its stack is at work" if examination.stack.is_at_work else "could not be read"
         return f"{examination.name}: the endpoint {state}."
     if any(row.health == "changing" for row in part_rows(examination, diagnoses)):
         return f"{examination.name}: it is being changed; nothing is wrong so far."
@@ -55,7 +55,7 @@ def part_rows(examination: Examination, diagnoses: tuple[Finding, ...]) -> tuple
 def _health(part: str, status: str, wrong: set[str]) -> Health:
     if part in wrong:
         return "problem"
-    if status.startswith("could not be asked"):
+    if status.startswith("could not be read"):
         return "unknown"
     in_progress = "IN_PROGRESS" in status and not status.startswith("UPDATE_COMPLETE_CLEANUP")
     return "changing" if in_progress or status.partition(",")[0] in IN_TRANSIT else "ok"
@@ -80,18 +80,18 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
     yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
     for log in examination.logs:
         yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
-    for each in examination.containers:
-        yield f"containers of {each.part}", container_status(each)
+    for container in examination.containers:
+        yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
-        yield check.subject, f"could not be asked: {check.answer}" if check.is_unread else check.answer
+        yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
 
 
 def _status(existence: str, status: str) -> str:
-    return {"found": status, "absent": "does not exist"}.get(existence, "could not be asked")
+    return {"found": status, "absent": "does not exist"}.get(existence, "could not be read")
 
 
 def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, why: bool) -> Iterator[str]:
-    """Yield the answer, the other problems and the parts; with `why`, what each was seen by and the logs."""
+    """Yield the result, the other problems and the parts; with `why`, the evidence of each and the logs."""
     yield answer_line(examination, diagnoses)
     for each in diagnoses if why else diagnoses[1:]:
         yield ""
@@ -105,7 +105,7 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
     rows = part_rows(examination, diagnoses)
     width = max(len(row.health) for row in rows)
     yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
-    yield from (f"could not be asked: {line}" for line in examination.not_asked)
+    yield from (f"could not be read: {line}" for line in examination.not_asked)
     if why:
         for log in examination.logs:
             if log.lines:
@@ -115,7 +115,7 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
 
 
 def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:
-    """Return the examination as what the one printer writes; `fix` are the commands that `--fix` stands for."""
+    """Return the examination for the printer; `fix` are the commands of `--fix`."""
     facts: dict[str, Json] = {
         "endpoint": examination.name,
         "answer": answer_line(examination, diagnoses),
@@ -125,10 +125,10 @@ def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], s
         "fix": [{"why": step.why, "command": step.command} for step in steps],
         "not_asked": examination.not_asked,
     }
-    placed = [replace(each, place=replace(each.place, file=examination.name)) for each in diagnoses]
+    placed = [replace(finding, place=replace(finding.place, file=examination.name)) for finding in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)
 
 
 def is_healthy(examination: Examination, diagnoses: tuple[Finding, ...]) -> bool:
-    """Tell whether nothing is wrong, as far as the endpoint itself could be asked."""
+    """Return whether nothing is wrong, as far as the endpoint itself could be read."""
     return not diagnoses and examination.endpoint.existence != "not asked"

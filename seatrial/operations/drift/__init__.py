@@ -1,1 +1,1 @@
-"""Whether live endpoints are what their locks say; nothing is changed."""
+"""Live endpoints compared with their locks; nothing is changed."""

@@ -1,4 +1,4 @@
-"""Asks the account, endpoint by endpoint, whether what runs is what is locked: stack, live fields, trials, quotas."""
+"""Comparison of what runs with what is locked, endpoint by endpoint: stack, live fields, trials, quotas."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_
 from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
 from seatrial.deployment.load import load_deployment
-from seatrial.documents.live_endpoint import LiveVariant
+from seatrial.documents.live import LiveVariant
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
-from seatrial.operations.drift.trials import LastTrial, deployed_trial, scheduled_trial, trial_findings
-from seatrial.operations.preflight.quotas import instance_checks, needs_of
+from seatrial.operations.drift.trials import deployed_trial, scheduled_trial, trial_findings
+from seatrial.operations.preflight import instance_checks, needs_of
 from seatrial.specs.load import environments_of, load_environment
 from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
 from seatrial_base.errors import BenchError, SeatrialError
+from seatrial_base.findings import Place
 from seatrial_base.tags import CONFIG_TAG, ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -36,26 +37,20 @@ if TYPE_CHECKING:
 
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_endpoint import LiveComponent, LiveEndpoint
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveComponent, LiveEndpoint, LiveStack
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
-ONLY_VARIANT = "AllTraffic"  # the name of a variant that nobody named, as our constructs give it
+ONLY_VARIANT = "AllTraffic"  # the name that our constructs give a variant without one
 Compared = dict[str, tuple[str, str]]
-"""What the lock says and what is live, by what was compared."""
+"""The locked and the live value, by what was compared."""
 _IN_ORDER = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"})
 _RULE = "SEA433"
 
 
 def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -> Iterator[Finding]:
-    """Yield each field in which a live endpoint is not what was deployed.
-
-    Args:
-        deployment: What the lock says; its plan is the deployed one.
-        stack: The endpoint's stack.
-        reader: A strict reader of the environment's account and region.
+    """Yield each field in which a live endpoint is not what was deployed; the reader must be a strict one.
 
     Raises:
         BenchError: As `aws_failures`.
@@ -79,35 +74,25 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
             yield from _container(deployment, endpoint, variant.model, reader)
         yield from _statuses({"endpoint status": endpoint.status})
         yield from _copies(deployment, "instances", variant.current)
+    elif (component := read_component(f"{deployment.endpoint_name}{COMPONENT_SUFFIX}", reader)) is None:
+        yield _absent("inference component", f"{deployment.endpoint_name}{COMPONENT_SUFFIX}")
     else:
-        yield from _with_component(deployment, stack, endpoint, reader)
-
-
-def _with_component(
-    deployment: Deployment, stack: LiveStack, endpoint: LiveEndpoint, reader: AwsReader
-) -> Iterator[Finding]:
-    """Yield what differs where the model is an inference component."""
-    name = f"{deployment.endpoint_name}{COMPONENT_SUFFIX}"
-    component = read_component(name, reader)
-    if component is None:
-        yield _absent("inference component", name)
-        return
-    compared = _endpoint(stack, endpoint) | _config(deployment, endpoint) | _component(deployment, stack, component)
-    yield from _differences(compared)
-    yield from _container(deployment, endpoint, component.model, reader)
-    yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
-    yield from _copies(deployment, "copies", component.copies)
+        compared = _endpoint(stack, endpoint) | _config(deployment, endpoint) | _component(deployment, stack, component)
+        yield from _differences(compared)
+        yield from _container(deployment, endpoint, component.model, reader)
+        yield from _statuses({"endpoint status": endpoint.status, "component status": component.status})
+        yield from _copies(deployment, "copies", component.copies)
 
 
 def _absent(what: str, name: str) -> Finding:
-    hint = f"`seatrial doctor {name}` says what becomes of its stack" if what == "endpoint" else HINT
+    hint = f"`seatrial doctor {name}` shows the state of its stack" if what == "endpoint" else HINT
     return drift_finding(rule="SEA432", severity="error", what=what, expected=name, live="absent", hint=hint)
 
 
 def own_variant(deployment: Deployment) -> str:
     """Return the name of the variant that runs the endpoint's own plan and image."""
-    own = (each.name for each in deployment.endpoint.hosting.variants or () if not (each.spec or each.image))
-    return next(own, ONLY_VARIANT)
+    variants = deployment.endpoint.hosting.variants or ()
+    return next((variant.name for variant in variants if not (variant.spec or variant.image)), ONLY_VARIANT)
 
 
 def _differences(compared: Compared) -> Iterator[Finding]:
@@ -148,22 +133,20 @@ def _component(deployment: Deployment, stack: LiveStack, component: LiveComponen
         "download timeout (s)": (f"{plan.download_timeout_s.value}", _number(component.download_timeout_s)),
     }
     resolved, pinned = image_digest(component.resolved_image), image_digest(plan.image.value.uri)
-    # A tag may be pushed again: only digests tell whether the image is the same, and an image without one can't
-    # drift.
+    # A tag may be pushed again: only digests show that the image is the same, and an image without one can't drift.
     if resolved is not None and pinned is not None:
         compared["image digest"] = (pinned, resolved)
     return compared
 
 
 def _number(value: float | None) -> str:
-    """Return a number as it is written; empty where there is none."""
     return "" if value is None else f"{value:g}"
 
 
 def _container(deployment: Deployment, endpoint: LiveEndpoint, model_name: str, reader: AwsReader) -> Iterator[Finding]:
     """Yield a model whose container reads another configuration, by the digest in its tag.
 
-    The model itself is not described: its environment may hold the token of a hub, which nobody of CI may read.
+    The model itself is not described: its environment may hold the token of a hub, which CI may not read.
     """
     arn = f"{endpoint.arn.rpartition(':')[0]}:model/{model_name.lower()}"
     live = read_tags(model_name, arn, reader).get(CONFIG_TAG, "")
@@ -194,20 +177,13 @@ def _copies(deployment: Deployment, what: str, live: int) -> Iterator[Finding]:
             what=what,
             expected=expected,
             live=f"{live}",
-            hint="set the copies, or the bounds of scaling, as the spec says: `cdk deploy --revert-drift`",
+            hint="set the copies, or the bounds of scaling, to those of the spec: `cdk deploy --revert-drift`",
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftClients:
-    """Clients of one account in one region.
-
-    Attributes:
-        stacks: CloudFormation.
-        endpoints: SageMaker.
-        results: S3.
-        account: What a preflight asks, for the quotas.
-    """
+    """Clients of one account in one region; `account` has those of a preflight, for the quotas."""
 
     stacks: CloudFormationClient
     endpoints: SageMakerClient
@@ -240,8 +216,7 @@ class Locked:
     """What is locked for one environment.
 
     Attributes:
-        environment: The environment.
-        deployments: What the readable locks say, in the order of their files.
+        deployments: Of the readable locks, in the order of their files.
         unreadable: What is wrong with the others, by the endpoint's name.
         names: The names of every spec, deployed here or not.
     """
@@ -253,11 +228,7 @@ class Locked:
 
 
 def read_locked(files: Sequence[Path], environment: str, environments: Path | None) -> Locked:
-    """Return what is locked for an environment; a lock that can't be read is told with its endpoint.
-
-    Args:
-        files: Specs; none where a repository offers products alone.
-        environments: Folder of environments; `None` for the one beside each spec.
+    """Return what is locked for an environment; a lock that can't be read is reported with its endpoint.
 
     Raises:
         SpecError: With every problem of the environment.
@@ -265,8 +236,8 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     deployments, unreadable = [], {}
     hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
     for file in files:
-        # A model that another endpoint hosts has no stack: its host is compared, and this one would be told
-        # as missing.
+        # A model that another endpoint hosts has no stack: its host is compared, and this one would be reported as
+        # missing.
         if file.stem in hosted[file.parent]:
             continue
         try:
@@ -274,9 +245,9 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
                 folder = environments or environments_of(file)
                 deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
         except SeatrialError as error:
-            # One broken lock must not hide the drift of all others: it is told with its endpoint.
+            # One broken lock must not hide the drift of all others: it is reported with its endpoint.
             unreadable[_name_of(file)] = error.problems
-    # Specs that are not compared are still known: their endpoints must not be told as "without a spec".
+    # Specs that are not compared are still known: their endpoints must not be reported as "without a spec".
     siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
     own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
     return Locked(
@@ -294,41 +265,35 @@ def _name_of(file: Path) -> str:
 
 
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:
-    """Compare what runs with what is locked; nothing is changed, and what could not be asked is no finding.
+    """Compare what runs with what is locked; nothing is changed, and what could not be read is no finding.
 
     Args:
-        clients: Clients of the environment's account and region.
-        now: The time, for the ages of trials.
-        most_days: A scheduled trial may be so old, in days.
+        most_days: The oldest that a scheduled trial may be, in days.
 
     Raises:
-        BenchError: As `aws_failures`, when not even the caller's identity is answered.
+        BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
     """
-    # Of every later question a refusal is no finding; without this one, no credentials would read as no drift.
+    # A refusal of any later call is no finding; without this one, no credentials would read as no drift.
     with aws_failures(locked.environment.name):
         clients.account.identity.get_caller_identity()
     drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
-    drifts += [_unreadable(name, problems, locked) for name, problems in locked.unreadable.items()]
+    place = locked.environment.name
+    for name, problems in locked.unreadable.items():
+        findings = tuple(replace(problem, place=Place(field="lock"), severity="warning") for problem in problems)
+        drifts.append(EndpointDrift(endpoint=name, stack_name=stack_name(place, name), findings=findings))
     checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    findings = (check.finding for check in checks if check.finding is not None and check.is_wrong)
-    quotas = tuple(findings)
-    unasked = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
-    unknown, because = _findings_of(lambda: tuple(_unknown(locked, clients)))
+    quotas = tuple(check.finding for check in checks if check.finding is not None and check.is_wrong)
+    unread = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
+    known = {endpoint_name(place, name) for name in locked.names}
+    current = {deployment.endpoint_name for deployment in locked.deployments}
+    current |= {endpoint_name(place, name) for name in locked.unreadable}
+    unknown, because = _findings_of(lambda: tuple(unknown_endpoints(place, known, current, _reader(clients))))
     return DriftReport(
-        environment=locked.environment.name,
-        endpoints=tuple(sorted(drifts, key=lambda each: each.endpoint)),
+        environment=place,
+        endpoints=tuple(sorted(drifts, key=lambda drift: drift.endpoint)),
         findings=(*quotas, *(unknown or ())),
-        not_asked=(*unasked, *([f"endpoints without a spec: {because}"] if because else ())),
+        not_asked=(*unread, *([f"endpoints without a spec: {because}"] if because else ())),
     )
-
-
-def _unreadable(name: str, problems: tuple[Finding, ...], locked: Locked) -> EndpointDrift:
-    findings = (
-        drift_finding(rule=each.rule, severity="warning", what="lock", live=each.message, hint=each.hint)
-        for each in problems
-    )
-    stack = stack_name(locked.environment.name, name)
-    return EndpointDrift(endpoint=name, stack_name=stack, findings=tuple(findings))
 
 
 def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datetime, most_days: float) -> EndpointDrift:
@@ -353,7 +318,11 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     drift = replace(drift, status=stack.status, deployed_digest=deployed)
     drift = _with(drift, tuple(_stack_findings(stack, deployment)))
     if deployed == deployment.plan.digest and not _in_progress(stack):
-        drift = _with_findings_of(drift, "live endpoint", lambda: live_findings(deployment, stack, _reader(clients)))
+        fields, because = _findings_of(lambda: tuple(live_findings(deployment, stack, _reader(clients))))
+        if fields is None:
+            drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint: {because}"))
+        else:
+            drift = _with(drift, fields)
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
         drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
@@ -364,7 +333,7 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
         scheduled = scheduled_trial(deployment, stack, clients.results)
     except BenchError as error:
         return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
-    findings = trial_findings(deployment, last, scheduled, now=now, most_days=most_days)
+    findings = [*trial_findings(deployment, last, scheduled, now=now, most_days=most_days)]
     with_trials = replace(
         drift,
         trial=last.words(now),
@@ -372,24 +341,18 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
         trial_date=last.date,
         scheduled_trial=scheduled.words(now),
     )
-    return _with(with_trials, (*findings, *_never_tried(last)))
+    if last.result is None and not last.error:
+        hint, what = "deploy it with its trial", "trial of the deployment"
+        findings.append(drift_finding(rule="SEA435", severity="note", what=what, live="none", hint=hint))
+    return _with(with_trials, tuple(findings))
 
 
 def _with(drift: EndpointDrift, findings: tuple[Finding, ...]) -> EndpointDrift:
     return replace(drift, findings=(*drift.findings, *findings))
 
 
-def _with_findings_of(drift: EndpointDrift, what: str, ask: Callable[[], Iterable[Finding]]) -> EndpointDrift:
-    findings, because = _findings_of(lambda: tuple(ask()))
-    if findings is None:
-        return replace(drift, not_asked=(*drift.not_asked, f"{what}: {because}"))
-    return _with(drift, findings)
-
-
-def _findings_of(
-    ask: Callable[[], tuple[Finding, ...]],
-) -> tuple[tuple[Finding, ...] | None, str]:
-    """Return the findings of a question, or `None` and why it could not be asked."""
+def _findings_of(ask: Callable[[], tuple[Finding, ...]]) -> tuple[tuple[Finding, ...] | None, str]:
+    """Return the findings of a comparison, or `None` and why AWS could not be read."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 (heavy, and only this command needs it here)
 
     try:
@@ -408,7 +371,7 @@ def _in_progress(stack: LiveStack) -> bool:
 def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[Finding]:
     if stack.status not in _IN_ORDER and not _in_progress(stack):
         rolled_back = stack.status == "UPDATE_ROLLBACK_COMPLETE"
-        hint = "read the stack's events; mend the cause and deploy again"
+        hint = "read the stack's events; fix the cause and deploy again"
         yield drift_finding(
             rule="SEA430",
             severity="warning" if rolled_back else "error",
@@ -446,20 +409,6 @@ def _image_findings(deployment: Deployment) -> Iterator[Finding]:
         yield drift_finding(rule="SEA434", severity="warning", what="image line", live=status, hint=hint)
 
 
-def _never_tried(last: LastTrial) -> Iterator[Finding]:
-    if last.result is None and not last.error:
-        hint = "deploy it with its trial"
-        yield drift_finding(rule="SEA435", severity="note", what="trial of the deployment", live="none", hint=hint)
-
-
-def _unknown(locked: Locked, clients: DriftClients) -> Iterator[Finding]:
-    place = locked.environment.name
-    known = {endpoint_name(place, name) for name in locked.names}
-    current = {each.endpoint_name for each in locked.deployments}
-    current |= {endpoint_name(place, name) for name in locked.unreadable}
-    return unknown_endpoints(place, known, current, _reader(clients))
-
-
 def _reader(clients: DriftClients) -> AwsReader:
     return AwsReader(ClientCalls(clients.endpoints), is_strict=True)
 
@@ -472,7 +421,6 @@ def unknown_endpoints(
     Args:
         known: The first generation's names of every spec's endpoint.
         current: The names of the endpoints that the locks deploy.
-        reader: A strict reader of the environment's account and region.
 
     Raises:
         ClientError: SageMaker refuses.

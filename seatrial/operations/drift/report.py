@@ -1,4 +1,4 @@
-"""What a drift check says, per endpoint and for the environment as a whole, and how that reads."""
+"""The report of a drift check, per endpoint and for the environment as a whole, and its views."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointDrift:
-    """What differs of one endpoint.
+    """The differences of one endpoint.
 
     Attributes:
         endpoint: Its name in the spec.
-        stack_name: Its stack.
-        status: What CloudFormation says of the stack; empty where it could not be asked.
+        status: CloudFormation's status of the stack; empty where it could not be read.
         plan_digest: The locked plan; empty where the lock can't be read.
         deployed_digest: The deployed plan; empty where it is unknown.
-        trial: What the last trial found, and when; empty where it is unknown.
+        trial: Verdict and date of the last trial; empty where it is unknown.
         trial_verdict: Its verdict alone; `error` where it could not be made, empty where it is unknown.
         trial_date: The day on which it ended, in UTC; empty where it is unknown.
         scheduled_trial: The same as `trial` of the last scheduled trial.
-        findings: What is not as it should be.
-        not_asked: What could not be asked, with the reason; no finding.
+        not_asked: What could not be read, with the reason; no finding.
     """
 
     endpoint: str
@@ -50,13 +48,12 @@ class EndpointDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """What differs in one environment.
+    """The differences in one environment.
 
     Attributes:
-        environment: Its name.
         endpoints: Every endpoint that has a lock there, by name.
         findings: Of the environment as a whole.
-        not_asked: What could not be asked.
+        not_asked: What could not be read.
     """
 
     environment: str
@@ -83,16 +80,14 @@ def drift_finding(
     Args:
         severity: `error`: users or the next deployment are affected; `warning`: the endpoint is not the locked one;
             `note`: nothing is wrong yet.
-        what: What was compared, or what is wrong.
-        live: What there is.
-        expected: What the lock, or the deployment, says; empty where there is nothing to compare.
+        expected: The value in the lock, or of the deployment; empty where there is nothing to compare.
     """
     message = f"{live}, expected {expected}" if expected else live
     return Finding(rule, Place(field=what), message, hint, severity)
 
 
 def drift_judgement(report: DriftReport) -> Judgement:
-    """Return the report as what the one printer writes; its facts are the endpoints."""
+    """Return the report for the printer; its facts are the endpoints."""
     endpoints = [{**asdict(drift), "findings": finding_rows(drift.findings)} for drift in report.endpoints]
     facts: dict[str, Json] = {"environment": report.environment, "endpoints": endpoints, "not_asked": report.not_asked}
     return Judgement(command="drift", findings=report.all_findings, facts=facts)
@@ -107,7 +102,7 @@ def drift_lines(report: DriftReport) -> Iterator[str]:
     yield _title(report)
     for drift in report.endpoints:
         yield ""
-        yield f"{drift.endpoint}: {', '.join(_facts(drift)) or 'nothing could be asked'}"
+        yield f"{drift.endpoint}: {', '.join(_facts(drift)) or 'nothing could be read'}"
         yield from _indented(drift.findings, drift.not_asked)
     if report.findings or report.not_asked:
         yield ""
@@ -128,14 +123,14 @@ def _facts(drift: EndpointDrift) -> Iterator[str]:
 
 def _indented(findings: Iterable[Finding], unread: Iterable[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in text_lines(findings))
-    yield from (f"  could not be asked: {line}" for line in unread)
+    yield from (f"  could not be read: {line}" for line in unread)
 
 
 def drift_markdown(report: DriftReport) -> str:
     """Return the report as the body of an issue; its first line is the title."""
     lines = [f"# {_title(report)}", ""]
     for drift in report.endpoints:
-        facts = "; ".join(map(escaped, _facts(drift))) or "Nothing could be asked."
+        facts = "; ".join(map(escaped, _facts(drift))) or "Nothing could be read."
         lines += [f"## {escaped(drift.endpoint)}", "", facts, "", *_section(drift.findings, drift.not_asked)]
     if report.findings or report.not_asked:
         lines += [f"## {escaped(report.environment)} as a whole", "", *_section(report.findings, report.not_asked)]
@@ -143,5 +138,5 @@ def drift_markdown(report: DriftReport) -> str:
 
 
 def _section(findings: Iterable[Finding], not_asked: Iterable[str]) -> list[str]:
-    unread = [f"- Could not be asked: {escaped(line)}" for line in not_asked]
+    unread = [f"- Could not be read: {escaped(line)}" for line in not_asked]
     return [*(markdown_lines(findings) or ["No finding."]), "", *(unread and [*unread, ""])]

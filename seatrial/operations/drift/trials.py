@@ -1,28 +1,32 @@
-"""The last trial of an endpoint, and the last one on schedule: what they found, and how old they are."""
+"""The last trial of an endpoint, and the last one on schedule: verdict and age."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from seatrial.account.trials import fetch_result
 from seatrial.operations.drift.report import drift_finding
-from seatrial.operations.promotion.evidence import ended_at
 from seatrial_base.errors import BenchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
 
     from seatrial.deployment.document import Deployment
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial_base.findings import Finding, Severity
     from seatrial_load.documents.result import TrialResult
 
 _RULE = "SEA435"
+
+
+def ended_at(result: TrialResult) -> datetime:
+    """Return when a trial ended, in UTC, from its result."""
+    started = datetime.fromisoformat(result.started_at)
+    return started.astimezone(UTC) + timedelta(seconds=result.duration_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,11 @@ class LastTrial:
 
     @property
     def date(self) -> str:
-        """The day on which it ended, in UTC; empty where nothing tells it."""
+        """The day on which it ended, in UTC; empty where it is unknown."""
         return "" if self.result is None else ended_at(self.result).date().isoformat()
 
     def words(self, now: datetime) -> str:
-        """Return what it found and how old it is; empty where there was none."""
+        """Return its verdict and age; empty where there was none."""
         if self.result is None:
             return f"error: {self.error}" if self.error else ""
         days = (now - ended_at(self.result)) / timedelta(days=1)
@@ -66,13 +70,13 @@ def read_trial(uri: str, s3: S3Client) -> LastTrial:
     """Read a trial's document.
 
     Raises:
-        BenchError: SEA501 when it can't be read; as `aws_failures` when AWS can't be asked.
+        BenchError: SEA501 when it can't be read; as `aws_failures`.
     """
     try:
         return LastTrial(fetch_result(uri, s3))
     except BenchError as error:
-        # The document is there and says that the trial ended with an error: that is an answer, unlike a
-        # document that can't be read.
+        # The document is there, of a trial that ended with an error: that is a result, unlike a document that can't
+        # be read.
         if error.problems[0].rule == "SEA507":
             return LastTrial(error=error.problems[0].message)
         raise
@@ -109,17 +113,9 @@ def scheduled_trial(deployment: Deployment, stack: LiveStack, s3: S3Client) -> L
 def trial_findings(
     deployment: Deployment, last: LastTrial, scheduled: LastTrial, *, now: datetime, most_days: float
 ) -> Iterator[Finding]:
-    """Yield trials that were not passed, are missing, or too old.
-
-    Args:
-        deployment: The endpoint.
-        last: The trial of what is deployed.
-        scheduled: The last scheduled one.
-        now: The time.
-        most_days: A scheduled trial may be so old.
-    """
+    """Yield trials that were not passed, are missing, or, of the scheduled ones, older than `most_days`."""
     yield from _outcome("trial of the deployment", last, "change the spec or the plan, and deploy again")
-    hint = "compare both reports; the next scheduled trial, or `seatrial trial start`, tells whether it stays"
+    hint = "compare both reports; the next scheduled trial, or `seatrial trial start`, shows whether it stays"
     yield from _outcome("scheduled trial", scheduled, hint)
     if deployment.environment.trial_schedule is None or deployment.endpoint.trial.mode == "off":
         return

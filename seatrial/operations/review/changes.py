@@ -1,4 +1,4 @@
-"""What differs between two sides of an endpoint: fields of specs, files of the container, and what is newly wrong."""
+"""Differences of two sides of an endpoint: fields of specs, files of the container, and new findings."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PROPERTIES, ENVIRONMENT = "serving.properties", "container.env"
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field that people write, or a file beside the spec, that differs.
+    """A field of a spec, or a file that it reads, that differs.
 
     Attributes:
-        field: Its path; `environment.` stands before those of the environment's file.
+        field: Its path; that of a field of the environment's file begins with `environment.`.
         old: The value before as JSON; `None` where it was left out.
         new: The value after as JSON; `None` where it is left out.
     """
@@ -44,12 +44,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file that the container reads, or its environment, that differs.
-
-    Attributes:
-        name: The file's name.
-        lines: The difference in unified form, without the names of the files.
-    """
+    """A file that the container reads, or its environment, that differs; in unified form, without the files' names."""
 
     name: str
     lines: tuple[str, ...]
@@ -59,7 +54,11 @@ def field_changes(old: LoadedSpec | None, new: LoadedSpec | None) -> tuple[Field
     """Return the fields of the merged documents that differ; none where one side has no right spec."""
     if old is None or new is None:
         return ()
-    before, after = (dict(_fields(one)) for one in (old, new))
+    return differing_fields(dict(_fields(old)), dict(_fields(new)))
+
+
+def differing_fields(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[FieldChange, ...]:
+    """Return the fields whose values differ, by name."""
     names = sorted(before.keys() | after.keys())
     return tuple(
         FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
@@ -71,8 +70,7 @@ def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
     yield from flat_fields("environment", loaded.place.data)
     if loaded.config_file is not None:
         yield "content of model.config_file", json.dumps(loaded.config_file)
-    # Thousands of lengths would fill the comment: their distribution and a digest tell that, and how, they
-    # differ.
+    # Thousands of lengths would fill the comment: their distribution and a digest show that, and how, they differ.
     if pairs := loaded.dataset.pairs:
         others = [part for part in (loaded.dataset.times_s, loaded.dataset.turns, loaded.dataset.delays_s) if part]
         content = json.dumps([pairs, *others] if others else pairs)
@@ -121,19 +119,15 @@ def _lines(old: str, new: str) -> Iterator[str]:
 
 
 def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Return what is to be said of the new side alone, and what the old side has too."""
+    """Return the findings of the new side alone, and those that the old side has too."""
     # By rule and message, not by place: a line that moves is no new problem.
     before = {(one.rule, one.message) for one in _findings(old)}
     after = tuple(_findings(new))
     known = tuple(one for one in after if (one.rule, one.message) in before)
-    return (*(one for one in after if one not in known), *_compiled_anew(old, new)), known
-
-
-def _compiled_anew(old: EndpointState | None, new: EndpointState | None) -> Iterator[Finding]:
-    """Yield what makes the compiled artifacts of the old plan useless."""
     plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
-    if len(plans) == len((old, new)):
-        yield from map(_warning, compiled_anew(*plans))
+    # Compiled artifacts of the old plan may be useless for the new one.
+    compiled = map(_warning, compiled_anew(*plans)) if len(plans) == len((old, new)) else ()
+    return (*(finding for finding in after if finding not in known), *compiled), known
 
 
 def _findings(state: EndpointState | None) -> Iterator[Finding]:

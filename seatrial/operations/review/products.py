@@ -1,7 +1,4 @@
-"""What a change of the repository does to products: to what is offered, and to each size in each environment.
-
-What teams have launched is not compared: it stays on its version until they update it.
-"""
+"""Review of products: fields, sizes and versions that change."""
 
 from __future__ import annotations
 
@@ -16,9 +13,8 @@ from seatrial.deployment.published import (
     publication_state,
     unpublished_version,
 )
-from seatrial.operations.review.affected import PRODUCTS, affects_products
-from seatrial.operations.review.changes import FieldChange, flat_fields
-from seatrial.operations.review.side import EndpointPlace, EndpointState, stale_plan
+from seatrial.operations.review.changes import FieldChange, differing_fields, flat_fields
+from seatrial.operations.review.side import PRODUCTS, EndpointPlace, EndpointState, affects_products, stale_plan
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError
 
@@ -26,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.operations.review.review import EndpointReview
+    from seatrial.operations.review.review import EndpointReview, Selection
     from seatrial.operations.review.side import RepositorySide
     from seatrial_base.findings import Finding
 
@@ -36,14 +32,14 @@ ReviewSize: TypeAlias = "Callable[[EndpointPlace, EndpointState | None, Endpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductReview:
-    """What changes of a product.
+    """The changes of a product.
 
     Attributes:
         name: The product, by the name of its file.
         change: `new`: only the checkout has it; `removed`: only the base has it.
-        fields: The fields of its file beside endpoint and sizes, and the published versions by environment.
-        sizes: What changes of its sizes; the place names product and size.
-        findings: Why the checkout can't offer it, or its current version is not what the file says.
+        fields: The fields of its file other than endpoint and sizes, and the published versions by environment.
+        sizes: The changes of its sizes; the place names product and size.
+        findings: Why the checkout can't offer it, or its current version is not that of the file.
     """
 
     name: str
@@ -60,13 +56,13 @@ class ProductReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProductState:
-    """What stands of a product on one side.
+    """A product on one side.
 
     Attributes:
-        fields: The fields of its file beside endpoint and sizes, and the published versions by environment, as JSON.
+        fields: As JSON, the fields of its file other than endpoint and sizes, and the published versions.
         loaded: The product; `None` when it is wrong.
         sizes: Each size in each environment.
-        problems: What is wrong with it beside its locks.
+        problems: What is wrong with it other than its locks.
     """
 
     fields: dict[str, str]
@@ -75,56 +71,45 @@ class _ProductState:
     problems: tuple[Finding, ...]
 
 
+_NO_PRODUCT = _ProductState(fields={}, loaded=None, sizes={}, problems=())
+
+
 def product_reviews(
     old: RepositorySide,
     new: RepositorySide,
     paths: Sequence[str],
-    *,
-    holds: Callable[[EndpointPlace], bool],
+    selection: Selection,
     review_size: ReviewSize,
 ) -> tuple[ProductReview, ...]:
-    """Return the products that change, by name.
-
-    Args:
-        old: The base.
-        new: The checkout.
-        paths: The files that differ, from the repository's folder.
-        holds: Tells whether a size in an environment is asked for.
-        review_size: Compares a size.
-    """
+    """Return the products that change, by name; `review_size` compares a selected size."""
     if not affects_products(new, paths):
         return ()
     names = sorted({file.stem for side in (old, new) for file in (side.root / PRODUCTS).glob("*.yaml")})
-    reviews = (_review(name, _state(old, name), _state(new, name), holds, review_size) for name in names)
-    return tuple(one for one in reviews if not one.is_empty)
+    reviews = (_review(name, _state(old, name), _state(new, name), selection, review_size) for name in names)
+    return tuple(review for review in reviews if not review.is_empty)
 
 
 def _review(
     name: str,
     before: _ProductState | None,
     after: _ProductState | None,
-    holds: Callable[[EndpointPlace], bool],
+    selection: Selection,
     review_size: ReviewSize,
 ) -> ProductReview:
-    old, new = ({} if state is None else state.fields for state in (before, after))
-    former, sizes = ({} if state is None else state.sizes for state in (before, after))
+    old, new = before or _NO_PRODUCT, after or _NO_PRODUCT
     # Of a product that can't be read no size is known: to call all of them new or removed would be wrong.
     wrong = any(state is not None and state.loaded is None for state in (before, after))
-    places = [] if wrong else sorted({*former, *sizes}, key=lambda one: (one.environment, one.endpoint))
-    reviews = (review_size(place, former.get(place), sizes.get(place)) for place in places if holds(place))
-    known = set() if before is None else {(one.rule, one.message) for one in before.problems}
+    places = [] if wrong else sorted({*old.sizes, *new.sizes}, key=lambda place: (place.environment, place.endpoint))
+    reviews = (
+        review_size(place, old.sizes.get(place), new.sizes.get(place)) for place in places if selection.holds(place)
+    )
+    known = {(problem.rule, problem.message) for problem in old.problems}
     return ProductReview(
         name=name,
         change="new" if before is None else "removed" if after is None else "changed",
-        fields=tuple(
-            FieldChange(field, old.get(field), new.get(field))
-            for field in sorted(old.keys() | new.keys())
-            if old.get(field) != new.get(field) and before is not None and after is not None
-        ),
-        sizes=tuple(one for one in reviews if not one.is_empty),
-        findings=tuple(
-            one for one in (() if after is None else after.problems) if (one.rule, one.message) not in known
-        ),
+        fields=differing_fields(old.fields, new.fields) if before and after else (),
+        sizes=tuple(review for review in reviews if not review.is_empty),
+        findings=tuple(problem for problem in new.problems if (problem.rule, problem.message) not in known),
     )
 
 
@@ -166,17 +151,17 @@ def _size(side: RepositorySide, loaded: LoadedProduct, environment: str, size: s
 
 
 def _publication_problems(loaded: LoadedProduct) -> Iterator[Finding]:
-    """Yield why the current version is not what the product says, and which version no guard rail allows any more.
+    """Yield why the current version is not that of the product, and which version no guard rail allows any more.
 
-    What is wrong with a lock is told by its size.
+    What is wrong with a lock is reported by its size.
     """
     for environment in loaded.product.environments:
         yield from forbidden_versions(loaded, environment)
         try:
             state = publication_state(loaded, environment)
         except SeatrialError as error:
-            # Every other problem here is a lock's, which its size tells already.
-            yield from (one for one in error.problems if one.rule == "SEA498")
+            # Every other problem here is a lock's, which its size reports already.
+            yield from (problem for problem in error.problems if problem.rule == "SEA498")
             continue
         if state == "not published":
             yield from unpublished_version(loaded, environment).problems

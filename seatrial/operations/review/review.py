@@ -1,4 +1,4 @@
-"""The review: what a change of the repository changes in every endpoint and environment, and the instances it needs."""
+"""The review of a change of the repository: every endpoint and environment, and the instances that it needs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from seatrial.operations.app import app_folder
 from seatrial.operations.checkout import changed_paths, checkout_of, commit_of, commits_ahead, git_repository_of, moved
 from seatrial.operations.consequences import consequences
 from seatrial.operations.effect import PlannedSize
-from seatrial.operations.review.affected import affected, is_code_changed, refuse_code_of_others
 from seatrial.operations.review.changes import field_changes, file_changes, findings
 from seatrial.operations.review.products import product_reviews
-from seatrial.operations.review.side import RepositorySide, endpoint_state, instances_of_plan, never_locked, places
+from seatrial.operations.review.side import (
+    RepositorySide,
+    affected,
+    endpoint_state,
+    instances_of_plan,
+    is_code_changed,
+    never_locked,
+    places,
+    refuse_code_of_others,
+)
 from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
 from seatrial.specs.load import environment_names
@@ -46,8 +54,6 @@ class QuotaNeed:
     """The most instances of one type that an environment runs, all its endpoints together.
 
     Attributes:
-        environment: The environment.
-        instance_type: The type.
         before: Of the base, where each endpoint has its most copies; none of what goes to another account or region.
         during: While every endpoint of the change is updated at once.
         after: Of the checkout.
@@ -63,13 +69,7 @@ class QuotaNeed:
 def quota_needs(
     reviews: Iterable[EndpointReview], others: Iterable[EndpointPlace], side: RepositorySide
 ) -> tuple[QuotaNeed, ...]:
-    """Sum what the endpoints of each environment need, by environment and instance type.
-
-    Args:
-        reviews: What changes.
-        others: The endpoints of the checkout in the environments that change; those that change count once.
-        side: The checkout.
-    """
+    """Sum the needs of each environment's endpoints by instance type; of `others`, those that change count once."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     changed = set()
     for review in reviews:
@@ -93,13 +93,12 @@ def more_instances(review: EndpointReview) -> Mapping[str, int]:
 
 
 def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
-    """Return the instances of one endpoint by type, before, during and after."""
     before, after = (
         (Counter() if plan is None else Counter({plan.instance_type.value: plan.max_instances}))
         for plan in review.plans
     )
     # What can't be read can't be deployed either: it keeps what runs.
-    if review.after is not None and review.plans[1] is None:  # nothing is deployed that can't be read
+    if review.after is not None and review.plans[1] is None:
         return {"before": before, "during": before, "after": before}
     if review.after is None:
         return {"before": before, "during": before, "after": Counter()}
@@ -114,7 +113,7 @@ def _needed(review: EndpointReview) -> Mapping[str, Counter[str]]:
 
 
 def _is_another_endpoint(review: EndpointReview) -> bool:
-    """Tell whether a first or a second endpoint starts: its own instances are the surge."""
+    """Return whether a first or a second endpoint starts: its own instances are the surge."""
     before, after = (None if side is None else side.deployment for side in (review.before, review.after))
     if review.before is None:
         return True
@@ -123,19 +122,18 @@ def _is_another_endpoint(review: EndpointReview) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointReview:
-    """What changes of an endpoint in an environment.
+    """The changes of an endpoint in an environment.
 
     Attributes:
-        place: Which endpoint, and in which environment.
         change: `new`: only the checkout has it; `removed`: only the base has it.
-        before: What stands in the base; `None` when it is new.
-        after: What stands in the checkout; `None` when it is removed.
-        spec: The fields that people write.
+        before: Its state in the base; `None` when it is new.
+        after: Its state in the checkout; `None` when it is removed.
+        spec: The fields of spec and environment.
         plan: The decisions of the locked plan.
-        files: What the container reads.
+        files: Those that the container reads.
         consequences: What CloudFormation does; `None` where a side can't be synthesized, and of what is removed.
-        findings: What is to be said of the checkout alone.
-        known_findings: What is to be said of the base too.
+        findings: Of the checkout alone.
+        known_findings: Of the base too.
         is_size: It is a size of a product: a version of it is launched, and no stack of the app deploys it.
     """
 
@@ -159,7 +157,7 @@ class EndpointReview:
 
     @property
     def is_moved(self) -> bool:
-        """Whether it goes to another account or region: it is deployed there anew, and the old one stays."""
+        """Whether it goes to another account or region: it is deployed there again, and the old one stays."""
         old, new = (None if side is None else side.deployment for side in (self.before, self.after))
         return old is not None and new is not None and is_elsewhere(old, new)
 
@@ -173,7 +171,7 @@ class EndpointReview:
         """What CloudFormation can't do this way, at the endpoint's name."""
         findings = () if self.consequences is None else self.consequences.refused
         name = f"{self.place.endpoint} in {self.place.environment}"
-        return tuple(replace(one, place=replace(one.place, file=name)) for one in findings)
+        return tuple(replace(finding, place=replace(finding.place, file=name)) for finding in findings)
 
     @property
     def is_empty(self) -> bool:
@@ -183,7 +181,7 @@ class EndpointReview:
 
 
 def is_elsewhere(old: Deployment, new: Deployment) -> bool:
-    """Tell whether two deployments go to different places; an account that is not named may be the same."""
+    """Return whether two deployments go to different places; an account that is not named may be the same."""
     before, after = old.environment, new.environment
     # An environment without an account deploys to that of the credentials, which may be the other side's.
     is_other_account = None not in {before.account, after.account} and before.account != after.account
@@ -192,7 +190,7 @@ def is_elsewhere(old: Deployment, new: Deployment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServiceReview:
-    """What changes of an environment's trial service."""
+    """The changes of an environment's trial service."""
 
     environment: str
     diff: TemplateDiff
@@ -203,7 +201,7 @@ class Review:
     """A change of the repository.
 
     Attributes:
-        endpoints: What changes, by environment and endpoint.
+        endpoints: Those that change, by environment and endpoint.
         services: The trial services that change.
         quotas: The instances that each changed environment needs, by type.
         unlocked: The changed specs that no environment has a plan for.
@@ -228,20 +226,13 @@ class Review:
     @property
     def refused(self) -> tuple[Finding, ...]:
         """What CloudFormation can't do this way."""
-        return tuple(problem for one in self.endpoints for problem in one.refused)
+        return tuple(problem for endpoint in self.endpoints for problem in endpoint.refused)
 
 
 def make_review(
     old: RepositorySide, new: RepositorySide, paths: Sequence[str], folder: Path, *, selection: Selection
 ) -> Review:
-    """Compare two sides.
-
-    Args:
-        old: The base.
-        new: The checkout.
-        paths: The files that differ, from the repository's folder.
-        folder: For what the apps write.
-        selection: What to compare; other endpoints only count for the quotas.
+    """Compare two sides; endpoints that are not selected only count for the quotas.
 
     Raises:
         SeatrialError: SEA450 when an app fails, SEA451 when what it writes is no template.
@@ -256,13 +247,18 @@ def make_review(
     wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
     reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)
-    changed_reviews = tuple(one for one in reviews if not one.is_empty)
-    changed = {one.place.environment for one in changed_reviews}
+    changed_reviews = tuple(review for review in reviews if not review.is_empty)
+    changed = {review.place.environment for review in changed_reviews}
+    moved_places = {review.place.environment for review in changed_reviews if review.is_moved}
     return Review(
         endpoints=changed_reviews,
-        services=tuple(_services(templates, {one.place.environment for one in changed_reviews if one.is_moved})),
+        services=tuple(_services(templates, moved_places)),
         quotas=quota_needs(changed_reviews, [place for place in known[1] if place.environment in changed], new),
-        unlocked=tuple(_unlocked(new, known[1], paths, selection)),
+        unlocked=tuple(
+            shown
+            for file in never_locked(new, known[1])
+            if (shown := file.relative_to(new.top).as_posix()) in paths and selection.holds_spec(file.stem)
+        ),
         products=_products(old, new, paths, selection),
         compared=sum(1 for place in every if selection.holds(place)),
     )
@@ -279,12 +275,12 @@ def _products(
         size_review = _endpoint_review(place, before, after, (SideTemplates(), SideTemplates()))
         return replace(size_review, consequences=None, is_size=True)
 
-    return product_reviews(old, new, paths, holds=selection.holds, review_size=review)
+    return product_reviews(old, new, paths, selection, review)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is asked for.
+    """The part of a repository to compare.
 
     Attributes:
         endpoints: Names of specs; `None` for all.
@@ -295,9 +291,13 @@ class Selection:
     environments: Collection[str] = ()
 
     def holds(self, place: EndpointPlace) -> bool:
-        """Tell whether an endpoint in an environment is asked for."""
+        """Return whether an endpoint in an environment belongs to it."""
         in_environments = not self.environments or place.environment in self.environments
-        return in_environments and (self.endpoints is None or place.endpoint in self.endpoints)
+        return in_environments and self.holds_spec(place.endpoint)
+
+    def holds_spec(self, name: str) -> bool:
+        """Return whether a spec belongs to it."""
+        return self.endpoints is None or name in self.endpoints
 
 
 def _checked(states: States, side: RepositorySide) -> States:
@@ -322,10 +322,7 @@ def _checked(states: States, side: RepositorySide) -> States:
 def _wanted(
     before: States, after: States, *, is_code_changed: bool
 ) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
-    """Return what must be synthesized of both sides: what is deployed by the new one, and not the same by the old one.
-
-    The same code makes the same template of equal deployments.
-    """
+    """Return what must be synthesized of both sides: the same code makes the same template of equal deployments."""
     old: dict[EndpointPlace, Deployment] = {}
     new: dict[EndpointPlace, Deployment] = {}
     for place, state in after.items():
@@ -386,41 +383,20 @@ def _consequences(
 
 
 def _services(templates: tuple[SideTemplates, SideTemplates], moved: Collection[str]) -> Iterator[ServiceReview]:
-    """Yield the trial services that differ; one that a side does not need for what was compared is not compared.
-
-    Args:
-        templates: What both sides synthesize.
-        moved: The environments that go elsewhere: theirs is new there.
-    """
+    """Yield the trial services that differ; one that a side does not need for what was compared is not compared."""
     old, new = (side.services for side in templates)
     # A side synthesizes a trial service only where one of its compared endpoints is tried: one that only one side
-    # has says nothing about the other.
+    # has proves nothing about the other.
     for name in sorted((old.keys() & new.keys()) - set(moved)):
         diff = diff_templates(old[name], new[name])
         if not diff.is_empty:
             yield ServiceReview(name, diff)
 
 
-def _unlocked(
-    side: RepositorySide, known: Collection[EndpointPlace], paths: Sequence[str], selection: Selection
-) -> Iterator[str]:
-    changed = set(paths)
-    for file in never_locked(side, known):
-        shown = file.relative_to(side.top).as_posix()
-        if shown in changed and (selection.endpoints is None or file.stem in selection.endpoints):
-            yield shown
-
-
 def review_of(
     specs: Sequence[Path], environments: Path, revision: str, folder: Path, *, only_environments: Sequence[str] = ()
 ) -> Review:
-    """Compare the endpoints of a folder with those of a revision.
-
-    Args:
-        specs: A folder of specs, or some of its files; a file may be one that only the revision has.
-        revision: A revision of git; with three dots behind it, its merge base with the checkout.
-        folder: An empty folder for both synthesized sides and the revision's checkout.
-        only_environments: Names of environments; none for all.
+    """Compare the endpoints of a folder, or some of its files, with those of a revision; `REF...` is the merge base.
 
     Raises:
         SpecError: SEA101 for a folder or spec that neither side has, SEA109 for such an environment, SEA420 for specs
@@ -428,7 +404,14 @@ def review_of(
             code that the checkout lacks.
         SeatrialError: As `make_review`.
     """
-    endpoints, names = _endpoints(specs)
+    # By the place behind the links: two spellings of one folder are one.
+    folders = {follow_links(folder_of(spec)) for spec in specs}
+    if len(folders) > 1:
+        listed = ", ".join(path.as_posix() for path in sorted(folders))
+        hint = "compare one folder after the other"
+        raise SpecError.of("SEA420", f"the specs are in several folders: {listed}", hint=hint)
+    names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
+    endpoints = folder_of(specs[0])
     # A folder, or the nearest above it that exists: a change may remove every spec.
     target = follow_links(endpoints)
     top = git_repository_of(next(one for one in (target, *target.parents) if one.is_dir()))
@@ -447,8 +430,7 @@ def review_of(
             endpoints=moved(new.endpoints, top, checkout),
             environments=moved(new.environments, top, checkout),
         )
-        _refuse_missing(endpoints, names, old, new)
-        _refuse_unknown(only_environments, old, new)
+        _refuse_unknown(endpoints, names, only_environments, (old, new))
         selection = Selection(names, only_environments)
         review = make_review(old, new, changed_paths(top, commit), folder / "synthesis", selection=selection)
     return replace(review, ahead=commits_ahead(top, commit))
@@ -459,20 +441,10 @@ def folder_of(path: Path) -> Path:
     return path.parent if path.suffix in SPEC_SUFFIXES and not path.is_dir() else path
 
 
-def _endpoints(specs: Sequence[Path]) -> tuple[Path, tuple[str, ...] | None]:
-    """Return the folder of specs, and the names of those that are asked for; `None` for all."""
-    # By the place behind the links: two spellings of one folder are one.
-    folders = {follow_links(folder_of(spec)) for spec in specs}
-    if len(folders) > 1:
-        places = ", ".join(folder.as_posix() for folder in sorted(folders))
-        hint = "compare one folder after the other"
-        raise SpecError.of("SEA420", f"the specs are in several folders: {places}", hint=hint)
-    names = None if any(folder_of(spec) == spec for spec in specs) else tuple(spec.stem for spec in specs)
-    return folder_of(specs[0]), names
-
-
-def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: RepositorySide) -> None:
-    """Refuse what neither side has: nothing would be compared, and no change be told."""
+def _refuse_unknown(
+    folder: Path, names: Sequence[str] | None, environments: Sequence[str], sides: tuple[RepositorySide, RepositorySide]
+) -> None:
+    # What neither side has would be compared with nothing, and no change would show.
     if names is None:
         missing = [] if any(side.endpoints.is_dir() for side in sides) else [folder]
     else:
@@ -481,17 +453,12 @@ def _refuse_missing(folder: Path, names: Sequence[str] | None, *sides: Repositor
             folder / file for file in files.values() if not any((side.endpoints / file).exists() for side in sides)
         ]
     message, hint = "neither the checkout nor the revision has it", "check the path; it is relative to this folder"
-    problems = [Finding("SEA101", Place.at(one.as_posix()), message, hint) for one in missing]
-    if problems:
-        raise SpecError(problems)
-
-
-def _refuse_unknown(names: Sequence[str], *sides: RepositorySide) -> None:
+    problems = [Finding("SEA101", Place.at(path.as_posix()), message, hint) for path in missing]
     known = sorted({name for side in sides for name in environment_names(side.environments)})
     hint = f"known environments: {', '.join(known) or 'none'}"
-    problems = [
+    problems += [
         Finding("SEA109", Place("command line", field="--environment"), f"there is no environment {name}", hint)
-        for name in names
+        for name in environments
         if name not in known
     ]
     if problems:

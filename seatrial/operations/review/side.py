@@ -1,26 +1,51 @@
-"""One side of a review: the checkout or another revision, and what of an endpoint stands there."""
+"""The sides of a review, the checkout and another revision: their endpoints, and what a change of files affects."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.deployment.load import deployment_of
 from seatrial.locks.lock_file import document_in_lock, locked_environments
 from seatrial.locks.locked_plan import awaits_promotion, read_locked_plan
-from seatrial.specs.load import environment_names, load_spec
-from seatrial.specs.spec_files import hosts
+from seatrial.operations.checkout import added_paths
+from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial.specs.prices import PRICES_FILE
+from seatrial.specs.spec_files import calibration_path, hosts, lock_path
 from seatrial_base.errors import SeatrialError, SpecError
+from seatrial_base.files import read_text
 from seatrial_base.findings import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Finding
+
+NOT_SYNTHESIZED = ("docs", "tests", "benchmarks", ".github", ".gitlab", ".ci", ".vscode")
+"""Folders at the top of a repository that no app reads."""
+PRODUCTS = "products"
+"""Folder of products, next to `cdk.json`."""
+_NOT_SYNTHESIZED_SUFFIXES = frozenset({".md", ".rst", ".txt"})
+_NOT_SYNTHESIZED_NAMES = frozenset(
+    {
+        ".editorconfig",
+        ".gitattributes",
+        ".gitignore",
+        ".gitlab-ci.yml",
+        ".pre-commit-config.yaml",
+        "CODEOWNERS",
+        "LICENSE",
+        "Makefile",
+    }
+)
+_MOST_NAMED = 5
+_READ_ANYWAY = frozenset({"requirements.txt"})
 
 
 class EndpointPlace(NamedTuple):
@@ -37,8 +62,6 @@ class RepositorySide:
     Attributes:
         top: The repository's folder, or that of the other revision's checkout.
         root: Folder of `cdk.json`.
-        endpoints: Folder of specs.
-        environments: Folder of environments.
     """
 
     top: Path
@@ -55,24 +78,23 @@ class RepositorySide:
         folder = f"{self.top.as_posix()}/"
         return tuple(
             replace(
-                one,
-                place=Place.at(one.where.replace(folder, ""), one.field),
-                message=one.message.replace(folder, ""),
-                hint=one.hint.replace(folder, ""),
+                problem,
+                place=Place.at(problem.where.replace(folder, ""), problem.field),
+                message=problem.message.replace(folder, ""),
+                hint=problem.hint.replace(folder, ""),
             )
-            for one in problems
+            for problem in problems
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointState:
-    """What stands on one side of an endpoint in an environment.
+    """The state of an endpoint in an environment on one side.
 
     Attributes:
         loaded: Its spec; `None` when that is wrong.
         plan: Its locked plan, stale or not; `None` when it can't be read.
         deployment: What would be synthesized; `None` where there are problems.
-        problems: Why it can't be synthesized.
     """
 
     loaded: LoadedSpec | None = None
@@ -93,7 +115,7 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
         try:
             locked = locked_environments(file)
         except SeatrialError:
-            # A lock that can't be read may hold any environment: told in all, it is missed in none.
+            # A lock that can't be read may hold any environment: reported in all, it is missed in none.
             locked = frozenset(names)
         locked_places += [
             EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]
@@ -102,12 +124,7 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
 
 
 def never_locked(side: RepositorySide, known: Iterable[EndpointPlace]) -> tuple[Path, ...]:
-    """Return the specs that have no plan in any environment, by file name.
-
-    Args:
-        side: The side.
-        known: What is locked there.
-    """
+    """Return the specs that have no plan in any environment, by file name."""
     hosted = {guest for name in environment_names(side.environments) for guest in hosts(side.endpoints, name)}
     listed = {*hosted, *(place.endpoint for place in known)}
     return tuple(file for file in sorted(side.endpoints.glob("*.yaml")) if file.stem not in listed)
@@ -123,10 +140,9 @@ def endpoint_state(side: RepositorySide, place: EndpointPlace) -> EndpointState:
         deployment = deployment_of(loaded)
     except SeatrialError as error:
         problems = error.problems
-        # What awaits its promotion is no mistake of the change: it stays as deployed until somebody promotes
-        # it.
+        # What awaits its promotion is no mistake of the change: it stays as deployed until it is promoted.
         if awaits_promotion(error, loaded):
-            problems = tuple(replace(one, severity="warning") for one in problems)
+            problems = tuple(replace(problem, severity="warning") for problem in problems)
         return EndpointState(loaded=loaded, plan=stale_plan(loaded), problems=side.shown(problems))
     return EndpointState(loaded=loaded, plan=deployment.plan, deployment=deployment)
 
@@ -148,3 +164,110 @@ def instances_of_plan(side: RepositorySide, place: EndpointPlace) -> Mapping[str
     kind, most = plan.get("instance_type"), plan.get("max_instances")
     name = kind.get("value") if isinstance(kind, dict) else None
     return {name: most} if isinstance(name, str) and isinstance(most, int) else {}
+
+
+def affected(
+    side: RepositorySide, paths: Iterable[str], candidates: Iterable[EndpointPlace]
+) -> frozenset[EndpointPlace]:
+    """Return the endpoints and environments whose template may depend on changed files.
+
+    A file that is neither of an endpoint nor of an environment may be code of the app: it affects all of them, unless
+    no app reads its folder.
+    """
+    every = frozenset(candidates)
+    own = defaultdict(list)
+    for place in every:
+        spec = side.spec(place)
+        for file in (spec, lock_path(spec), calibration_path(spec)):
+            own[file].append(place)
+    result: set[EndpointPlace] = set()
+    for path in paths:
+        if result == every:
+            break
+        file = side.top / path
+        result.update(own[file] if file in own else _of_file(side, file, PurePosixPath(path), every))
+    return frozenset(result)
+
+
+def affects_products(side: RepositorySide, paths: Iterable[str]) -> bool:
+    """Return whether a file of products or of environments changed."""
+    folders = (side.root / PRODUCTS, side.environments)
+    return any((side.top / path).is_relative_to(folder) for path in paths for folder in folders)
+
+
+def is_code_changed(side: RepositorySide, paths: Iterable[str]) -> bool:
+    """Return whether a file changed that may be code of the app, so that equal endpoints may have other templates."""
+    folders = (side.endpoints, side.environments, side.root / PRODUCTS)
+    return any(
+        not _is_inert(PurePosixPath(path)) and not any((side.top / path).is_relative_to(folder) for folder in folders)
+        for path in paths
+    )
+
+
+def refuse_code_of_others(side: RepositorySide, commit: str) -> None:
+    """Refuse a revision whose code the checkout lacks: to compare it would run it.
+
+    Its specs, environments and templates are data. The app of `cdk.json`, and what may be a module of it, is code.
+
+    Raises:
+        SpecError: SEA452 with the files of code.
+    """
+    # Templates are rendered in a sandbox, so they are data as specs are.
+    templates = side.root / "serving_templates"
+    added = (path for path in added_paths(side.top, commit) if not (side.top / path).is_relative_to(templates))
+    if code := [path for path in added if is_code_changed(side, [path])]:
+        more = f" and {len(code) - _MOST_NAMED} more" if len(code) > _MOST_NAMED else ""
+        message = (
+            f"it has code that this checkout lacks: {', '.join(code[:_MOST_NAMED])}{more}; to compare it would run it"
+        )
+        hint = "compare with the merge base (three dots behind the revision), or read its code and merge it first"
+        raise SpecError.of("SEA452", message, where=commit, hint=hint)
+
+
+def _of_file(
+    side: RepositorySide, file: Path, relative: PurePosixPath, every: frozenset[EndpointPlace]
+) -> Iterator[EndpointPlace]:
+    # Which spec reads a file is known only by loading all of them, in every environment: the name in the text is
+    # a bound from above, and the price of a false match is one synthesis.
+    if file.is_relative_to(side.endpoints):
+        # Endpoints whose spec names a file of the folder of specs, or its folder there.
+        name = file.relative_to(side.endpoints).parts[0]
+        texts = {spec: _text(spec) for spec in {side.spec(place) for place in every}}
+        yield from (place for place in every if name in texts[side.spec(place)])
+    elif file.parent == side.environments and file.suffix == ".yaml" and file.name != PRICES_FILE:
+        yield from (place for place in every if place.environment == file.stem)
+        yield from _of_prices(side, file, every)
+    elif file.parent == side.environments:
+        yield from _of_prices(side, file, every)
+    elif file.is_relative_to(side.root / PRODUCTS):
+        return
+    # Any other file may be a module of the app: what reads it is unknown without running it.
+    elif not _is_inert(relative):
+        yield from every
+
+
+def _is_inert(relative: PurePosixPath) -> bool:
+    if relative.parts[0] in NOT_SYNTHESIZED:
+        return True
+    if len(relative.parts) > 1 or relative.name in _READ_ANYWAY:
+        return False
+    return relative.suffix in _NOT_SYNTHESIZED_SUFFIXES or relative.name in _NOT_SYNTHESIZED_NAMES
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_text(file, errors="replace")
+    except OSError:
+        return ""
+
+
+def _of_prices(side: RepositorySide, file: Path, every: frozenset[EndpointPlace]) -> Iterator[EndpointPlace]:
+    """Yield what is planned with a prices file; where an environment can't be read, it may be."""
+    for name in sorted({place.environment for place in every}):
+        try:
+            prices = load_environment(side.environments, name).prices or PRICES_FILE
+        except SeatrialError:
+            # What can't be read may name this file: to compare too much is slow, to compare too little hides a change.
+            prices = file.name
+        if side.environments / prices == file:
+            yield from (place for place in every if place.environment == name)

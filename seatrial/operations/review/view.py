@@ -1,6 +1,6 @@
-"""What `seatrial diff` shows of an update and of a review: figures and words that terminal, comment and document share.
+"""Figures and words of an update and of a review, for terminal, comment and document.
 
-The renderers choose layout and marks; whatever is computed, counted or worded stands here once.
+The renderers choose layout and marks; whatever is computed, counted or worded is here once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     CostName = Literal["usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"]
 
 MOST_PROPERTIES: Final = 8
-PREFLIGHT: Final = "`seatrial preflight` asks the account whether its quotas have room for it."
+PREFLIGHT: Final = "`seatrial preflight` checks that the account's quotas are large enough."
 UNTOUCHED: Final = "No copy that serves is started, stopped or moved."
 NOTHING: Final = "No endpoint changes."
 OF_A_PRODUCT: Final = {
@@ -105,10 +105,10 @@ class UpdateView:
         if not update.touches_copies:
             yield UNTOUCHED
         if needs := self._needs(update.instances, update.most_instances):
-            yield f"Most that is needed at once{'' if is_first else ' beside what serves'}: {needs}."
+            yield f"Most that is needed at once{'' if is_first else ', on top of what serves'}: {needs}."
             yield PREFLIGHT
         if update.refused:
-            yield f"Refused: {counted(len(update.refused), 'change')}, told below."
+            yield f"Refused: {counted(len(update.refused), 'change')}, listed below."
 
     def _needs(self, instances: int, most: int) -> str:
         """Write what is needed at the planned copies, and at the most copies where that is more."""
@@ -153,7 +153,7 @@ class EndpointView:
 
     @property
     def changed_parts(self) -> str:
-        """What of it changes."""
+        """Its parts that change."""
         review = self.review
         if review.change != "changed":
             return review.change
@@ -196,7 +196,7 @@ class EndpointView:
         """Why the resources are not compared, or what becomes of the old stack of what moves; empty without either."""
         review = self.review
         if review.consequences is not None:
-            moved = f"It is deployed anew. The stack in {_location(review.before)} stays deployed until it is deleted."
+            moved = f"It is deployed again. The stack in {_location(review.before)} stays deployed until it is deleted."
             return moved if review.is_moved else ""
         if review.is_size:
             return ""
@@ -208,7 +208,7 @@ class EndpointView:
         if review.is_blocked and not self.errors:
             return "What is deployed stays until a plan is promoted (`seatrial promote`)."
         if review.is_blocked:
-            return "The resources can't be compared before the errors are mended."
+            return "The resources can't be compared before the errors are fixed."
         return "The base can't be synthesized, so the resources are not compared."
 
     @property
@@ -224,7 +224,7 @@ class EndpointView:
     def update_usd_per_hour(self) -> float | None:
         """What the instances cost while the update lasts, in US dollars per hour; `None` when it is unknown.
 
-        A first deployment costs what the endpoint costs; a second endpoint runs beside the first.
+        A first deployment costs what the endpoint costs; a second endpoint runs next to the first.
         """
         update = self.review.consequences
         if update is None:
@@ -291,7 +291,7 @@ class EndpointView:
     def changed_curve(self) -> list[CurveRow]:
         """The same; none where both sides are the same, or a side that exists has none."""
         before, after = self.review.plans
-        # Beside a side that exists and can't be read, every level would look new.
+        # Next to a side that exists and can't be read, every level would look new.
         is_known = after is not None and (before is not None or self.review.before is None)
         rows = self.curve if is_known else []
         return rows if any(row.before != row.after for row in rows) else []
@@ -330,7 +330,7 @@ def review_headlines(review: Review, base: str) -> Iterator[str]:
         yield f"{counted(len(review.endpoints), 'change')} in {compared}.{products}"
     if review.ahead:
         yield (
-            f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is told "
+            f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is shown "
             f"backwards. Give {base}{MERGE_BASE} (with three dots) to compare with the merge base."
         )
 

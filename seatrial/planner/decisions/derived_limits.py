@@ -27,8 +27,8 @@ from seatrial.planner.decisions.plan_warnings import (
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
-from seatrial.planner.predict.open_loop import saturation_per_s
 from seatrial.planner.predict.regime import regime_of
+from seatrial.planner.predict.simulation import saturation_per_s
 from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s, job_limits, stored_bytes
 from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
@@ -235,11 +235,7 @@ _SHORTEST_START_S = 600
 
 
 def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -> Decision[TrialUpdate]:
-    """Return how an update is tried.
-
-    Args:
-        start_s: Longest time for the download and the start of a copy.
-    """
+    """Return how an update is tried; its copy may take `start_s` to download and to start."""
     trial = demand.endpoint.trial
     if trial.mode == "off":
         return Decision(value=trial.update, because="trial.mode is off: no trial runs.")
@@ -269,11 +265,7 @@ def _candidate(best: FeasibleCandidate, demand: Demand, start_s: int) -> str:
 
 
 def candidate_warnings(trial: TrialSpec, start_s: int) -> tuple[str, ...]:
-    """Warn when CloudFormation's hour may end before the candidate has started and been tried.
-
-    Args:
-        start_s: Longest time for the download and the start of a copy.
-    """
+    """Warn when CloudFormation's hour may end before the candidate has started and been tried."""
     if trial.update != "candidate" or trial.mode == "off":
         return ()
     left_s = LONGEST_TRIAL_S - trial.budget_minutes * S_PER_MINUTE

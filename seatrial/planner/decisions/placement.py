@@ -14,7 +14,7 @@ from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import SHARE_OF_CPUS
 from seatrial_base.units import counted, gib, hourly_words
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.measure.curves import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,24 +1,33 @@
-"""Deployments with narrower weights that accelerator, engine and model support: proposed, never taken."""
+"""Neighbours of a plan: proposed, never taken.
+
+Deployments with narrower weights that accelerator, engine and model support; the cheaper deployment that may meet the
+SLO too, which is predicted to miss it by less than the band: a probe would decide; and the more expensive one that more
+likely meets it.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import Proposal
+from seatrial.documents.plan import Probe, Proposal, SaferDeployment
+from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.best_first import Search, ranking_order
-from seatrial.planner.search.candidate import FeasibleCandidate, known
-from seatrial.planner.search.evaluate import evaluate, planned_load
-from seatrial.planner.search.sizing import usd_per_hour
+from seatrial.planner.search.candidate import FeasibleCandidate, Size, band_for, known
+from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
+from seatrial.planner.search.evaluate import chance_of, chance_within, evaluate, planned_load, slower_in_doubt
+from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of, usd_per_hour
 from seatrial_base.catalog.instances import computes_in
-from seatrial_base.units import hourly_words, tenths
+from seatrial_base.units import counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from seatrial.planner.search.best_first import Key
-    from seatrial.planner.search.candidate import Estimate
+    from seatrial.documents.prediction import Band
+    from seatrial.planner.search.best_first import Key, SearchResult
+    from seatrial.planner.search.candidate import Candidate, Estimate
     from seatrial.planner.search.demand import Demand
     from seatrial_base.catalog.instances import Instance
 
@@ -32,6 +41,15 @@ _NEEDS_CHECKPOINT = "nvfp4"
 _WORTHWHILE = 0.03  # a gain below it is within what simulations differ by
 _MOST_EVALUATED = 8
 _FIRST_TGI_WITH_FP8 = 2  # its changelog, 2.0.0
+
+LEAST_SAVING = 0.15
+"""Share of the price that a cheaper deployment must save: a probe costs about an hour of both."""
+_MOST_SIMULATED = 8
+LIKELY = 0.95
+"""A plan that meets the SLO with this chance needs no more expensive deployment beside it."""
+_MOST_SAFER_PRICE = 2.0  # times the plan's price: more is not worth a little more certainty
+_MOST_SAFER_SIMULATED = 4
+_SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
 
 
 def propose_precisions(
@@ -75,9 +93,6 @@ def narrower(
     """Return, for each quantization worth proposing, the best deployment where it beats the plan.
 
     Nothing where the weights are quantized already, by the spec or in the named repository.
-
-    Args:
-        engine_version: The engine's version: older ones lack a quantization.
     """
     if demand.quantization is not None:
         return ()
@@ -145,3 +160,190 @@ def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) ->
         "latency": faster,
         "throughput": roomier,
     }[demand.endpoint.objective]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A cheaper size that misses an objective by less than the band.
+
+    Attributes:
+        field: The objective, as in the spec.
+        predicted: What is predicted of it, in its unit.
+        bound: Its bound, in the same unit.
+        ratio: By how much the prediction is worse than the bound, above 1.
+        band: How far the prediction may be off, as a share.
+        chance: That it meets the SLO, with its bands as 80 % of log-normal errors.
+    """
+
+    size: Size
+    field: str
+    predicted: float
+    bound: float
+    ratio: float
+    band: float
+    chance: float
+
+
+def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
+    """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
+
+    Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
+    """
+    price = _deciding_price(demand, result)
+    if price is None:
+        return None
+    sizes = [
+        size
+        for candidate in result.fitted
+        for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
+        if not _hopeless(demand, size, band_of(candidate))
+    ]
+    sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
+    # The cheapest save the most; a simulation of each would take as long as the whole search.
+    doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
+    # What a probe promises: what the size saves, times the chance that it may be used.
+    return max(filter(None, doubts), key=lambda each: (price - each.size.usd_per_hour) * each.chance, default=None)
+
+
+def safer(
+    demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band], chance: float
+) -> tuple[Size, float] | None:
+    """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
+
+    Only where the price decides, as in `doubt`, and up to twice the plan's price.
+    """
+    price, wanted = _deciding_price(demand, result), 1 - (1 - chance) / 2
+    if price is None or chance >= LIKELY:
+        return None
+    sizes = [
+        size
+        for candidate in result.fitted
+        for size in _sizes(demand, candidate, price, price * _MOST_SAFER_PRICE)
+        if _may_reach(demand, size, band_of(candidate), wanted)
+    ]
+    sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
+    # The first that is likely enough is the cheapest of them, and the others need no simulation.
+    for size in sizes[:_MOST_SAFER_SIMULATED]:
+        score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
+        if excesses(demand, size.candidate, score):
+            continue
+        own = chance_of(demand.endpoint, size.candidate, size.load, band_of(size.candidate))
+        if own is not None and own >= wanted:
+            return size, own
+    return None
+
+
+def _deciding_price(demand: Demand, result: SearchResult) -> float | None:
+    """Return the plan's price in USD per hour; `None` where it is unknown, or where another objective decides."""
+    price = result.ranked[0].score.usd_per_hour
+    decides = demand.endpoint.objective in ("cost", "cost_per_token") and price != UNKNOWN
+    return price if decides else None
+
+
+def _may_reach(demand: Demand, size: Size, band: Band, wanted: float) -> bool:
+    """Tell whether the closed form's means, with some slack, leave a size the chance that is wanted."""
+    level = size.load.concurrency_per_copy
+    if level > MOST_IN_FLIGHT:
+        return False
+    point = predict_at(size.candidate.copy, level)
+    return all(
+        chance_within(objective.mean_ratio(point) / _SLACK, band.latency_of(objective.metric)) >= wanted
+        for objective in demand.objectives[:-1]
+    )
+
+
+def _sizes(demand: Demand, candidate: Candidate, above_usd: float, most_usd: float) -> Iterator[Size]:
+    """Yield the sizes of a candidate in a range of prices that the spec allows, the smallest first."""
+    workload, scaling = demand.endpoint.workload, demand.endpoint.scaling
+    each = usd_per_hour(candidate.instance, 1, demand.discount)
+    fewest = max(scaling.min_copies, copies_needed(candidate.copy, workload, MOST_IN_FLIGHT))
+    most = min(scaling.max_copies, workload.concurrency or scaling.max_copies)
+    if each is None:
+        return
+    for count in range(math.floor(above_usd / each) + 1, math.floor(most_usd / each) + 1):
+        copies = min(most, count * candidate.copies_per_instance)
+        if copies < fewest or (count - 1) * candidate.copies_per_instance >= most:
+            continue
+        load = spread(candidate.copy, workload, copies, lambda level: predict_at(candidate.copy, level).output_tok_s)
+        yield Size(candidate, load, count, each * count)
+
+
+def _hopeless(demand: Demand, size: Size, band: Band) -> bool:
+    """Tell whether the closed form's mean is beyond a bound by more than the band."""
+    level = size.load.concurrency_per_copy
+    if level > MOST_IN_FLIGHT:
+        return True
+    point = predict_at(size.candidate.copy, level)
+    return any(
+        objective.out_of_reach(point, (1 + band.latency_of(objective.metric)) * _SLACK)
+        for objective in demand.objectives
+    )
+
+
+def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
+    """Simulate a size; `None` where it is beyond the band, misses nothing, or was measured at this level."""
+    candidate, concurrency = size.candidate, size.load.concurrency_per_copy
+    if demand.is_measured(candidate.instance.instance_type, candidate.degree, concurrency):
+        return None
+    outcome = candidate.levels.under(size.load)
+    worst = max(demand.objectives, key=lambda objective: objective.ratio(outcome))
+    wanted_tok_s, reached = demand.endpoint.slo.output_tok_s or 0.0, size.load.output_tok_s
+    slow = wanted_tok_s / reached
+    if slow > 1 + band.throughput:
+        return None
+    if worst.ratio(outcome) > 1:
+        field, predicted, bound = ".".join(worst.path), worst.predicted(outcome), worst.bound_ms
+        ratio, most = worst.ratio(outcome), band.latency_of(worst.metric)
+    else:
+        field, predicted, bound, ratio, most = "slo.output_tok_s", reached, wanted_tok_s, slow, band.throughput
+    if not 1 < ratio <= 1 + most:
+        return None
+    slower = slower_in_doubt(band)
+    every = chance_of(demand.endpoint, candidate, size.load, band, slower)
+    own = chance_within(ratio, most, slower)
+    chance = own if every is None else min(own, every)
+    return Doubt(size, field, predicted, bound, ratio, most, chance)
+
+
+def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
+    """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
+    doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
+    if doubtful is None:
+        return None
+    saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
+    size, level = doubtful.size, counted(doubtful.size.load.concurrency_per_copy, "concurrent request")
+    throughput = doubtful.field == "slo.output_tok_s"
+    band = f"the band of TTFT, ±{doubtful.band:.0%}" if ".ttft_ms." in doubtful.field else "the band"
+    unit, within = ("tok/s", "at least") if throughput else ("ms", "at most")
+    predicted, bound = f"{tenths(doubtful.predicted, grouped=True)} {unit}", f"{doubtful.bound:,.12g} {unit}"
+    cost = f"{size.instance_count} x {size.candidate} costs {usd(size.usd_per_hour)} per hour"
+    because = (
+        f"{cost}, {usd(saving)} less than the plan. "
+        f"It is predicted to miss {doubtful.field} by {doubtful.ratio - 1:.0%}, which is within {band}: {predicted} "
+        f"against {bound}, with {level} per copy. Measure this level: {within} {bound} and this deployment is the "
+        "cheaper plan, else the plan stays."
+    )
+    return Probe(
+        **doubtful.size.fields,
+        saving_usd_per_hour=round(saving, 4),
+        concurrency_per_copy=doubtful.size.load.concurrency_per_copy,
+        field=doubtful.field,
+        predicted=round(doubtful.predicted, 2),
+        bound=doubtful.bound,
+        chance=round(doubtful.chance, 2),
+        because=because,
+    )
+
+
+def propose_safer(demand: Demand, result: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
+    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does."""
+    safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)
+    if safer_size is None:
+        return None
+    size, likelier = safer_size
+    return SaferDeployment(
+        **size.fields,
+        more_usd_per_hour=round(size.usd_per_hour - result.ranked[0].score.usd_per_hour, 4),
+        concurrency_per_copy=size.load.concurrency_per_copy,
+        chance=round(likelier, 3),
+    )

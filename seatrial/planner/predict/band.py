@@ -4,7 +4,7 @@ TGI's constants were fitted on one published table and keep the bands of that fi
 from `bands.json` of the catalog: the errors of measured rows that the fit did not see.
 
 Wider is the band of what no row was fitted on, of a family that no row has or that another one stands in for, and of
-what was taken for another thing than what was asked.
+what was taken for another thing than what is written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 DATA_PARALLEL = "Attention data parallelism was not fitted"
 _WIDER = 1.5  # times the band; an assumption
-WIDER: Final = 2  # times; an assumption: no row tells how far off they are
+WIDER: Final = 2  # times; an assumption: no row shows how far off they are
 
 
 def band_of(
@@ -56,13 +56,7 @@ def band_of(
     input_tokens: int = FITTED_PROMPTS[0],
     calibrated: Band | None = None,
 ) -> Band:
-    """Return the band of predictions for an engine and a model on an instance type.
-
-    Args:
-        degree: Accelerators that a copy is sharded over.
-        input_tokens: Prompt length of the workload.
-        calibrated: The band that points measured on this very deployment gave; it wins over all else.
-    """
+    """Return the band of an engine and a model on an instance type; one of points measured on this deployment wins."""
     if calibrated is not None:
         return calibrated
     if engine.family not in ("tgi", "neuron") and input_tokens <= LONGEST_MEASURED_PROMPT:
@@ -98,15 +92,12 @@ def band_of(
 
 
 def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
-    """Return the band that left-out rows give a deployment, or `None` when too few were measured.
+    """Return the band that left-out rows give a deployment, `None` when too few were measured; fine cells come first.
 
-    A model that was measured there at this degree is off by what rows of other lengths tell of its own, at any other
+    A model that was measured there at this degree is off by what rows of other lengths show of its own, at any other
     degree by what rows of other degrees do; any other model counts as one that was left out. Where the accelerator,
     engine, precision or degree was never measured, rows that were left out for theirs decide too: the widest share
     counts, and the band is an extrapolation.
-
-    Args:
-        cells: The shares, the finest cells first.
     """
     kept, seen = tuple(cells), tuple(measured)
     new = bands.unseen(seen, place)
@@ -211,11 +202,7 @@ def _fitted_or_assumed(constants: Performance, architecture: Architecture, reaso
 
 
 def doubted(band: Band, doubts: tuple[str, ...]) -> Band:
-    """Return the band of what is in doubt: 1.5 times as wide and not measured; the same without doubts.
-
-    Args:
-        doubts: What is in doubt, in words without a full stop.
-    """
+    """Return the band of what is in doubt: 1.5 times as wide and not measured; the same without doubts."""
     if not doubts:
         return band
     wider = {"throughput": _WIDER * band.throughput, "latency": _WIDER * band.latency}

@@ -12,6 +12,7 @@ from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.catalog.speculation import draft_of, facts_of
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import GIB
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ class Hardware:
         instance_type: SageMaker's name; the host's speed is known by its family.
         flops: Operations per second of one accelerator at the weights' precision.
         flops_16bit: The same at 16 bits.
-        memory_bandwidth_bytes_s: Of one accelerator.
-        multiprocessors: Of one accelerator.
     """
 
     instance_type: str
@@ -90,24 +89,18 @@ class Copy:
 
     Attributes:
         degree: Accelerators that the copy is sharded over (tensor parallel degree).
-        quantization: Quantization of the weights; `None` for 16 bits.
         weights_bytes: All weights, over all accelerators.
         kv_bytes_per_token: On one accelerator.
         kv_room_tokens: Tokens that the KV room of the copy holds, over all groups of attention.
         max_num_seqs: Sequences that the engine batches at most.
         batched_tokens: Prompt tokens of one iteration.
-        input_tokens: Prompt length of a request.
-        output_tokens: Generated length of a request.
-        speculation: Speculative decoding; `None` without.
-        calibration: What measurements of the endpoint said.
         prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         compiled_length: Tokens of a sequence that an engine with compiled shapes is compiled for; 0 elsewhere.
-        lengths: How prompts and answers differ; `None` where all are alike.
-        expert_parallel_degree: Groups that the experts are dealt out to: an accelerator holds 1 / so many of them,
+        expert_parallel_degree: Groups that the experts are dealt out to: an accelerator holds 1 / this many of them,
             each sharded over `degree / expert_parallel_degree` accelerators. 1 shards every expert over all.
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own: each holds
             attention's weights and the KV cache of its sequences over `attention_degree` accelerators, and a decode
-            step of B sequences attends to B / so many in each. 1 shards attention over all.
+            step of B sequences attends to B / this many in each. 1 shards attention over all.
     """
 
     architecture: Architecture
@@ -224,9 +217,9 @@ def hardware_of(instance: Instance, quantization: str | None = None) -> Hardware
         return None
     narrow = find_precision(quantization)
     by_bits = {16: instance.flops_16bit, 8: instance.flops_8bit, 4: flops_4bit(instance.accelerator)}
-    return Hardware(
-        instance_type=instance.instance_type,
-        accelerator=instance.accelerator,
+    return made_of(
+        Hardware,
+        instance,
         flops=float((by_bits[narrow.arithmetic_bits] if narrow else None) or instance.flops_16bit),
         flops_16bit=float(instance.flops_16bit),
         memory_bandwidth_bytes_s=float(instance.memory_bandwidth_bytes_s),
@@ -284,7 +277,7 @@ def place_copy(
 
 
 def compiled_length(tokens: int) -> int:
-    """Return the sequence length to compile for requests of so many tokens: a power of two, as public caches have."""
+    """Return the sequence length to compile for requests of this many tokens: a power of two, as public caches have."""
     return max(_SHORTEST_COMPILED, power_of_two(tokens))
 
 
@@ -314,9 +307,9 @@ def speculation_of(spec: SpeculativeDecodingSpec | None, architecture: Architect
     facts = facts_of(spec.method, architecture, spec.model)
     known = spec.acceptance_rate == facts.acceptance_rate
     usual = spec.draft_cost in (DEFAULT_DRAFT_COST, facts.draft_cost)
-    return Speculation(
-        draft_tokens=spec.draft_tokens,
-        acceptance_rate=spec.acceptance_rate,
+    return made_of(
+        Speculation,
+        spec,
         draft_cost=facts.draft_cost if usual else spec.draft_cost,
         draft=draft_of(spec.method, architecture, spec.model) if usual else None,
         provenance=facts.provenance if known else "given",

@@ -63,7 +63,7 @@ _FULL_COLUMNS = 300
 _VECTOR_PASSES = 20
 _BLOCK_SCALED = "fp8"  # the checkpoints of mixtures have a scale for each block of 128 x 128 weights
 # The state of a layer with linear attention has about twice the hidden size in values (Qwen3-Next, Qwen3.5), each with
-# so many keys of 32 bits; a decode step reads and writes it.
+# keys of 32 bits; a decode step reads and writes it.
 _STATE_BYTES = 2 * 128 * 4 * 2
 
 

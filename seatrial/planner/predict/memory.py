@@ -77,7 +77,6 @@ def weights_on_accelerator(
     """Return the weights that one accelerator holds, in bytes.
 
     Args:
-        degree: Accelerators of the copy.
         attention_data_parallel_degree: Groups of them that each have all weights but the routed experts.
         draft_bytes: All weights of the draft of speculative decoding, which each group has.
     """
@@ -106,12 +105,7 @@ def kv_bytes_per_token(architecture: Architecture, degree: int, kv_bits: int = 1
 
 
 def state_tokens(architecture: Architecture, degree: int, kv_bytes_per_token: int) -> float:
-    """Return how many tokens of KV cache take as much as the state that a sequence keeps in Mamba layers.
-
-    Args:
-        degree: Accelerators that the state is spread over.
-        kv_bytes_per_token: KV cache of one token on one accelerator.
-    """
+    """Return how many tokens of KV cache take as much as the state that a sequence keeps in Mamba layers."""
     return architecture.state_bytes / (degree * kv_bytes_per_token)
 
 
@@ -161,13 +155,8 @@ def fit_memory(
     with the model's, and for its own KV cache of every token.
 
     Args:
-        degree: Accelerators that one copy is sharded over.
         tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
-        batched_tokens: Prompt tokens of one iteration, for the activations.
-        kv_bits: Bits of a cached element.
         draft: The draft of speculative decoding whose shape is known.
-        tokens_stddev: Standard deviation of `tokens`.
-        attention_data_parallel_degree: Groups of accelerators with sequences of their own; divides the degree.
     """
     architecture = served_by(engine, architecture)
     memory, group = instance.accelerator_memory_bytes, degree // attention_data_parallel_degree

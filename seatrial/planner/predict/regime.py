@@ -21,8 +21,8 @@ from seatrial.planner.predict.closed_form import STEP_PARTS, mean_step, predict_
 from seatrial.planner.predict.iteration_cost import costs_of, product_of
 from seatrial_base.units import MS_PER_S, counted, tenths
 from seatrial_load.documents.result import Knee
-from seatrial_load.knee.leading import leading_knee
-from seatrial_load.measure.saturation import saturation
+from seatrial_load.knee import leading_knee
+from seatrial_load.measure.curves import saturation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial_load.documents.request import TargetKnee
     from seatrial_load.documents.result import Detector
-    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.measure.curves import Reading
 
 _LIMIT_PARTS = {
     Limit.MEMORY: "reading weights and KV cache takes {share:.0%} of it",
@@ -192,8 +192,6 @@ def predicted_target(
     Args:
         throughputs: Predicted throughput of one copy by concurrency, ascending.
         capacity: Highest concurrency of one copy that is predicted to meet every objective.
-        batch_limit: Sequences that the copy batches at once.
-        gate: Requests in flight for which a copy is planned.
         utilization: Target utilization, above 0 and at most 1.
     """
     saturated_at = saturation(throughputs)

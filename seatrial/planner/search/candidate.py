@@ -53,7 +53,7 @@ class Candidate:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Instance type and degree, which tell candidates of one demand apart."""
+        """Instance type and degree, which distinguish candidates of one demand."""
         return self.instance.instance_type, self.degree
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Estimate:
 
     @property
     def comes_into_question(self) -> bool:
-        """Whether nothing that was asked is thought to fail."""
+        """Whether no requirement is thought to fail."""
         return self.shortfall[0] == 0
 
 
@@ -146,7 +146,7 @@ def known(price: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class FeasibleCandidate:
-    """A candidate that satisfies everything that was asked, by simulation.
+    """A candidate that satisfies every requirement, by simulation.
 
     Attributes:
         capacity: Highest concurrency per copy at which every objective holds.
@@ -204,11 +204,11 @@ class RejectedCandidate:
     """A candidate that fails, and at which question.
 
     Attributes:
-        stage: The question, in the order in which they are asked.
+        stage: The check that it fails, in the order in which they are made.
         because: One full sentence.
         gap: How far it misses, to compare rejections of one stage; in the stage's own unit.
         field: The field of the spec that it fails against.
-        hint: How to mend it.
+        hint: How to fix it.
         usd_per_hour: Price of the size that it would have; `None` when unknown or not reached.
         output_tok_s: Predicted throughput of that size; `None` when not reached.
         misses: The objectives that it misses with a single request.

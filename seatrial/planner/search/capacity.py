@@ -8,21 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.open_loop import AT_RANDOM, open_level
-from seatrial.planner.predict.simulation import TRIAL, Level, Protocol, outcome
+from seatrial.planner.predict.simulation import AT_RANDOM, TRIAL, Level, Protocol, open_level, outcome
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.planner.predict.copy_model import Copy
-    from seatrial.planner.predict.open_loop import OpenLevel
+    from seatrial.planner.predict.simulation import OpenLevel
     from seatrial.planner.search.demand import LatencyBound
     from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
     from seatrial_load.documents.arrivals import Arrivals
 
 
-REQUESTS_AT_A_RATE = 1_000  # so many are simulated: the 95th percentile is that of the 50 that take longest
+REQUESTS_AT_A_RATE = 1_000  # simulated requests: the 95th percentile is that of the 50 that take longest
 MOST_IN_FLIGHT = 512  # per copy: two of the largest batches; past them only the queue grows
 _MOST_REQUESTS_PER_CONCURRENCY = 10  # more of them change a percentile less than the prediction is worth
 
@@ -136,7 +135,7 @@ def capacity(levels: Levels, objectives: Sequence[LatencyBound], guess: int) -> 
     while high - low > max(1, low // _RESOLUTION):
         middle = (low + high) // 2
         low, high = (middle, high) if worst(middle) <= 1 else (low, middle)
-    # Bisection alone trusts that what holds at a level holds below it; levels that others asked for may say otherwise.
+    # Bisection alone trusts that what holds at a level holds below it; levels that others simulated may say otherwise.
     failed = [concurrency for concurrency in levels.seen if concurrency <= low and worst(concurrency) > 1]
     return low if not failed else max(level for level in levels.seen if level < min(failed))
 
@@ -210,7 +209,7 @@ def spread(copy: Copy, workload: WorkloadSpec, copy_count: int, tok_s: Callable[
 
 
 def _steady_tok_s(copy: Copy, workload: WorkloadSpec, concurrency: int) -> float:
-    """Return the output tokens per second that so many clients without a pause get, by Little's law."""
+    """Return the output tokens per second that a number of clients without a pause get, by Little's law."""
     latency_s = predict_at(copy, concurrency).e2e_latency_ms / MS_PER_S + TRIAL.round_trip_s
     return concurrency / latency_s * workload.output_tokens
 

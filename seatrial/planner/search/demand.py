@@ -156,7 +156,7 @@ class Demand:
 
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of a prompt on average; of conversations, with all that was said before."""
+        """Tokens of a prompt on average; of conversations, with all earlier turns."""
         return round(self.lengths.input.mean)
 
     @property

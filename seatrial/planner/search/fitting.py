@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seatrial.planner.decisions.batching import compiled_batch
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
 from seatrial.planner.predict.memory import fit_memory, missing_bytes
-from seatrial.planner.predict.open_loop import AT_RANDOM
+from seatrial.planner.predict.simulation import AT_RANDOM
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
 from seatrial.planner.search.capacity import Levels

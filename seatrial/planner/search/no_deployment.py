@@ -44,9 +44,9 @@ _WHAT: dict[Stage, str] = {
 
 
 def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedCandidate]) -> PlanError:
-    """Return the error for the rejections that came furthest: the nearest of them tells what is missing.
+    """Return the error for the rejections that came furthest: the nearest of them says what is missing.
 
-    Where a guard rail narrows the instance types, each hint tells it.
+    Where a guard rail narrows the instance types, each hint says so.
     """
     types = loaded.environment.guard_rails.instance_types
     error = _furthest(loaded, demand, rejections)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Cost
-from seatrial.planner.predict.open_loop import saturation_per_s
+from seatrial.planner.predict.simulation import saturation_per_s
 from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate
 from seatrial.planner.search.capacity import copies_needed, spread
 from seatrial.specs.guardrails.fleets import ModelInstances, fleets_of

@@ -107,7 +107,7 @@ def arrange(
 
 
 def _nearest(column: Column, written: int, degree: int, notes: list[str]) -> int:
-    """Return the largest number of equal groups that is not above what was asked."""
+    """Return the largest number of equal groups that is not above what is written."""
     if written == EVERY:
         return degree
     nearest = max(groups for groups in range(1, min(written, degree) + 1) if degree % groups == 0)

@@ -374,7 +374,7 @@ class CsvTable:
 
 
 def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: Load = "published") -> CsvTable:
-    """Predict every row that can be read; columns of an earlier prediction are written anew."""
+    """Predict every row that can be read; columns of an earlier prediction are written again."""
     optimized = (OPTIMIZATION,) if any(name in columns for name in options.COLUMNS) else ()
     noted = (NOTE,) if any(row.spec and row.spec.guessed for row in rows) else ()
     predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)

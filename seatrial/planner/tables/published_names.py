@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine, Family
     from seatrial_base.catalog.instances import Instance
 
-NEWEST = ""  # the version of which nothing is said: the newest that the catalog knows
+NEWEST = ""  # where no version is given: the newest that the catalog knows
 _FAMILIES: dict[str, Family] = {
     "tgi": "tgi",
     "hftgi": "tgi",
@@ -73,7 +73,7 @@ KvPrecision = Literal["16bit", "fp8"]
 _KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")
 _KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
 # TensorRT-LLM takes the KV cache of the checkpoint, and the quantized ones of its Model Optimizer have FP8 (the note of
-# its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits unless told.
+# its benchmark pages: "KV cache fp8 when precision is fp8"). The other engines keep 16 bits by default.
 _BITS_8 = 8
 _COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")
 _IGNORED = frozenset(

@@ -15,6 +15,7 @@ from seatrial.planner.tables import options, published_names
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model, unsupported_format
 from seatrial_base.errors import SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import MOST_LISTED
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
 
-# Column, default, least, most: what is absurd is refused, so that a row takes milliseconds and a typing error is told.
+# Column, default, least, most: what is absurd is refused, so that a row takes milliseconds and a typing error is
+# reported.
 COUNTS: dict[str, tuple[int | None, int, int]] = {
     "tp_degree": (0, 1, 64),
     "accelerators": (0, 1, 4_096),
@@ -324,19 +326,14 @@ class RowSpec:
 
     Attributes:
         engine_version: Its version, `NEWEST` where the row leaves it open.
-        degree: Accelerators of one copy.
         instance_count: Instances behind the endpoint.
-        copies_per_instance: Copies that share an instance.
         concurrency: Requests in flight on the endpoint; 0 for as many as run at once.
         max_num_seqs: Sequences that the engine batches at most; 0 for its default.
         batching: `dynamic` waits for a batch and keeps it until its longest request ends.
         batch_size: Requests of a dynamic batch at most.
         max_batch_delay_ms: How long the first request of a dynamic batch waits for others.
         kv_precision: How the KV cache is stored.
-        prefix_hit_rate: Share of the prompt tokens that the engine finds in its prefix cache.
         assumed_hits: The share is an assumption: the row names a prefix cache and no share.
-        expert_parallel_degree: Groups that the experts are dealt out to.
-        attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
         guessed: What was taken for another thing than what the row names: a sister model, a release for a tag.
     """
 
@@ -506,27 +503,20 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
     instance = read.instance(place, form.degree, copies, accelerators) if place else None
     if read.problems or model is None or instance is None:
         return CsvRow(cells, None, tuple(sorted(read.problems, key=_rank)))
-    spec = RowSpec(
+    spec = made_of(
+        RowSpec,
+        form,
         architecture=replace(model[0], checkpoint_quantization=quantization),
         engine=engine.facts,
         engine_version=engine.version,
         instance=instance,
-        degree=form.degree,
         concurrency=concurrency,
         batching=batching,
         quantization=quantization,
         kv_precision=kv_precision,
         prefix_hit_rate=prefix_hit_rate,
-        instance_count=counts["instance_count"],
-        input_tokens=counts["input_tokens"],
-        output_tokens=counts["output_tokens"],
-        copies_per_instance=copies,
-        max_num_seqs=counts["max_num_seqs"],
-        batch_size=counts["batch_size"],
-        max_batch_delay_ms=counts["max_batch_delay_ms"],
-        expert_parallel_degree=form.expert_parallel_degree,
-        attention_data_parallel_degree=form.attention_data_parallel_degree,
         guessed=tuple(read.notes),
+        **counts | {"copies_per_instance": copies},
     )
     return _optimized(cells, spec)
 

@@ -267,7 +267,7 @@ def even_split(one: Callable[[int], InstanceLevel], concurrency: int, parts: int
 def rising(tok_s: Callable[[int], float], most: int, middle: float) -> tuple[float, ...]:
     """Return the throughput of one instance with 1, 2, … requests, that never falls.
 
-    It is asked at doubling loads until they pass twice the mean load and four; between them it is linear, above it
+    It is evaluated at doubling loads until they pass twice the mean load and four; between them it is linear, above it
     stays.
     """
     known = [(0, 0.0), (1, tok_s(1))]

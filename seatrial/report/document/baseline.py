@@ -1,4 +1,4 @@
-"""This trial beside the last release's, number by number: what changed first, the rest folded."""
+"""This trial and the last release's, number by number: changes first, the rest folded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES: Mapping[str, str] = {
     "error_rate": "error rate",
     "usd_per_million_output_tokens": "cost of a million output tokens",
 }
-SHOWN = 6  # changes that stand above the fold
+SHOWN = 6  # changes above the fold
 
 
 def comparison_section(result: TrialResult) -> Section:
@@ -47,7 +47,7 @@ def comparison_section(result: TrialResult) -> Section:
 
 
 def compared_section(result: TrialResult) -> Section:
-    """Return every compared number, and where the baseline lies; empty when there is none."""
+    """Return every compared number, and the baseline's URI; empty when there is none."""
     comparison, heading = result.comparison, "All numbers compared with the last release"
     if comparison is None or not comparison.changes:
         return Section(anchor="compared", heading=heading, detail=True)
@@ -62,7 +62,7 @@ def compared_section(result: TrialResult) -> Section:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """Say in one sentence how many numbers changed; of trials that can't be compared, why not."""
+    """Return in one sentence how many numbers changed; of trials that can't be compared, why not."""
     if comparison.status == "incomparable" or not comparison.changes:
         return sentence(comparison.because)
     total, worse = len(comparison.changes), sum(change.worse for change in comparison.changes)
@@ -71,6 +71,14 @@ def comparison_sentence(comparison: Comparison) -> str:
         f"{worse} of {total} numbers worse, {better} better, {total - worse - better} unchanged within tolerance and "
         f"noise."
     )
+
+
+def verdict_reason(result: TrialResult) -> str:
+    """Return the reason of the verdict; of a regression, how many numbers got worse instead of all of them."""
+    because, comparison = result.verdict.because, result.comparison
+    if comparison is None or not comparison.because:
+        return because
+    return because.replace(comparison.because, comparison_sentence(comparison))
 
 
 def changed_of(comparison: Comparison) -> tuple[Change, ...]:
@@ -93,7 +101,7 @@ def comparison_table(changes: Sequence[Change], caption: str) -> Table:
 
 
 def comparison_status(comparison: Comparison) -> Cell:
-    """Say how this trial compares."""
+    """Return how this trial compares."""
     match comparison.status:
         case "better":
             return Cell(STATUSES["better"], tone="good")
@@ -106,8 +114,9 @@ def comparison_status(comparison: Comparison) -> Cell:
 
 
 def _row(change: Change) -> tuple[Cell, ...]:
-    # An error rate is a share itself: a relative change of it would read as another rate, so it is told in points.
+    # An error rate is a share itself: a relative change of it would read as another rate, so it is in points.
     points = signed_percent(change.share)
+    outcome = Cell(STATUSES["better"], tone="good") if change.better else Cell(STATUSES["same"])
     return (
         count_cell(change.concurrency),
         Cell(NAMES.get(change.metric, change.metric)),
@@ -116,7 +125,7 @@ def _row(change: Change) -> tuple[Cell, ...]:
         Cell(
             points.replace(" %", " points") if change.metric == "error_rate" else points, exact=json.dumps(change.share)
         ),
-        _outcome(change),
+        Cell(STATUSES["worse"], tone="bad") if change.worse else outcome,
     )
 
 
@@ -124,9 +133,3 @@ def _value(metric: str, value: float) -> Cell:
     if metric == "error_rate":
         return share_cell(value)
     return money_cell(value, "") if metric == "usd_per_million_output_tokens" else number_cell(value, "")
-
-
-def _outcome(change: Change) -> Cell:
-    if change.worse:
-        return Cell(STATUSES["worse"], tone="bad")
-    return Cell(STATUSES["better"], tone="good") if change.better else Cell(STATUSES["same"])

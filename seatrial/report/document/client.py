@@ -1,4 +1,4 @@
-"""What else took time or held back: whether the client kept up, what SageMaker added, what the containers reported."""
+"""Client, service and containers: the client's health, SageMaker's share of the latency, the containers' metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READING = (
 )
 NO_DATAPOINT = "CloudWatch had no datapoint"
 NOT_PUBLISHED = "CloudWatch had no value"
-NO_CAUSE = "Nothing that was published tells what holds the throughput back."
+NO_CAUSE = "No published metric shows what holds the throughput back."
 
 
 def validity_section(result: TrialResult) -> Section:
@@ -52,7 +52,7 @@ def validity_section(result: TrialResult) -> Section:
 
 
 def validity_sentence(result: TrialResult) -> str:
-    """Say in one sentence which levels count."""
+    """Return in one sentence which levels count."""
     void, levels = void_levels(result), result.levels
     if not levels:
         return "No level was measured in full."
@@ -70,8 +70,8 @@ def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
 
 def validity_table(result: TrialResult) -> Table:
     """Return how the client fared at each level; what no level can have, as an open loop's lag, is left out."""
-    # A column without a value is kept where its absence tells something, and left out where this kind of load
-    # can't have it.
+    # A column without a value is kept where its absence means something, and left out where this kind of load can't
+    # have it.
     measures = [measure for measure in MEASURES if measure.always or measure.is_known(result)]
     columns = (CONCURRENCY, *(measure.column for measure in measures), Column("outcome", kind="text"))
     rows = tuple(
@@ -91,8 +91,6 @@ class Measure:
 
     Attributes:
         field: Its field in the evidence.
-        column: Its column.
-        write: Writes it.
         always: Whether it has its column though no level has a value.
     """
 
@@ -172,7 +170,7 @@ def _service_facts(overhead: ServiceOverhead) -> Iterator[Fact]:
 
 
 def container_section(result: TrialResult) -> Section:
-    """Return queue, KV cache, preemptions and accelerators by level; empty where CloudWatch wasn't asked."""
+    """Return queue, KV cache, preemptions and accelerators by level; empty where CloudWatch wasn't read."""
     container = result.container
     if container is None:
         return Section(anchor="container", heading="Containers", detail=True)
@@ -206,20 +204,19 @@ def container_table(levels: tuple[LevelMetrics, ...]) -> Table:
         Column("accelerators", "mean"),
         Column("accelerator memory", "most"),
     )
-    return Table("What the containers told, by level", columns, tuple(_row(level) for level in levels))
-
-
-def _row(level: LevelMetrics) -> tuple[Cell, ...]:
-    load = level.load
-    return (
-        load_name(level.concurrency, level.offered_requests_per_s),
-        _number(load.running_max),
-        _number(load.waiting_max),
-        _share(load.kv_cache_share_max),
-        _number(load.preemptions),
-        _share(load.gpu_share_mean),
-        _share(load.gpu_memory_share_max),
+    rows = tuple(
+        (
+            load_name(level.concurrency, level.offered_requests_per_s),
+            _number(level.load.running_max),
+            _number(level.load.waiting_max),
+            _share(level.load.kv_cache_share_max),
+            _number(level.load.preemptions),
+            _share(level.load.gpu_share_mean),
+            _share(level.load.gpu_memory_share_max),
+        )
+        for level in levels
     )
+    return Table("Metrics of the containers, by level", columns, rows)
 
 
 def _number(value: float | None) -> Cell:

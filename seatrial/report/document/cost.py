@@ -1,4 +1,4 @@
-"""What it costs: planned, and measured where the measured thing is what is paid for."""
+"""The cost: planned, and measured where the measured thing is what is paid for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seatrial.report.document.section import Section
 from seatrial.report.values import NO_TOKEN_COUNT, count_cell, money_cell, number_cell, percent, why_missing
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at
+from seatrial_load.knee import blended_cost_at, cost_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +25,7 @@ FORMULA = (
 
 
 def cost_section(result: TrialResult, plan: Plan | None) -> Section:
-    """Return the planned cost; the measured one beside it only for a real endpoint.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the planned cost; the measured one as well only for a real endpoint."""
     if plan is None:
         tables = _measured_tables(result)
         paragraphs = tuple(_paragraphs(result, plan)) if tables else ()
@@ -47,7 +43,7 @@ def cost_section(result: TrialResult, plan: Plan | None) -> Section:
 
 
 def level_cost_section(result: TrialResult, plan: Plan | None) -> Section:
-    """Return the measured cost of each level, where the cost of the knee stands above; else empty."""
+    """Return the measured cost of each level, where the cost of the knee is above; else empty."""
     tables = () if plan is None else _measured_tables(result)
     return Section(
         anchor="level-cost",
@@ -61,33 +57,24 @@ def level_cost_section(result: TrialResult, plan: Plan | None) -> Section:
 def cost_table(result: TrialResult, plan: Plan) -> Table:
     """Return planned amounts, then the measured ones if there can be any."""
     columns = (Column("cost", kind="text"), Column("amount", "US dollars"), Column("of what", kind="prose"))
-    cost, size = plan.cost, f"{plan.instance_count.value} × {plan.instance_type.value}"
+    cost = plan.cost
+    per_token, blended = cost.usd_per_million_output_tokens, cost.blended_usd_per_million_tokens
+    size = f"{plan.instance_count.value} × {plan.instance_type.value}"
     rows = (
         ("planned, per hour", cost.usd_per_hour, size),
         ("planned, per hour and copy", cost.usd_per_hour_per_copy, "one copy's share of its instance"),
-        (
-            "planned, per million output tokens",
-            cost.usd_per_million_output_tokens,
-            "predicted throughput, planned load",
-        ),
-        (
-            "planned, blended, per million tokens",
-            cost.blended_usd_per_million_tokens,
-            "3 input tokens to 1 output token",
-        ),
+        ("planned, per million output tokens", per_token, "predicted throughput, planned load"),
+        ("planned, blended, per million tokens", blended, "3 input tokens to 1 output token"),
     )
     return Table(
         "Cost, planned and measured",
         columns,
-        (
-            *tuple((Cell(name), money_cell(amount, NO_PRICE), Cell(what)) for name, amount, what in rows),
-            *_measured(result),
-        ),
+        (*((Cell(name), money_cell(amount, NO_PRICE), Cell(of)) for name, amount, of in rows), *_measured(result)),
     )
 
 
 def level_cost_table(result: TrialResult) -> Table:
-    """Return what tokens cost at each level that counts: the articles' formulas with the measured throughput."""
+    """Return the cost of tokens at each level that counts: the articles' formulas with the measured throughput."""
     columns = (
         CONCURRENCY,
         Column("output per copy", "tok/s"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.report.document.baseline import comparison_sentence
+from seatrial.report.document.baseline import comparison_sentence, verdict_reason
 from seatrial.report.document.cost import NO_MEASURED_COST
 from seatrial.report.document.section import Fact
 from seatrial.report.planned import plan_of_trial
@@ -25,9 +25,9 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrivals_asked, conversations_asked, prefix_asked
+from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import told_doubts, up_to_gate
+from seatrial_load.slo.verdict import doubt_texts, up_to_gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
         )
-    yield from (f"Doubtful answers: {doubts}." for doubts in told_doubts(result))
+    yield from (f"Doubtful answers: {doubts}." for doubts in doubt_texts(result))
     if result.comparison is not None and result.comparison.status == "worse":
         yield f"Worse than the last release: {comparison_sentence(result.comparison)}"
     if plan is None and result.request.target.kind == "sagemaker":
@@ -72,8 +72,8 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Model", Cell(plan.model_name))
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
-    talks = conversations_asked(work)
-    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_asked(work)) if part)
+    talks = conversation_words(work)
+    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_words(work)) if part)
     yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:
@@ -89,14 +89,14 @@ def _load_fact(result: TrialResult) -> Fact:
     load = result.request.load
     if result.request.manner == "load":
         aside = QUEUEING if ARRIVALS[load.arrival].is_open else f"{load.search}, {load.protocol}"
-        return Fact("Load", Cell(arrivals_asked(load)), aside)
+        return Fact("Load", Cell(arrival_words(load)), aside)
     if result.levels:
-        return Fact("Load", Cell(arrivals_asked(load)), "beside users' requests; no knee was sought")
+        return Fact("Load", Cell(arrival_words(load)), "alongside users' requests; no knee was sought")
     return Fact("Load", Cell("none"), "single requests; no knee was sought")
 
 
 def key_figures(result: TrialResult) -> Iterator[Fact]:
-    """Yield the figures that matter most: the scaling target, what the gate's level gave, the cost."""
+    """Yield the figures that matter most: the scaling target, the results of the gate's level, the cost."""
     level, at_gate = _gate_level(result)
     unmeasured = f"concurrency {result.request.gate_concurrency} was not measured"
     target = as_set(result.target_concurrency_per_copy)
@@ -111,7 +111,7 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
-    """Return the level that the verdict is about, and where it stands: of an open loop, the rate of its gate."""
+    """Return the level that the verdict is about, and its load in words: of an open loop, the rate of its gate."""
     gated = up_to_gate(result.levels, result.request.load)
     offered = [level for level in gated if level.is_open]
     if offered:
@@ -119,7 +119,7 @@ def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     gate = result.request.gate_concurrency
     if result.request.manner == "in_place" and result.levels:
         level = result.levels[-1]
-        return level, f"beside users, at concurrency {level.concurrency}"
+        return level, f"with users' load, at concurrency {level.concurrency}"
     at_gate = next((level for level in result.levels if level.concurrency == gate), None)
     return at_gate, f"at the gate, concurrency {gate}"
 
@@ -136,8 +136,5 @@ def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | Non
 
 
 def verdict_sentence(result: TrialResult) -> str:
-    """Say why the verdict is what it is; of a regression, how many numbers are worse instead of each."""
-    because, comparison = result.verdict.because, result.comparison
-    if comparison is not None and comparison.because:
-        because = because.replace(comparison.because, comparison_sentence(comparison))
-    return sentence(because)
+    """Return the reason of the verdict as a sentence."""
+    return sentence(verdict_reason(result))

@@ -66,8 +66,7 @@ def last_before_timeout(result: TrialResult) -> int | None:
     """Return the highest concurrency below which, and at which, every request was answered; None when none was."""
     last: int | None = None
     for level in result.levels:
-        # The article's table ends at the first failure; what a higher level answers afterwards does not
-        # continue it.
+        # The article's table ends at the first failure; a higher level that succeeds afterwards does not continue it.
         if level.succeeded < level.requests:
             break
         last = level.concurrency

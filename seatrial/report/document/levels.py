@@ -1,4 +1,4 @@
-"""The measured levels: curves over the load, what each gave, its latencies, and which requests failed.
+"""The measured levels: curves over the load and over time, throughput, latencies and failed requests of each.
 
 A latency has a chart and a table, with the 95 % interval of what has one; a class of failures, those that were repeated
 too, a sample in the service's own words.
@@ -6,11 +6,11 @@ too, a sample in the service's own words.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.load import is_open, load_charts
-from seatrial.report.charts.model import Axis, Chart, ChartPoint, Series
+from seatrial.report.charts import Axis, Chart, ChartPoint, Mark, Series, copies_words, is_open, load_charts
 from seatrial.report.document.section import Section
 from seatrial.report.values import (
     NO_DURATION,
@@ -36,21 +36,19 @@ from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
-from seatrial_load.measure.conversations import planned_cached_share
 from seatrial_load.measure.interval import percentile
-from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.distribution import Distribution
     from seatrial_load.documents.request import Statistic
-    from seatrial_load.documents.result import LevelResult, SearchStep, TrialResult, Unmeasured
-
+    from seatrial_load.documents.result import LevelResult, SearchStep, Timeline, TrialResult, Unmeasured
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
 GOODPUT = "Goodput: successful requests that met every latency bound."
@@ -88,12 +86,16 @@ OUTSIDE = (
     "flight when a level was cut."
 )
 REPEATED = "A retried request fails only if every attempt fails. Its latency includes every attempt."
+TIME_READING = (
+    "Time starts with the first request of each level, ramp included. Tokens are spread evenly from first to last "
+    "token. TTFT is shown at the time of sending."
+)
 
 
 def levels_section(result: TrialResult) -> Section:
-    """Return what each level gave; of none, why."""
+    """Return the results of each level; of none, why."""
     if not result.levels:
-        wanted = "No level was measured in full" if adds_load(result.request, result.users) else "No load was asked for"
+        wanted = "No level was measured in full" if adds_load(result.request, result.users) else "No load was requested"
         empty = f"{wanted}: {result.stopped.because}."
         return Section(anchor="levels", heading="Levels", paragraphs=(empty,))
     return Section(
@@ -107,7 +109,12 @@ def levels_section(result: TrialResult) -> Section:
                 for level in result.levels
                 if not level.valid
             ),
-            *_misses(result),
+            *(
+                f"{loads_words([level]).capitalize()} misses the SLO: "
+                f"{plain('; '.join(level.misses).replace(f' at {level.place}', ''))}."
+                for level in result.levels
+                if level.misses and level.valid
+            ),
             f"Stop reason of the trial: {result.stopped.because}.",
         ),
     )
@@ -138,8 +145,21 @@ def throughput_table(result: TrialResult) -> Table:
         Column("goodput", "1/s"),
         Column("SLO", kind="text"),
     )
-    rows = tuple(_throughput_row(level, result) for level in result.levels)
-    return Table(f"Requests and throughput by level{_together(result)}", columns, rows)
+    no_total = "the endpoint did not report both token counts"
+    rows = tuple(
+        (
+            level_name(level),
+            count_cell(level.requests),
+            with_interval(share_cell(level.error_rate), level.error_rate_interval, share_cell),
+            measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+            number_cell(level.total_tok_s, why_missing(level, no_total)),
+            number_cell(level.requests_per_s, NO_DURATION),
+            number_cell(level.goodput_requests_per_s, NO_DURATION),
+            slo_cell(level, result),
+        )
+        for level in result.levels
+    )
+    return Table(f"Requests and throughput by level{copies_words(result)}", columns, rows)
 
 
 def protocol_table(result: TrialResult) -> Table:
@@ -183,14 +203,26 @@ def summary_table(result: TrialResult) -> Table:
         Column("SLO", kind="text"),
     )
     return Table(
-        f"Throughput and latency by level{_together(result)}",
+        f"Throughput and latency by level{copies_words(result)}",
         columns,
-        tuple(_summary_row(level, result) for level in result.levels),
+        tuple(
+            (
+                level_name(level),
+                count_cell(level.requests),
+                share_cell(level.error_rate),
+                measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
+                *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
+                *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
+                *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
+                slo_cell(level, result),
+            )
+            for level in result.levels
+        ),
     )
 
 
 def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
-    """Say whether a level meets the SLO; a void one says nothing of the endpoint."""
+    """Return whether a level meets the SLO; a void one proves nothing of the endpoint."""
     if not level.valid:
         return Cell("○ void", tone="unknown")
     if not level.succeeded:
@@ -198,11 +230,6 @@ def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
     if not result.request.objectives:
         return missing_cell("the spec sets no objective")
     return Cell("✓ met", tone="good") if level.meets_slo else Cell("✗ missed", tone="bad")
-
-
-def _together(result: TrialResult) -> str:
-    copies = result.request.copy_count
-    return "" if copies == 1 else f", {copies} copies together"
 
 
 def _reading(result: TrialResult) -> str:
@@ -222,20 +249,6 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _throughput_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
-    no_count = why_missing(level, NO_TOKEN_COUNT)
-    return (
-        level_name(level),
-        count_cell(level.requests),
-        with_interval(share_cell(level.error_rate), level.error_rate_interval, share_cell),
-        measured_cell(level.output_tok_s, no_count, level.output_tok_s_interval),
-        number_cell(level.total_tok_s, why_missing(level, "the endpoint did not report both token counts")),
-        number_cell(level.requests_per_s, NO_DURATION),
-        number_cell(level.goodput_requests_per_s, NO_DURATION),
-        slo_cell(level, result),
-    )
-
-
 def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
@@ -245,31 +258,18 @@ def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: boo
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)
     prompts = (level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95)
-    answers = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
+    outputs = (level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95)
     for number in prompts if varied else prompts[:1]:
         yield number_cell(number, why_missing(level, NO_INPUT_COUNT))
     if cached:
         share = level.cached_share
-        yield missing_cell("the endpoint told no count of it") if share is None else share_cell(share)
-    for number in answers if varied else answers[:1]:
+        yield missing_cell("the endpoint reported no count of it") if share is None else share_cell(share)
+    for number in outputs if varied else outputs[:1]:
         yield number_cell(number, why_missing(level, NO_TOKEN_COUNT))
     yield number_cell(level.parts_per_token, why_missing(level, NOT_STREAMED))
     queueing = level.queue_share
     yield (missing_cell("no lower level, or no stream") if queueing is None else share_cell(queueing))
     yield Cell(level.enough_because) if level.enough_because else missing_cell("not recorded")
-
-
-def _summary_row(level: LevelResult, result: TrialResult) -> tuple[Cell, ...]:
-    return (
-        level_name(level),
-        count_cell(level.requests),
-        share_cell(level.error_rate),
-        measured_cell(level.output_tok_s, why_missing(level, NO_TOKEN_COUNT), level.output_tok_s_interval),
-        *_statistics(level, level.ttft_ms, SUMMARISED, NOT_STREAMED),
-        *_statistics(level, level.tpot_ms, SUMMARISED, NO_SECOND_TOKEN),
-        *_statistics(level, level.e2e_latency_ms, ("p95",), "no answer was complete"),
-        slo_cell(level, result),
-    )
 
 
 def _statistics(
@@ -299,19 +299,8 @@ def _search_row(number: int, step: SearchStep, duration_s: float | None) -> Iter
     yield Cell(plain(step.because))
 
 
-def _misses(result: TrialResult) -> Iterator[str]:
-    for level in result.levels:
-        if level.misses and level.valid:
-            missed = "; ".join(level.misses).replace(f" at {level.place}", "")
-            yield f"{loads_words([level]).capitalize()} misses the SLO: {plain(missed)}."
-
-
 def curves_section(result: TrialResult, plan: Plan | None) -> Section:
-    """Return the charts over the load; without a level, a sentence.
-
-    Args:
-        plan: Its own plan; None when it wasn't given.
-    """
+    """Return the charts over the load; without a level, a sentence."""
     charts = load_charts(result, plan)
     nothing = "No values to draw." if result.levels else f"No level was measured: {result.stopped.because}."
     reading = " ".join(_curves_reading(result)) if charts else nothing
@@ -341,7 +330,6 @@ class Latency:
 
     Attributes:
         field: Its field in a level's result.
-        title: Its name as a caption.
         otherwise: Why it may be missing though requests succeeded.
     """
 
@@ -397,12 +385,8 @@ def _cells(level: LevelResult, latency: Latency) -> Iterator[Cell]:
     yield level_name(level)
     yield missing_cell(because) if values is None else count_cell(values.count)
     for name in STATISTICS:
-        yield number_cell(None, because) if values is None else _statistic(values, name)
-
-
-def _statistic(values: Distribution, name: str) -> Cell:
-    value: float = getattr(values, name)
-    return measured_cell(value, "", values.intervals.get(name))
+        value: float | None = None if values is None else getattr(values, name)
+        yield measured_cell(value, because, None if values is None else values.intervals.get(name))
 
 
 def distribution_charts(result: TrialResult) -> tuple[Chart, ...]:
@@ -543,3 +527,111 @@ def _sample(seen: LevelResult | Unmeasured, error: str) -> Cell:
     if first is None:
         return missing_cell("no sample was kept")
     return Cell(first.removeprefix(f"{error}: "), tone="code")
+
+
+def time_section(result: TrialResult) -> Section:
+    """Return throughput, TTFT and requests in flight over time; empty when no level kept a timeline."""
+    timed = timed_levels(result)
+    return Section(
+        anchor="time",
+        heading="Throughput, TTFT and requests in flight over time",
+        paragraphs=(TIME_READING,) if timed else (),
+        charts=time_charts(result),
+        tables=(_time_table(timed),) if timed else (),
+        detail=True,
+    )
+
+
+def _time_table(timed: Sequence[tuple[LevelResult, Timeline]]) -> Table:
+    columns = (
+        CONCURRENCY,
+        Column("took", "s"),
+        Column("one bin", "s"),
+        *(Column(name, "tok/s", "Output throughput") for name in ("mean", "lowest", "highest")),
+        *(Column(name, group="In flight") for name in ("mean", "highest")),
+        *(Column(name, "ms", "TTFT by bin") for name in ("lowest", "highest")),
+    )
+    return Table(
+        "The trial over time, by level in the order of measurement",
+        columns,
+        tuple(tuple(_time_row(*one)) for one in timed),
+    )
+
+
+def _time_row(level: LevelResult, timeline: Timeline) -> Iterator[Cell]:
+    tok_s = _tok_s(timeline)
+    ttft_ms = [value for value in timeline.ttft_ms if value is not None]
+    bins = len(timeline.in_flight)
+    yield level_name(level)
+    yield missing_cell("not recorded") if level.duration_s is None else Cell(seconds(level.duration_s))
+    yield number_cell(timeline.bin_s, "")
+    yield from (number_cell(value, "") for value in (math.fsum(tok_s) / bins, min(tok_s), max(tok_s)))
+    yield from (number_cell(value, "") for value in (math.fsum(timeline.in_flight) / bins, max(timeline.in_flight)))
+    because = "no request streamed a token"
+    yield from (number_cell(value, because) for value in (min(ttft_ms, default=None), max(ttft_ms, default=None)))
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineQuantity:
+    """One value of every bin, with anchor and title of its chart."""
+
+    anchor: str
+    title: str
+    unit: str
+    values: Callable[[Timeline], tuple[float | None, ...]]
+
+
+def _tok_s(timeline: Timeline) -> tuple[float, ...]:
+    return tuple(tokens / timeline.bin_s for tokens in timeline.output_tokens)
+
+
+TIMELINE_QUANTITIES = (
+    TimelineQuantity("time-throughput", "Output throughput over time", "tok/s", _tok_s),
+    TimelineQuantity("time-ttft", "TTFT over time, mean by time of sending", "ms", lambda timeline: timeline.ttft_ms),
+    TimelineQuantity("time-in-flight", "Requests in flight over time", "requests", lambda timeline: timeline.in_flight),
+)
+
+
+def timed_levels(result: TrialResult) -> tuple[tuple[LevelResult, Timeline], ...]:
+    """Return the levels that kept a timeline, in the order of their measurement."""
+    order = {step.concurrency: index for index, step in enumerate(result.search)}
+    levels = sorted(result.levels, key=lambda level: order.get(level.concurrency, len(order)))
+    return tuple((level, level.timeline) for level in levels if level.timeline is not None)
+
+
+def time_charts(result: TrialResult) -> tuple[Chart, ...]:
+    """Return the charts over time; none when no level kept a timeline."""
+    charts = (_time_chart(result, quantity) for quantity in TIMELINE_QUANTITIES) if timed_levels(result) else ()
+    return tuple(chart for chart in charts if any(series.known for series in chart.series))
+
+
+def _time_chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
+    series: list[Series] = []
+    marks: list[Mark] = []
+    start_s = 0.0
+    timed = timed_levels(result)
+    for level, timeline in drawn(timed):
+        name = f"{loads_words([level])}{'' if level.valid else ' (void)'}"
+        marks.append(Mark(start_s, str(level.concurrency), "level"))
+        points = tuple(_time_points(timeline, quantity, start_s, name))
+        series.append(Series(name=name, points=points, marked=False, filled=True))
+        # Levels follow each other without the pauses between them, which hold no load.
+        start_s += timeline.bin_s * len(timeline.in_flight)
+    return Chart(
+        anchor=quantity.anchor,
+        title=quantity.title,
+        description=f"{quantity.title}, {len(series)} levels in sequence. The table below has the totals. "
+        f"{drawn_of(len(timed))}".rstrip(),
+        x=Axis(label="seconds of load, without pauses between levels"),
+        y=Axis(label=quantity.unit),
+        series=tuple(series),
+        marks=tuple(marks),
+        size="low",
+    )
+
+
+def _time_points(timeline: Timeline, quantity: TimelineQuantity, start_s: float, name: str) -> Iterator[ChartPoint]:
+    for index, value in enumerate(quantity.values(timeline)):
+        at_s = (index + 0.5) * timeline.bin_s
+        shown = "no request was sent" if value is None else f"{digits(value)} {quantity.unit}"
+        yield ChartPoint(x=round(start_s + at_s, 4), y=value, hover=f"{name}, second {digits(at_s)}\n{shown}")

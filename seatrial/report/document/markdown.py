@@ -1,4 +1,4 @@
-"""The report as Markdown for a pull request: verdict and levels first, what else there is folded below."""
+"""The report as Markdown for a pull request: verdict and levels first, the rest folded below."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from seatrial.report.document.client import validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
 from seatrial.report.document.header import cautions, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
-from seatrial.report.document.levels import failures_section, levels_section
-from seatrial.report.document.over_time import time_section
+from seatrial.report.document.levels import failures_section, levels_section, time_section
 from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.provenance import scaled_section, trial_name
 from seatrial.report.document.slo import checks_section, knees_section, quality_section

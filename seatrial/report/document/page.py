@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from seatrial.report.charts.model import ABSENT, LIBRARY, scripts, source_hash
+from seatrial.report.charts import ABSENT, LIBRARY, scripts, source_hash
 from seatrial.report.document.baseline import compared_section, comparison_section
 from seatrial.report.document.client import container_section, service_section, validity_section
 from seatrial.report.document.cost import cost_section, level_cost_section
@@ -23,8 +23,8 @@ from seatrial.report.document.levels import (
     latencies_section,
     levels_section,
     measurement_section,
+    time_section,
 )
-from seatrial.report.document.over_time import time_section
 from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import (
     decisions_section,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 SIGNS = {"pass": "✓ Pass", "fail": "✗ Fail", "inconclusive": "? Inconclusive"}
-_PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't say this
+_PLACE = "<!-- {} -->"  # in the template; a text from elsewhere is escaped, so it can't hold this
 CSV_FIELDS = (
     "concurrency", "offered_requests_per_s", "arrival", "requests", "succeeded", "error_rate", "window", "window_s",
     "duration_s", "ramp_requests", "output_tok_s", "total_tok_s", "requests_per_s", "goodput_requests_per_s",
@@ -70,17 +70,12 @@ class Page:
     """Everything on the page.
 
     Attributes:
-        title: The endpoint and its environment.
-        status: The verdict: pass, fail, inconclusive.
         sign: The verdict as it is shown.
-        because: The verdict's reason.
-        cautions: What must be known before any number is read.
-        facts: What was put on trial.
-        key_figures: The few numbers that matter most.
-        sections: What a person decides by.
+        cautions: To be read before any number.
+        facts: Of the thing on trial.
+        sections: Those to decide by.
         details: The rest, folded.
         downloads: The result as files.
-        footer: What wrote the page, and from what.
     """
 
     title: str
@@ -110,9 +105,7 @@ def render_html(
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
-        plan: A locked plan.
-        outlook: The calibration that the trial would give; None when the spec isn't at hand.
-        library: The chart library; where it is missing, the page says so and holds the tables alone.
+        library: The chart library; where it is missing, the page has a note and the tables alone.
         document: What `render_json` wrote of the result, where it is at hand.
     """
     carried = scripts(library)
@@ -129,7 +122,7 @@ def render_html(
 def page_of(
     result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, document: str | None = None
 ) -> Page:
-    """Return the report's content; a plan that the trial was not made from is left out, and this is said."""
+    """Return the report's content; a plan that the trial was not made from is left out with a caution."""
     own = plan_of_trial(result, plan)
     sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
     version = f" {result.seatrial_version}" if result.seatrial_version else ""
@@ -163,8 +156,8 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield time_section(result)
     yield failures_section(result)
     if plan is not None:
-        beside = is_comparable(result, plan)
-        yield prediction_beside(result, plan, outlook) if beside else prediction_apart(result, plan)
+        comparable = is_comparable(result, plan)
+        yield prediction_beside(result, plan, outlook) if comparable else prediction_apart(result, plan)
     yield knees_section(result)
     yield measurement_section(result)
     yield level_cost_section(result, plan)
@@ -202,8 +195,6 @@ class Download:
     """One file.
 
     Attributes:
-        name: Its name.
-        label: What the link says.
         uri: The file itself, as a `data:` URI.
     """
 
@@ -231,7 +222,7 @@ def _indented(value: JsonValue, pad: str) -> str:
         return json.dumps(value)
     inner = f"{pad}  "
     members = value.values() if isinstance(value, dict) else value
-    if not any(isinstance(one, dict | list) for one in members):
+    if not any(isinstance(member, dict | list) for member in members):
         text = _encoder(inner).encode(value)
         return f"{text[0]}\n{inner}{text[1:-1]}\n{pad}{text[-1]}"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What the plan predicted: beside the measurement of a real endpoint, apart from that of a local engine."""
+"""The plan's prediction: with the measurement of a real endpoint, apart from that of a local engine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seatrial.report.charts.load import is_open
-from seatrial.report.charts.model import Axis, Chart, ChartBand, ChartPoint, Series
+from seatrial.report.charts import Axis, Chart, ChartBand, ChartPoint, Series, is_open
 from seatrial.report.document.section import Section
 from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
 from seatrial.report.values import (
@@ -55,25 +54,21 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
 def _why_apart(result: TrialResult) -> str:
     if result.request.manner == "load":
         return f"the trial measured a local engine ({result.engine_note})"
-    return "the load was beside users' requests" if result.levels else "the trial added no load"
+    return "the load was alongside users' requests" if result.levels else "the trial added no load"
 
 
 def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None = None) -> Section:
-    """Return predicted beside measured, with the relative difference and the band, and what a calibration would change.
+    """Return predicted and measured values with difference and band, and what a calibration would change.
 
-    The curves of the 95th percentiles stand in the first figure; here are those of the means.
-
-    Args:
-        plan: Its own plan.
-        outlook: The calibration that the trial would give; None when the spec wasn't given.
+    The curves of the 95th percentiles are in the first figure; here are those of the means.
     """
-    beside = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
+    reading = f"Values per copy. Difference: (measured - predicted) / predicted. “Outside”: not in the band, {EDGES}."
     sentence = ratio_sentence(result, plan) if outlook is None else outlook_sentence(outlook)
     return Section(
         anchor="prediction",
-        heading="Predicted beside measured",
+        heading="Predicted and measured",
         paragraphs=(
-            beside,
+            reading,
             *_of_local(result, plan),
             band_text(plan),
             plan.regime.sentence,
@@ -89,7 +84,6 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
 
 
 def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
-    """Say that a plan calibrated on a local engine predicts that engine, and not the planned hardware."""
     if not result.engine_note:
         return ()
     what = f"Both are of the local engine ({result.engine_note}), which calibrated the plan"
@@ -110,8 +104,8 @@ def predicted_table(plan: Plan) -> Table:
 def comparison_tables(result: TrialResult, plan: Plan) -> tuple[Table, Table]:
     """Return predicted, measured and their difference by level: throughput and means, then 95th percentiles."""
     return (
-        _comparison_table("Predicted beside measured by level", result, plan, (THROUGHPUT, *MEANS)),
-        _comparison_table("Predicted beside measured by level, 95th percentiles", result, plan, P95S),
+        _comparison_table("Predicted and measured by level", result, plan, (THROUGHPUT, *MEANS)),
+        _comparison_table("Predicted and measured by level, 95th percentiles", result, plan, P95S),
     )
 
 
@@ -145,8 +139,7 @@ def _points(result: TrialResult, plan: Plan) -> Sequence[CurvePoint | RatePoint 
     load, planned = result.request.load, plan.rates[-1].requests_per_second if plan.rates else 0.0
     by_share = {round(point.requests_per_second / planned, _DIGITS): point for point in plan.rates}
     gate = load.gate_rate_per_s or math.inf
-    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last
-    # digits.
+    # Rounded, since both shares went through divisions of their own, and equal ones would differ in the last digits.
     shares = [round(rate / gate, _DIGITS) for rate in load.rates_per_s]
     return [by_share.get(shares[number]) if number < len(shares) else None for number in range(len(result.levels))]
 
@@ -187,7 +180,7 @@ def _charts(result: TrialResult, plan: Plan, quantities: Sequence[Quantity], *, 
             *_measured(result, quantity, measured=measured),
             Series(name="predicted", style="predicted", points=predicted),
         )
-        places = sorted({point.x for one in series for point in one.points})
+        places = sorted({point.x for curve in series for point in curve.points})
         yield Chart(
             anchor=f"predicted-{quantity.field.replace('_', '-')}",
             title=quantity.title,
@@ -218,7 +211,7 @@ def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Ite
 
 
 def outlook_sentence(outlook: Outlook) -> str:
-    """Say what a calibration by this trial would be."""
+    """Return the calibration by this trial in words."""
     entry = outlook.entry
     if entry is None:
         return f"No calibration from these levels: {outlook.refused}."
@@ -241,7 +234,7 @@ def outlook_table(outlook: Outlook) -> Table:
 
 
 def ratio_sentence(result: TrialResult, plan: Plan) -> str:
-    """Say how measured and predicted throughput relate, and how to calibrate; empty where nothing can be compared."""
+    """Return measured over predicted throughput, and how to calibrate; empty where nothing can be compared."""
     predicted = {point.concurrency: point.output_tok_s for point in plan.curve}
     copies = result.live.copy_count or result.request.copy_count
     ratios = [
@@ -270,4 +263,4 @@ def _outlook_row(before: Compared, after: Compared) -> Iterator[Cell]:
 
 
 def _mean_error(compared: Sequence[Compared]) -> float:
-    return math.fsum(one.throughput_error for one in compared) / len(compared)
+    return math.fsum(row.throughput_error for row in compared) / len(compared)

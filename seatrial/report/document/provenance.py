@@ -1,4 +1,4 @@
-"""What was deployed and decided, how a trial is named, and the command that makes it again."""
+"""Provenance of a trial: deployment, decisions, name, and the command that makes it again."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 REPRODUCTION = "Plan digest and start time seed the prompts. The request contains the rest."
 SCALED = (
     "The local engine is a small random model on this machine's CPU. Workload, SLO and trial were scaled to it; what "
-    "the spec says for the laptop itself is kept."
+    "the spec sets for the laptop itself is kept."
 )
 
 
 def live_section(result: TrialResult) -> Section:
-    """Return what the control plane said the live endpoint was."""
+    """Return the live endpoint by the control plane."""
     live, not_checked = result.live, "not checked"
     proven = Cell("✓ yes", tone="good") if live.proven else Cell("? no", tone="unknown")
     return Section(
@@ -51,15 +51,15 @@ def live_section(result: TrialResult) -> Section:
 
 
 def scaled_section(result: TrialResult) -> Section:
-    """Return what the laptop had in place of what the spec asks; empty elsewhere."""
+    """Return the laptop's values in place of the spec's; empty elsewhere."""
     scaled = result.request.scaled
     columns = (Column("field", kind="text"), Column("spec", kind="number"), Column("laptop", kind="number"))
-    rows = tuple((Cell(each.field, tone="code"), Cell(each.asked), Cell(each.used)) for each in scaled)
+    rows = tuple((Cell(value.field, tone="code"), Cell(value.asked), Cell(value.used)) for value in scaled)
     return Section(
         anchor="scaled",
         heading="Scaled to the laptop",
         paragraphs=(SCALED,) if rows else (),
-        tables=(Table("What the laptop had in place of what the spec asks", columns, rows),) if rows else (),
+        tables=(Table("Values of the laptop in place of the spec's", columns, rows),) if rows else (),
     )
 
 
@@ -137,7 +137,7 @@ def trial_name(request: TrialRequest) -> str:
 
 
 def command_of(request: TrialRequest) -> str:
-    """Return the command that makes this trial again, with what a spec doesn't say; files are named by their kind."""
+    """Return the command that makes this trial again, with what a spec doesn't hold; files are named by their kind."""
     load_options: list[str] = []
     load = request.load
     if request.workload.source == "jsonl":

@@ -48,7 +48,7 @@ def comparison_title(compared: RecipeComparison) -> str:
 
 
 def recipe_sections(compared: RecipeComparison) -> tuple[Section, ...]:
-    """Return what was deployed, speed and cost, and quality."""
+    """Return deployments, speed and cost, and quality."""
     columns = tuple(
         Column(name, kind="text")
         for name in ("recipe", "deployment", "engine", "price per copy", "trial", "prompts answered")
@@ -70,7 +70,7 @@ def _deployment(result: RecipeResult) -> Iterator[Cell]:
     yield Cell(f"{made.engine} {made.engine_version}")
     yield Cell(f"{price}{off}")
     yield Cell(f"{result.trial.verdict.status}: {result.trial.verdict.because}")
-    yield Cell(f"{len(result.answers) - result.failed} of {len(result.answers)}" if result.answers else "none asked")
+    yield Cell(f"{len(result.answers) - result.failed} of {len(result.answers)}" if result.answers else "none")
 
 
 def _figures(compared: RecipeComparison) -> Section:
@@ -120,8 +120,8 @@ def _quality(compared: RecipeComparison) -> Iterator[Section]:
     columns = (Column("metric", kind="text"), Column(a), Column(b), Column("difference"),
                Column(f"verdict on {b}", kind="text"), Column("prompts"))  # fmt: skip
     alike = (Column("metric", kind="text"), Column("mean"), Column("prompts"))
-    differences = tuple(tuple(_difference(each)) for each in quality.differences)
-    likeness = tuple(tuple(_alike(each)) for each in quality.likeness)
+    differences = tuple(tuple(_difference(difference)) for difference in quality.differences)
+    likeness = tuple(tuple(_alike(metric)) for metric in quality.likeness)
     tables = [Table("Quality", columns, differences)] if differences else []
     tables += [Table("How alike the answers are", alike, likeness)] if likeness else []
     yield Section(
@@ -172,7 +172,7 @@ def recipes_markdown(compared: RecipeComparison) -> str:
     """Write a comparison as Markdown."""
     blocks = [f"## Recipes {escaped(comparison_title(compared))}", f"**{escaped(compared.verdict)}**"]
     if compared.engine_note:
-        blocks.append(f"> A local engine answered, not the model: {escaped(compared.engine_note)}")
+        blocks.append(f"> Served by a local engine, not the model: {escaped(compared.engine_note)}")
     for section in recipe_sections(compared):
         blocks += section_blocks(section)
     return "\n\n".join(blocks) + "\n"
@@ -181,7 +181,7 @@ def recipes_markdown(compared: RecipeComparison) -> str:
 def recipes_html(compared: RecipeComparison) -> str:
     """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
     title = escape(f"Recipes {comparison_title(compared)}")
-    note = f"A local engine answered, not the model: {compared.engine_note}" if compared.engine_note else ""
+    note = f"Served by a local engine, not the model: {compared.engine_note}" if compared.engine_note else ""
     parts = [
         f"<h1>{title}</h1>",
         f"<p><strong>{escape(compared.verdict)}</strong></p>",

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seatrial.report.charts.model import Chart
+    from seatrial.report.charts import Chart
     from seatrial_base.table import Cell, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A named value outside a table; `aside` says where it holds."""
+    """A named value outside a table; `aside` names its place or condition."""
 
     name: str
     value: Cell
@@ -33,15 +33,11 @@ class Section:
 
     Attributes:
         anchor: The section's id in the page.
-        heading: Its heading.
         paragraphs: Sentences before everything else.
-        charts: Its charts.
-        facts: Named values.
-        tables: Its tables.
         remarks: Sentences below the tables, as a list.
         short: Its name in the navigation; the heading when empty.
         texts: Texts to copy.
-        half: Whether it stands beside another where the page is wide enough.
+        half: Whether it shares a row with another where the page is wide enough.
         detail: Whether it is folded: not needed to decide.
     """
 

@@ -25,7 +25,7 @@ from seatrial_load.documents.distribution import Interval
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seatrial_load.documents.request import Metric, QualityMetric
+    from seatrial_load.documents.request import Metric
     from seatrial_load.documents.result import Check, Detector, Knee, QualityResult, QualityScore, TrialResult
 
 DETECTORS: Mapping[Detector, str] = {
@@ -42,7 +42,7 @@ METRICS = {
     "mean_logprob": "log-probability per token",
     "perplexity": "perplexity",
 }
-_UNREPORTED = "not told by the answers"
+_UNREPORTED = "not in the responses"
 
 
 def checks_section(result: TrialResult) -> Section:
@@ -69,7 +69,7 @@ def checks_section(result: TrialResult) -> Section:
 
 
 def target_sentence(result: TrialResult) -> str:
-    """Say what autoscaling shall track, and where the number comes from."""
+    """Return what autoscaling shall track, and the source of the number."""
     target = exported(result.target_concurrency_per_copy)
     return f"Scaling target: {target} requests in flight per copy. Source: {sentence(result.target_because)}"
 
@@ -115,7 +115,7 @@ def knee_table(result: TrialResult) -> Table:
         Column("knee", "per copy"),
         Column("sets the target", kind="text"),
         Column("looks for", kind="prose"),
-        Column("found", kind="prose"),
+        Column("result", kind="prose"),
     )
     rows = tuple(_knee_row(knee, sets=knee.detector == result.target_detector) for knee in result.knees)
     return Table("Knees by detector", columns, rows)
@@ -149,7 +149,7 @@ def _knee_row(knee: Knee, *, sets: bool) -> tuple[Cell, ...]:
 
 
 def quality_section(result: TrialResult) -> Section:
-    """Return the scores of the evaluation set beside their bounds; nothing where none was to be asked."""
+    """Return the scores of the evaluation set with their bounds; nothing without one."""
     quality = result.quality
     if quality is None:
         return Section(anchor="quality", heading="Quality")
@@ -175,15 +175,13 @@ def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:
             "" if low is None or high is None else f" ({written(score.metric, low)} to {written(score.metric, high)})"
         )
         yield Cell(f"{written(score.metric, score.value)}{ends}")
-    yield Cell(", ".join(_bounds(quality, score.metric)) or "none")
+    bounds = [
+        f"{check.objective.sense.replace('_', ' ')} {written(score.metric, check.objective.bound)}"
+        for check in quality.checks
+        if check.objective.metric == score.metric
+    ]
+    yield Cell(", ".join(bounds) or "none")
     yield Cell(f"{score.count:,}")
-
-
-def _bounds(quality: QualityResult, metric: QualityMetric) -> Iterator[str]:
-    for check in quality.checks:
-        if check.objective.metric == metric:
-            side = "at most" if check.objective.sense == "at_most" else "at least"
-            yield f"{side} {written(metric, check.objective.bound)}"
 
 
 def written(metric: str, value: float) -> str:

@@ -1,1 +1,1 @@
-"""What the terminal shows of plans: tables, sentences, and one plot drawn with characters."""
+"""Plans and trials on a terminal: tables, sentences, and one plot drawn with characters."""

@@ -1,4 +1,4 @@
-"""What a person decides by: the deployment, its price, the SLO, the runner-up, the warnings and the next command."""
+"""The first screen of a plan: the deployment, its price, the SLO, the runner-up, the warnings and the next command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, Probe, Proposal, RatePoint, Rejected
+    from seatrial.documents.plan import Alternative, CurvePoint, Plan, Probe, Proposal, RatePoint, Rejected
     from seatrial.specs.endpoint import Percentiles, Slo
     from seatrial.specs.hosting import MetricsSpec
     from seatrial.specs.load import LoadedSpec
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 USD_PER_METRIC_AND_MONTH: Final = 0.30
 USUAL_S: Final = 60
 SERIES: Final = 100
-"""AWS tells of more than a hundred detailed metrics of an endpoint; each label's value makes another series."""
+"""AWS lists more than a hundred detailed metrics of an endpoint; each label's value makes another series."""
 POINT_BYTES: Final = 400
 """A data point of `vllm:num_requests_waiting` with nine labels of usual length has 386 bytes."""
 PER_INSTANCE: Final = 3
@@ -50,20 +50,19 @@ COLUMNS = 100
 _NAME_COLUMNS = 12  # of the names of the rows and the gap
 _MOST_BOUNDS = 2  # on the screen; --section curve has every latency
 _FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
-_HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more stands above the plan
+_HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more is shown above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
 _UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricVolume:
-    """What an endpoint of planned size publishes in a month.
+    """The metrics that an endpoint of planned size publishes in a month.
 
     Attributes:
         enhanced: Metrics by instance, copy and accelerator; 0 where they are off.
         enhanced_usd: What these cost in a month, if they are billed as custom metrics.
         detailed_gb: GB of every hundred series of OpenTelemetry metrics; 0 where they are off.
-        every_s: How often they are published.
     """
 
     enhanced: int
@@ -82,7 +81,7 @@ class MetricVolume:
 
 
 def metric_volume(metrics: MetricsSpec, plan: Plan) -> MetricVolume:
-    """Return what an endpoint publishes beside the usual metrics.
+    """Return the metrics that an endpoint publishes on top of the usual ones.
 
     Formulas: metrics = instances x (3 + 2 x accelerators) + copies x 12; GB = 100 series x 400 bytes x seconds of a
     month / frequency / 1e9.
@@ -113,11 +112,9 @@ class Bounded:
     """A latency that the SLO bounds.
 
     Attributes:
-        metric: The latency.
-        field: What stands for it in a point of the predicted curve.
+        field: Its nearest value in a point of the predicted curve.
         name: That, in words.
-        bound_ms: The bound.
-        bounded: What it bounds, in words.
+        bounded: The bound in words.
     """
 
     metric: str
@@ -159,9 +156,9 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
                 ),
             )
         )
-    # What stands in for an unknown family stands beside the model: every number of the screen rests on it.
+    # The family that is used for an unknown one is shown with the model: every number of the screen rests on it.
     model = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
-    stand_in = next((each for each in plan.warnings if each.startswith(STAND_IN)), "")
+    stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
     lines.append(("deployment", deployment(plan)))
@@ -182,7 +179,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     lines.append(("runner-up", _runner_up(plan)))
     if unpriced := _unpriced_winner(plan):
         lines.append(("unpriced", unpriced))
-    # The best buy stands on top already.
+    # The best buy is on top already.
     if plan.proposals and headline is None:
         lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
     if plan.probe is not None:
@@ -217,14 +214,19 @@ def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
         *number_columns("$/h", "$/Mtok", "tok/s"),
         *text_columns("SLO", "warnings"),
     )
-    return table_view(table_of(columns, map(_plan_row, plans)), gap=1)
-
-
-def _plan_row(planned: tuple[Plan, LoadedSpec]) -> tuple[str, ...]:
-    plan, loaded = planned
-    prices = narrow_usd(plan.cost.usd_per_hour), narrow_usd(plan.cost.usd_per_million_output_tokens)
-    count = str(len(warnings_of(plan)) or "")
-    return (plan.endpoint, deployment(plan), *prices, short(load_tok_s(plan)), slo_state(plan, loaded), count)
+    rows = (
+        (
+            plan.endpoint,
+            deployment(plan),
+            narrow_usd(plan.cost.usd_per_hour),
+            narrow_usd(plan.cost.usd_per_million_output_tokens),
+            short(load_tok_s(plan)),
+            slo_state(plan, loaded),
+            str(len(warnings_of(plan)) or ""),
+        )
+        for plan, loaded in plans
+    )
+    return table_view(table_of(columns, rows), gap=1)
 
 
 def deployment(plan: Plan) -> str:
@@ -240,7 +242,7 @@ def warnings_of(plan: Plan) -> tuple[str, ...]:
 
 def load_tok_s(plan: Plan) -> float | None:
     """Return the predicted output tokens per second of all copies at the planned load; `None` where none is known."""
-    chosen = next((one for one in plan.pareto if one.chosen), None)
+    chosen = next((alternative for alternative in plan.pareto if alternative.chosen), None)
     if chosen is not None:
         return chosen.output_tok_s
     point = gate_point(plan)
@@ -254,12 +256,12 @@ def gate_point(plan: Plan) -> CurvePoint | None:
 
 
 def planned_point(plan: Plan) -> CurvePoint | RatePoint | None:
-    """Return what a copy is predicted to do at the planned load: of a rate with its arrivals, else of the gate."""
+    """Return the prediction of a copy at the planned load: of a rate with its arrivals, else of the gate."""
     return plan.rates[-1] if plan.rates else gate_point(plan)
 
 
 def slo_state(plan: Plan, loaded: LoadedSpec) -> str:
-    """Say in one or two words whether the predictions keep the SLO, and whether the whole band does."""
+    """Return in one or two words whether the predictions keep the SLO, and whether the whole band does."""
     point, bounds = planned_point(plan), tuple(bounded_latencies(loaded.endpoint.slo))
     if point is None or not bounds:
         return "none"
@@ -279,8 +281,9 @@ def _headline(plan: Plan) -> Proposal | None:
     paid = plan.cost.usd_per_hour
     if paid is None:
         return None
-    kept = (one for one in plan.proposals if kept_quality(one.quantization) and one.usd_per_hour is not None)
-    half = [one for one in kept if (one.usd_per_hour or 0) <= _HALF * paid + _CENT]
+    kept = (proposal for proposal in plan.proposals if kept_quality(proposal.quantization))
+    priced = ((proposal.usd_per_hour, proposal) for proposal in kept if proposal.usd_per_hour is not None)
+    half = [proposal for price, proposal in priced if price <= _HALF * paid + _CENT]
     return min(half, key=_gain, default=None)
 
 
@@ -291,7 +294,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
 
 
 def _unpriced_winner(plan: Plan) -> str:
-    """Say which deployment without a price would win, and below which price; empty where none could.
+    """Name the deployment without a price that would win, and the price; empty where none could.
 
     It could where its estimated price is lower, or, without an estimate, where memory is nowhere cheaper than at the
     price below which it wins.
@@ -299,7 +302,7 @@ def _unpriced_winner(plan: Plan) -> str:
     paid = plan.cost.usd_per_hour
     if paid is None:
         return ""
-    below = {one: paid / one.instance_count for one in plan.unpriced}
+    below = {alternative: paid / alternative.instance_count for alternative in plan.unpriced}
     winners = [(usd, one) for one, usd in below.items() if usd > _least_usd(one.instance_type)]
     if not winners:
         return ""
@@ -318,7 +321,7 @@ def _least_usd(instance_type: str) -> float:
         return math.inf
     if instance.estimated_usd_per_hour is not None:
         return instance.estimated_usd_per_hour
-    priced = [(one.usd_per_hour, one) for one in INSTANCES.rows if one.usd_per_hour is not None]
+    priced = [(row.usd_per_hour, row) for row in INSTANCES.rows if row.usd_per_hour is not None]
     # A type without any estimate is held against the cheapest memory that AWS sells: a bound from below, so no
     # winner is hidden by a guess.
     per_byte = min(usd / (one.accelerator_count * one.accelerator_memory_bytes) for usd, one in priced)
@@ -347,14 +350,11 @@ def _cost(plan: Plan) -> str:
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
-    return paid + (f"\n{_bought(cost)}" if cost.purchase != "on_demand" else "")
-
-
-def _bought(cost: Cost) -> str:
-    """Say how the instance hours are bought, on which condition, and what they cost on demand."""
-    how, condition = PURCHASES[cost.purchase], CONDITIONS[cost.purchase]
+    if cost.purchase == "on_demand":
+        return paid
     listed = cost.on_demand_usd_per_hour
-    return f"{how}: {condition}" + ("" if listed is None else f"; {usd(listed)}/h on demand")
+    on_demand = "" if listed is None else f"; {usd(listed)}/h on demand"
+    return f"{paid}\n{PURCHASES[cost.purchase]}: {CONDITIONS[cost.purchase]}{on_demand}"
 
 
 def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
@@ -362,7 +362,8 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
     hosting, scaling = loaded.endpoint.hosting, loaded.endpoint.scaling
     if hosting.kind == "single_model":
         yield "model in the production variant" + ("" if hosting.asynchronous is None else ", asynchronous")
-    if more := [each.name for each in (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))]:
+    variants = (*(hosting.variants or ()), *((hosting.shadow,) if hosting.shadow else ()))
+    if more := [variant.name for variant in variants]:
         yield f"variants {', '.join(more)}: each on its own instances; the cost is that of the endpoint's own"
     if hosting.instance_pools:
         first, *others = hosting.instance_pools
@@ -379,8 +380,7 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
 def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) -> Iterator[str]:
     """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
-    # The two that are nearest to their bounds, or furthest above them, decide; they are shown in the order of the
-    # spec.
+    # The two that are nearest to their bounds, or furthest above them, decide; they are shown in the spec's order.
     tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]
     for bound in (each for each in bounds if each in tightest):
         yield f"{bound.name} {_banded(bound.of(point), plan, bound.metric)}, SLO {bound.bounded}"
@@ -394,15 +394,15 @@ def _banded(value: float, plan: Plan, metric: str) -> str:
 
 
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
-    asked = loaded.endpoint.slo.output_tok_s
-    bound = "" if asked is None else f", SLO {asked:,g} tok/s"
+    least = loaded.endpoint.slo.output_tok_s
+    bound = "" if least is None else f", SLO {least:,g} tok/s"
     return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)}{bound}"
 
 
 def _runner_up(plan: Plan) -> str:
-    """Say what is next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
+    """Name the next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
-    loser = loser or next((one for one in plan.pareto if not one.chosen), None)
+    loser = loser or next((alternative for alternative in plan.pareto if not alternative.chosen), None)
     if loser is None:
         return "none: no other allowed deployment meets the SLO"
     ours, theirs = plan.cost.usd_per_hour, loser.usd_per_hour
@@ -417,14 +417,12 @@ def _runner_up(plan: Plan) -> str:
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:
-    """Say what narrower weights would cost and give; they are never taken without the spec."""
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
     most = f"at most {short(proposal.highest_tok_s)} output tok/s"
     return f"{proposal.quantization}: {proposal.words}: {price}{share}, {most}"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:
-    """Say which level of which cheaper deployment is worth measuring."""
     unit = "tok/s" if probe.field == "slo.output_tok_s" else "ms"
     command = f"seatrial probe {loaded.path.as_posix()} -e {loaded.environment.name}"
     return (

@@ -13,7 +13,7 @@ from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
-from seatrial_base.units import MS_PER_S, digits, gib, short, usd
+from seatrial_base.units import MS_PER_S, counted, digits, gib, short, usd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from seatrial.documents.comparison import DegreeVerdict
-    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, RatePoint, Rejected
+    from seatrial.documents.plan import Alternative, Cost, CurvePoint, Plan, RatePoint
     from seatrial.documents.prediction import MemoryFit, Regime
     from seatrial.specs.load import LoadedSpec
 
@@ -82,7 +82,7 @@ def cost_view(cost: Cost) -> RenderableType:
 
 
 def price_sentence(cost: Cost) -> str:
-    """Say what the planned size costs, at which discount, and where the price was read."""
+    """Return the cost of the planned size, its discount, and the source of the price."""
     if cost.usd_per_hour is None:
         return "Cost unknown: this instance type has no known price."
     return f"Cost {', '.join(_amounts(cost, cost.usd_per_hour))}. {_price(cost)}."
@@ -125,32 +125,23 @@ def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
 
 
 def memory_sentence(fit: MemoryFit, tokens: int) -> str:
-    """Say how many sequences fit, and how many the published rule of thumb promises where it differs."""
-    ours = f"The KV cache holds {_sequences(fit.kv_limited_batch)} of {tokens:,} tokens."
+    """Return how many sequences fit, and how many by the published rule of thumb where it differs."""
+    ours = f"The KV cache holds {counted(fit.kv_limited_batch, 'sequence')} of {tokens:,} tokens."
     theirs = rule_of_thumb(fit, tokens)
     if theirs == fit.kv_limited_batch:
         return f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives the same."
+    # It may be off to both sides: what it leaves out takes memory, and what it does not know saves some.
+    why = "a sliding window, or attention by groups, which keep fewer tokens in each cache"
+    if theirs > fit.kv_limited_batch:
+        why = "activations and the engine's reserve"
     return (
-        f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives {theirs:,}: "
-        f"{_why(fit, theirs)}."
+        f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives {theirs:,}: it ignores {why}."
     )
 
 
 def rule_of_thumb(fit: MemoryFit, tokens: int) -> int:
     """Return floor((memory - weights) / (KV per token * tokens)), the batch as the published articles compute it."""
     return max(0, (fit.accelerator_memory_bytes - fit.weights_bytes) // (fit.kv_bytes_per_token * tokens))
-
-
-def _why(fit: MemoryFit, theirs: int) -> str:
-    # The rule of thumb may be off to both sides: what it leaves out takes memory, and what it does not know saves
-    # some.
-    if theirs > fit.kv_limited_batch:
-        return "it ignores activations and the engine's reserve"
-    return "it ignores a sliding window, or attention by groups, which keep fewer tokens in each cache"
-
-
-def _sequences(count: int) -> str:
-    return f"{count:,} {'sequence' if count == 1 else 'sequences'}"
 
 
 def regime_view(regime: Regime) -> RenderableType:
@@ -160,7 +151,7 @@ def regime_view(regime: Regime) -> RenderableType:
 
 
 def balance_sentence(regime: Regime) -> str:
-    """Say how much arithmetic a decode step does per byte, and from which batch on arithmetic would bound it."""
+    """Return the arithmetic of a decode step per byte, and the batch from which it would bound the step."""
     return (
         f"A decode step at the gate does {digits(regime.arithmetic_intensity_flops_per_byte)} FLOPs for each byte it "
         f"reads; the accelerator balances at {digits(regime.machine_balance_flops_per_byte)}. Critical batch size: "
@@ -234,7 +225,7 @@ def _rate_row(point: RatePoint) -> tuple[str, ...]:
 
 
 def legend(plan: Plan) -> str:
-    """Say what the table's signs mean."""
+    """Return the meaning of the table's signs."""
     gate = plan.gate_concurrency_per_copy.value
     if any(point.concurrency == gate for point in plan.curve):
         marked = f"G: gate, {gate:,}"
@@ -266,26 +257,34 @@ def unpriced_view(plan: Plan) -> RenderableType:
     """Return the deployments on instance types without a price, with their predictions."""
     names = ("degree", "copies", "tok/s\nat load", "tok/s\nat most", "ms/token\nalone")
     columns = (name_column("instance type"), *text_columns("price"), *number_columns(*names))
-    view = table_view(table_of(columns, map(_unpriced, plan.unpriced)), gap=1)
+    rows = (
+        (
+            f"{'' if row.instance_count == 1 else f'{row.instance_count} x '}{row.instance_type}",
+            "unknown",
+            str(row.tensor_parallel_degree),
+            str(row.copy_count),
+            *map(short, (row.output_tok_s, row.highest_tok_s, row.ms_per_token_alone)),
+        )
+        for row in plan.unpriced
+    )
+    view = table_view(table_of(columns, rows), gap=1)
     return Group(heading("Price unknown"), Text(UNPRICED), view)
-
-
-def _unpriced(one: Alternative) -> tuple[str, ...]:
-    instances = "" if one.instance_count == 1 else f"{one.instance_count} x "
-    size = (str(one.tensor_parallel_degree), str(one.copy_count))
-    speeds = (short(one.output_tok_s), short(one.highest_tok_s), short(one.ms_per_token_alone))
-    return (f"{instances}{one.instance_type}", "unknown", *size, *speeds)
 
 
 def rejected_view(plan: Plan) -> RenderableType:
     """Return the nearest losers, each with the reason it lost."""
     columns = (*text_columns("instance type"), *number_columns("degree", "$/h", "tok/s"), *text_columns("because"))
-    return Group(heading("Considered and rejected"), table_view(table_of(columns, map(_rejected, plan.rejected))))
-
-
-def _rejected(loser: Rejected) -> tuple[str, ...]:
-    price, speed = narrow_usd(loser.usd_per_hour), short(loser.output_tok_s, "")
-    return (loser.instance_type, str(loser.tensor_parallel_degree), price, speed, loser.because)
+    rows = (
+        (
+            loser.instance_type,
+            str(loser.tensor_parallel_degree),
+            narrow_usd(loser.usd_per_hour),
+            short(loser.output_tok_s, ""),
+            loser.because,
+        )
+        for loser in plan.rejected
+    )
+    return Group(heading("Considered and rejected"), table_view(table_of(columns, rows)))
 
 
 def _alternative(alternative: Alternative) -> tuple[str, ...]:
@@ -309,17 +308,21 @@ def why_view(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> Renderabl
         return Text(f"{instance_type}: no tensor parallel degree to try.")
     columns = (*number_columns("degree", "$/h", "tok/s"), *text_columns("verdict", "because"))
     title = Text(why_title(instance_type, verdicts), style="bold")
-    return Group(title, table_view(table_of(columns, map(_degree_row, verdicts))))
-
-
-def _degree_row(verdict: DegreeVerdict) -> tuple[str, ...]:
-    price = "" if verdict.usd_per_hour is None else narrow_usd(verdict.usd_per_hour)
-    speed = short(verdict.output_tok_s, "")
-    return (str(verdict.tensor_parallel_degree), price, speed, verdict_words(verdict), verdict.because)
+    rows = (
+        (
+            str(verdict.tensor_parallel_degree),
+            "" if verdict.usd_per_hour is None else narrow_usd(verdict.usd_per_hour),
+            short(verdict.output_tok_s, ""),
+            verdict_words(verdict),
+            verdict.because,
+        )
+        for verdict in verdicts
+    )
+    return Group(title, table_view(table_of(columns, rows)))
 
 
 def why_title(instance_type: str, verdicts: Sequence[DegreeVerdict]) -> str:
-    """Say in one line whether an instance type is the plan."""
+    """Return in one line whether an instance type is the plan."""
     won = [verdict.tensor_parallel_degree for verdict in verdicts if verdict.won]
     return f"{instance_type} is the plan, with degree {won[0]}" if won else f"{instance_type} is not the plan"
 
@@ -332,7 +335,7 @@ def verdict_words(verdict: DegreeVerdict) -> str:
 
 
 def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
-    """Return the sections of a plan, in their fixed order; the first screen where none is asked for."""
+    """Return the sections of a plan, in their fixed order; the first screen where none is requested."""
     if not sections:
         return first_screen(plan, loaded)
     parts = [part for name, view in SECTIONS.items() if name in sections for part in view(plan, loaded)]

@@ -1,4 +1,4 @@
-"""How every table of the terminal looks: headings, no lines; it stays readable at 80 columns."""
+"""The style of the terminal's tables: headings, no lines; readable at 80 columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def table_view(table: Table, *, gap: int = 2) -> RichTable:
-    """Return a table for a terminal, without its caption; brackets and colons in its texts are no markup.
-
-    Args:
-        gap: Blanks between two columns.
-    """
+    """Return a table for a terminal, without its caption; brackets and colons in its texts are no markup."""
     has_head = any(column.label for column in table.columns)
     view = RichTable(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=has_head)
     for column in table.columns:

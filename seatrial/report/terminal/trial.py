@@ -1,47 +1,50 @@
-"""A trial on a terminal: while it runs, and what it concludes."""
+"""Measurements on a terminal: a trial while it runs and its conclusion, two recipes, a calibration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table
+from seatrial.report.document.baseline import changed_of, comparison_sentence, comparison_table, verdict_reason
 from seatrial.report.document.jumpstart import jumpstart_table
+from seatrial.report.document.recipes import comparison_title, recipe_sections
 from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
 from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
-from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, Told
+from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.trial.budget import budget_s
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
+    from seatrial.documents.calibration import Compared, EndpointCalibration, Outlook
     from seatrial.documents.plan import Plan
+    from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial_load.documents.progress import TrialEvent
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Check, Comparison, LevelResult, TrialResult
-
 
 MOST_CHANGES = 10
 _STATES = {True: "met", False: "missed", None: "not proven"}
 
 
 def conclusion_view(result: TrialResult) -> RenderableType:
-    """Return what a trial found, the verdict first."""
+    """Return the conclusion of a trial, the verdict first."""
     parts: list[RenderableType] = [Text(f"verdict: {result.verdict.status}: {verdict_reason(result)}")]
     parts += map(Text, doubt_lines(result))
     if result.verdict.checks:
         columns = (*text_columns("SLO"), *number_columns("measured", "bound"), *text_columns(""))
         parts.append(table_view(table_of(columns, map(_check_row, result.verdict.checks))))
     parts += map(Text, fact_lines(result))
-    parts += map(Text, _cause_lines(result))
+    # What holds a local engine back means nothing for the endpoint.
+    if result.container is not None and not result.engine_note:
+        parts += (Text(f"held back: {cause.because}. {cause.mend}") for cause in result.container.causes)
     if result.comparison is not None:
         parts.append(release_view(result.comparison))
     parts += map(Text, unmeasured_lines(result))
@@ -49,12 +52,6 @@ def conclusion_view(result: TrialResult) -> RenderableType:
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))
     return Group(*parts)
-
-
-def _cause_lines(result: TrialResult) -> Iterator[str]:
-    """Yield what holds the throughput back past the knee; of a local engine that says nothing of the endpoint."""
-    if result.container is not None and not result.engine_note:
-        yield from (f"held back: {cause.because}. {cause.mend}" for cause in result.container.causes)
 
 
 def release_view(comparison: Comparison) -> RenderableType:
@@ -67,14 +64,6 @@ def release_view(comparison: Comparison) -> RenderableType:
     view = table_view(replace(table, columns=tuple(replace(column, unit="") for column in table.columns)))
     more = len(changed) - MOST_CHANGES
     return Group(title, view, *((Text(f"and {more} more in the report"),) if more > 0 else ()))
-
-
-def verdict_reason(result: TrialResult) -> str:
-    """Return why a trial passed or not; of a regression, how many numbers got worse instead of all of them."""
-    because, comparison = result.verdict.because, result.comparison
-    if comparison is None or not comparison.because:
-        return because
-    return because.replace(comparison.because, comparison_sentence(comparison))
 
 
 def _check_row(check: Check) -> tuple[str, ...]:
@@ -92,15 +81,13 @@ def jumpstart_view(result: TrialResult, plan: Plan | None = None) -> RenderableT
 
 @dataclass(slots=True)
 class TrialScreen:
-    """What is shown of a running trial; `watch` takes the trial's events.
+    """The view of a running trial; `watch` takes the trial's events.
 
     Attributes:
-        request: What is measured.
         levels: The levels that ended.
-        started: The level that runs; None between two levels.
-        ended: Requests of it that ended, as far as it was told.
-        note: What else happened last.
-        elapsed_s: Time of the trial so far.
+        started: The level that runs; `None` between two levels.
+        ended: Requests of it that ended, as far as it was reported.
+        note: The last message.
     """
 
     request: TrialRequest
@@ -121,7 +108,7 @@ class TrialScreen:
             case LevelEnded(level=level):
                 self.levels.append(level)
                 self.started = None
-            case Told(text=text):
+            case TrialMessage(text=text):
                 self.note = text
 
     def __rich__(self) -> RenderableType:
@@ -140,11 +127,64 @@ class TrialScreen:
 
     def _spent(self) -> str:
         left_s = max(0.0, budget_s(self.request) - self.elapsed_s)
-        return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{self._cost()}"
+        price, cost = self.request.usd_per_hour_per_copy, ""
+        if price is not None:
+            usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
+            cost = f", cost so far {usd:.2f} USD"
+        return f"elapsed {minutes(self.elapsed_s)}, at most {minutes(left_s)} left{cost}"
 
-    def _cost(self) -> str:
-        price = self.request.usd_per_hour_per_copy
-        if price is None:
-            return ""
-        usd = price * self.request.copy_count * self.elapsed_s / S_PER_HOUR
-        return f", cost so far {usd:.2f} USD"
+
+def recipe_comparison_view(compared: RecipeComparison) -> RenderableType:
+    """Return the whole comparison, the verdict first."""
+    parts: list[RenderableType] = [Text(f"Recipes {comparison_title(compared)}", style="bold"), Text(compared.verdict)]
+    if compared.engine_note:
+        parts.append(Text(f"simulated, measured on: {compared.engine_note}", style="yellow"))
+    for section in recipe_sections(compared):
+        parts.append(heading(section.heading))
+        parts += [Text(paragraph) for paragraph in section.paragraphs]
+        parts += [table_view(table) for table in section.tables]
+        parts += [Text(f"- {remark}") for remark in section.remarks]
+    return Group(*parts)
+
+
+def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> RenderableType:
+    """Return the factors, and every measured level with its predictions without and with them."""
+    probes = {point.concurrency for point in entry.points}
+    where = f"{entry.instance_type} with degree {entry.tensor_parallel_degree}, {entry.engine} {entry.engine_version}"
+    numbers = ("tok/s\nmeasured", "\nbefore", "\nafter", "p90 ms/token\nmeasured", "\nbefore", "\nafter")
+    columns = (*text_columns("\nconcurrency", ""), *number_columns(*numbers))
+    parts: list[RenderableType] = [
+        Text(f"Calibration of {entry.model} on {where}", style="bold"),
+        Text(
+            f"Fixed time per step: x {entry.fixed:,.4g}. Time per sequence and token: x {entry.marginal:,.4g}. "
+            f"Band between the probes: throughput \u00b1{entry.throughput_error:.0%}, latency "
+            f"\u00b1{entry.latency_error or 0:.0%}."
+        ),
+        table_view(table_of(columns, map(partial(_level_row, probes), outlook.before, outlook.after))),
+    ]
+    # The probes are what was fitted: only the levels between them show how good the fit is.
+    between = [level for level in outlook.after if level.measured.concurrency not in probes]
+    if between:
+        throughput = sum(level.throughput_error for level in between) / len(between)
+        latencies = [level.latency_error for level in between if level.latency_error is not None]
+        text = f"Mean error at the other levels: throughput {throughput:.1%}"
+        parts.append(
+            Text(f"{text}." if not latencies else f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}.")
+        )
+    if entry.source.engine_note:
+        parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
+    return Group(*parts)
+
+
+def _level_row(probes: set[int], plain: Compared, calibrated: Compared) -> tuple[str, ...]:
+    point = plain.measured
+    return (
+        str(point.concurrency),
+        "probe" if point.concurrency in probes else "",
+        f"{point.output_tok_s:,.4g}",
+        f"{plain.output_tok_s:,.4g}",
+        f"{calibrated.output_tok_s:,.4g}",
+        "" if point.ms_per_token_p90 is None else f"{point.ms_per_token_p90:,.4g}",
+        f"{plain.ms_per_token:,.4g}",
+        f"{calibrated.ms_per_token:,.4g}",
+    )

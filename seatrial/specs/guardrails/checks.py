@@ -1,6 +1,6 @@
 """The guard rails that a spec breaks by itself.
 
-Those on a plan are in `seatrial.locks.guard_rails`: plans lie in a layer above specs, whose reader checks these.
+Those on a plan are in `seatrial.locks.guard_rails`: plans are in a layer above specs, whose reader checks these.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ _LATENCIES = ("ttft_ms", "tpot_ms", "e2e_latency_ms")
 def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
     """Return who set a guard rail and where, as `set by platform-team in environments/prod.yaml:12`.
 
-    Args:
-        rail: The field of `guard_rails`; with dots where it is within another, as `slo.error_rate`.
+    `rail`: the field of `guard_rails`; with dots where it is within another, as `slo.error_rate`.
     """
     who = "" if environment.owner is None else f" by {environment.owner}"
     return f"set{who} in {place.where(('guard_rails', *rail.split('.')))}"
@@ -66,8 +65,7 @@ def template_rail_problems(
 ) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
-    Args:
-        options: What the template writes otherwise than Seatrial's own: values by key or variable.
+    `options`: what the template writes otherwise than Seatrial's own: values by key or variable.
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
@@ -94,13 +92,13 @@ def template_rail_problems(
 # Revisions that are the owner's: a commit, a tag, a branch.
 # The hub keeps the pull requests of strangers as `refs/pr/N`, and what robots convert as `refs/convert/NAME`
 # (huggingface_hub, "Interact with Discussions and PRs"). Git takes `a/b` for `refs/a/b` before it takes it for a branch
-# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request lie in the
+# (gitrevisions), so a branch with a slash counts only as `refs/heads/a/b`. The commits of a pull request are in the
 # same repository: a hash can't be told from one of the owner's without asking the hub.
 _OWN = re.compile(r"(refs/(heads|tags)/([\w+-][\w.+-]*/)*)?[\w+-][\w.+-]*", re.ASCII)
 
 
 def _is_own(named: str, models: Iterable[str]) -> bool:
-    """Tell whether `REPOSITORY@REVISION` is the owner's, or is allowed by a pattern with an at sign."""
+    """Return whether `REPOSITORY@REVISION` is the owner's, or is allowed by a pattern with an at sign."""
     revision = named.rpartition("@")[2]
     by_name = [pattern for pattern in models if "@" in pattern]
     return ".." not in revision and (_OWN.fullmatch(revision) is not None or _matches(named, by_name))
@@ -174,7 +172,7 @@ class _Rails:
         )
 
     def models(self) -> Iterator[Finding]:
-        """Yield everything that is loaded and that no pattern allows, or that can't be told."""
+        """Yield everything that is loaded and that no pattern allows, or that is unknown."""
         allowed, name = self._rails.models, self._environment.name
         for each in self._things if allowed is not None else ():
             if each.name is None:
@@ -202,7 +200,7 @@ class _Rails:
         return f"; or let {self._environment.name} allow it: `extra: [{thing.path[-1]}]` below guard_rails in {place}"
 
     def _unjudged(self, thing: LoadedThing, rail: str) -> Finding:
-        """Return the problem of something of which can't be told what it loads, with who can allow it."""
+        """Return the problem of something that loads what is unknown, with who can allow it."""
         name, place = self._environment.name, self._place.path
         mend = {"code": "`code: allowed`", "option": f"`extra: [{thing.path[-1]}]`"}.get(thing.kind)
         hint = "leave it out" if mend is None else f"leave it out, or let {name} allow it: {mend} below guard_rails"
@@ -250,14 +248,11 @@ class _Rails:
         allowed, package = rails.images or (), self._endpoint.model.model_package_arn
         if rails == GuardRails():
             return
-        registry = images.registry(environment.region)
-        published = (name for engine in rails.engines or get_args(EngineName) for name in images.repositories(engine))
-        known = frozenset(f"{registry}/{name}" for name in published) if registry else frozenset()
-        # An image of the own account may hold any engine and model, so it counts only where no rail asks for them.
+        # An image of the own account may hold any engine and model, so it counts only where no rail requests them.
         own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in _images(self._endpoint):
             repository = image_repository_uri(uri)
-            if repository in known or _matches(uri, allowed) or _matches(repository, allowed):
+            if repository in self._published or _matches(uri, allowed) or _matches(repository, allowed):
                 continue
             if own is not None and uri.startswith(f"{own}.dkr.ecr."):
                 continue
@@ -267,6 +262,14 @@ class _Rails:
             message = f"the image of {package} can't be judged in {environment.name}"
             hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
             yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)
+
+    @cached_property
+    def _published(self) -> frozenset[str]:
+        """The repositories that AWS publishes for the allowed engines in the region."""
+        registry = images.registry(self._environment.region)
+        engines = self._rails.engines or get_args(EngineName)
+        names = (name for engine in engines for name in images.repositories(engine))
+        return frozenset(f"{registry}/{name}" for name in names if registry)
 
     @property
     def _image_rail(self) -> str:
@@ -302,8 +305,12 @@ class _Rails:
         """Yield each required objective that is missing or looser."""
         for metric in _LATENCIES:
             stated, required = getattr(self._endpoint.slo, metric), getattr(self._rails.slo, metric)
-            for name in Percentiles.model_fields:
-                bound, given = getattr(required, name), _bound_at(stated, name)
+            names = list(Percentiles.model_fields)
+            for index, name in enumerate(names):
+                # The strictest bound at this percentile or a higher one: what holds there holds below it too.
+                bounds = (getattr(stated, higher) for higher in names[index:])
+                given = min((each for each in bounds if each is not None), default=None)
+                bound = getattr(required, name)
                 if bound is not None and (given is None or given > bound):
                     yield self._objective(f"{metric}.{name}", given, bound, "at most", " ms")
         slo, rails = self._endpoint.slo, self._rails.slo
@@ -354,15 +361,8 @@ class _Rails:
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
 
 
-def _bound_at(objectives: Percentiles, name: str) -> float | None:
-    """Return the strictest bound at a percentile or a higher one: what holds there holds below it too."""
-    names = list(Percentiles.model_fields)
-    bounds = (getattr(objectives, each) for each in names[names.index(name) :])
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
+    """Return whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
     return ".." not in name.split("/") and any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -376,7 +376,6 @@ def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
 
 
 def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
-    """Yield every image that a spec names, with its field."""
     hosting = endpoint.hosting
     named: tuple[tuple[FieldPath, str | None], ...] = (
         (("serving", "image"), endpoint.serving.image),

@@ -38,7 +38,7 @@ class InstanceFleet:
     """The instances of one variant.
 
     Attributes:
-        path: The field of the spec that asks for them.
+        path: The field of the spec that requests them.
         types: Every instance type that may run, in order of priority.
         copies: Copies at most, an update's left out.
         instances: Instances at most, an update's left out.
@@ -65,7 +65,7 @@ class JobInstance:
     the type that the artifacts are made for.
 
     Attributes:
-        path: The field of the spec that asks for it: the entry that allows the longest time.
+        path: The field of the spec that requests it: the entry that allows the longest time.
         types: Instance types that the artifacts are made for; a job takes one, so several are a mistake of the recipe.
         hours: When it is stopped; of one attempt.
     """
@@ -82,8 +82,7 @@ class JobInstance:
 def job_instance(endpoint: EndpointSpec, planned: str) -> JobInstance | None:
     """Return what the optimization job of a spec may use; `None` when its recipe needs none.
 
-    Args:
-        planned: The plan's instance type, which a job that names none is for.
+    `planned`: the plan's instance type, which a job that names none is for.
     """
     jobs = [(index, entry, entry.job) for index, entry in enumerate(endpoint.optimization)]
     needed = [(index, entry, job) for index, entry, job in jobs if job is not None]
@@ -120,8 +119,7 @@ def fleets_of(
     An update of one variant starts its surge; one of several starts a second fleet beside all of them, as SageMaker
     rolls no endpoint of several variants (developer guide, deployment guardrails, exclusions).
 
-    Args:
-        others: Specs that variants run, with their plans' sizes, by name.
+    `others`: specs that variants run, with their plans' sizes, by name.
     """
     hosting, scaling, shadow = endpoint.hosting, endpoint.scaling, endpoint.hosting.shadow
     named: list[tuple[FieldPath, VariantSpec | ShadowSpec]] = [

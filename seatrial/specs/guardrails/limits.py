@@ -103,7 +103,7 @@ class GuardRails(FrozenModel):
     )
     images: Annotated[tuple[ImagePattern, ...], Field(min_length=1)] | None = model_field(
         None,
-        "Allowed images beside those that AWS publishes for the allowed engines: patterns of their URIs. "
+        "Allowed images besides those that AWS publishes for the allowed engines: patterns of their URIs. "
         "Default: those of `account`; none where `models`, `licences` or `engines` is set.",
         planned=False,
     )
@@ -115,7 +115,7 @@ class GuardRails(FrozenModel):
     )
     extra: tuple[OptionName, ...] = model_field(
         (),
-        "Options of `serving.overrides.extra` that are allowed beside `models` and `licences` though they load "
+        "Options of `serving.overrides.extra` that are allowed besides `models` and `licences` though they load "
         "something, or may.",
         planned=False,
     )

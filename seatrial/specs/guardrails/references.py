@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
 
 MOUNT = "/opt/ml/model"
-"""Where the model's own files lie in a container."""
+"""Where the model's own files are in a container."""
 EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
+_NAMES_FILES = frozenset({"a model", "a file, folder or repository", "code"})
 _METHODS = frozenset({"method", "quant_method", "rope_type", "type"})  # of JSON options: words, no names of models
 # Options and members that name code, whatever the engine calls the rest of them.
 _OF_CODE = re.compile(
@@ -41,11 +43,10 @@ class LoadedThing:
     """Something that a container loads.
 
     Attributes:
-        path: The field of the spec that names it.
         kind: What it is; `option` is what an option of `serving.overrides.extra` names.
-        name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it can't be told what
+        name: Hub id, URI, ARN or JumpStart id; of a revision, `REPOSITORY@REVISION`; `None` where it is unknown what
             is loaded.
-        because: Why it can't be told; empty with a name.
+        because: Why it is unknown; empty with a name.
         licence: Id of its licence on the hub; `None` when it is unknown.
     """
 
@@ -59,10 +60,9 @@ class LoadedThing:
 def loaded_things(endpoint: EndpointSpec, region: str, folder: Path) -> Iterator[LoadedThing]:
     """Yield everything that is loaded, each with its field.
 
-    A path in the container is left out: what lies there came with the model's own weights, or with the image.
+    A path in the container is left out: what is there came with the model's own weights, or with the image.
 
-    Args:
-        region: The environment's region, whose bucket has what JumpStart's metadata names.
+    `region`: the environment's region, whose bucket has what JumpStart's metadata names.
     """
     yield from _model(endpoint.model, region, folder)
     yield from _recipe(endpoint)
@@ -103,7 +103,7 @@ def _model(model: ModelSpec, region: str, folder: Path) -> Iterator[LoadedThing]
 
 
 def _recipe(endpoint: EndpointSpec) -> Iterator[LoadedThing]:
-    """Yield what the jobs and compilers of a recipe read; its checkpoints and drafts stand in the expanded spec."""
+    """Yield what the jobs and compilers of a recipe read; its checkpoints and drafts are in the expanded spec."""
     for index, entry in enumerate(endpoint.optimization):
         path: FieldPath = ("optimization", index, entry.name)
         if entry.compile is not None and entry.compile.artifacts is not None:
@@ -119,8 +119,7 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     where it is JSON: a path, a repository, a module. So a new option, or a new member of an old one, is judged too. An
     option that no container's sources know may load anything, so its text can't be judged.
 
-    Args:
-        hub_id: The model's repository, which the option's revision is of; `None` where it has none.
+    `hub_id`: the model's repository, which the option's revision is of; `None` where it has none.
     """
     if not isinstance(value, str):
         return
@@ -129,10 +128,8 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
     members: object = value
     # Any option may be given JSON: an engine that reads it would load what a text of it names.
     if is_configuration or value.lstrip()[:1] in ("{", "[", '"'):
-        try:
+        with suppress(ValueError, RecursionError):  # a text all the same, such as a template
             members = json.loads(value)
-        except (ValueError, RecursionError):
-            members = value  # a text all the same, such as a template
     if because := _unjudged(name, value, what) or (
         f"the option {name} is no JSON object" if is_configuration and not isinstance(members, dict) else ""
     ):
@@ -142,8 +139,9 @@ def option_things(name: str, value: OptionValue, hub_id: str | None) -> Iterator
         if _is_revision(member):
             yield LoadedThing((name,), "revision", f"{repository}@{text}")
         else:
-            whole = is_configuration and member not in _METHODS
-            yield from _text(name, member, text, _what(member) or ("a model" if whole else None))
+            # A member of an unknown name is what its option names.
+            whole = "a model" if is_configuration and member not in _METHODS else None
+            yield from _text(name, member, text, _what(member) or (what if what in _NAMES_FILES else whole))
 
 
 def _unjudged(name: str, value: str, what: str | None) -> str:
@@ -166,7 +164,7 @@ def _is_revision(name: str) -> bool:
 
 
 def _texts(members: object, name: str, repository: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each text of an option with the member that it stands at and the repository that is named beside it."""
+    """Yield each text of an option with the member that it is at and the repository that is named next to it."""
     waiting = [(name, members, repository)]  # no recursion: JSON nests deeper than calls do
     while waiting:
         member, node, beside = waiting.pop()
@@ -189,7 +187,8 @@ def _text(option: str, member: str, text: str, what: str | None) -> Iterator[Loa
         yield LoadedThing((option,), "option", None, f"the option {option}{of} names code")
         return
     for part in _LISTED.split(text):
-        named, _, revision = part.rpartition("=")[2].partition("@")  # `sql=org/sql`, `org/sql@main`
+        # `sql=org/sql`, `org/sql@main`; quotes go, since an engine that reads JSON takes them off.
+        named, _, revision = part.rpartition("=")[2].strip("\"'").partition("@")
         is_named = what is not None or "/" in named
         if _MODULE.fullmatch(named) and what is None:
             yield LoadedThing((option,), "option", None, f"the option {option} names {named}, which may be code")

@@ -18,7 +18,7 @@ def main() -> int:
     for command in (running, removing):
         command.add_argument("environment", help="name of the environment")
         command.add_argument("--environments", type=Path, default=ROOT / "environments", help="folder of environments")
-    running.add_argument("--budget-usd", type=float, default=10.0, help="most that may be spent (default 10)")
+    running.add_argument("--budget-usd", type=float, default=15.0, help="most that may be spent (default 15)")
     running.add_argument("--yes", action="store_true", help="ask nothing")
     running.add_argument("--folder", type=Path, default=ROOT / ".seatrial" / "acceptance", help="where transcripts go")
     running.add_argument("--only", default="", help="only the cases that this expression of pytest -k chooses")

@@ -39,6 +39,7 @@ class Step:
         return self.instances * self.minutes / 60
 
 
+LONGEST_REMOVAL_S: Final = 5_400.0
 STEPS: Final = (
     Step("first deployment with its trial, 2 copies", 2, 20),
     Step("questions; a component without room is watched for 10 minutes", 3, 35),
@@ -53,6 +54,11 @@ STEPS: Final = (
     Step("removal of the rest", 1, 5),
 )
 """The suite in its order."""
+
+
+def longest_run_s() -> float:
+    """Return how long the suite and the removal behind it take, in seconds: credentials must last as long."""
+    return sum(step.minutes for step in STEPS) * HOUR_S / 60 + LONGEST_REMOVAL_S
 
 
 def list_price(instance_type: str) -> float:
@@ -120,7 +126,7 @@ class Spending:
 
     price_of: Callable[[str], float]
     dearest: float
-    removal_s: float = 900.0
+    removal_s: float = LONGEST_REMOVAL_S
     usd: float = OTHER_USD
     _last_s: float | None = None
     _last_usd_per_s: float = 0.0

@@ -23,7 +23,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from seatrial_base.errors import LocalError, SpecError
 from seatrial_base.findings import Finding, Place
 from tests.acceptance.account.lifeline import LIFELINE, LONGEST_END_S, lifeline
-from tests.acceptance.account.price import Spending, expected_usd, list_price, price_lines, running_instances
+from tests.acceptance.account.price import (
+    HOUR_S,
+    LONGEST_REMOVAL_S,
+    Spending,
+    expected_usd,
+    list_price,
+    longest_run_s,
+    price_lines,
+    running_instances,
+)
 from tests.acceptance.account.removal import RUN_TAG, remove, runs_stacks
 from tests.acceptance.endpoint import SPEC, batch_of
 
@@ -37,7 +46,8 @@ BIN: Final = Path(sys.executable).parent
 RULE: Final = "SEA629"
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK_S: Final = 30.0
-LONGEST_REMOVAL_S: Final = 5_400.0
+EXPIRATION: Final = "AWS_CREDENTIAL_EXPIRATION"
+"""Where botocore and the AWS CLI (`configure export-credentials`) write when given credentials expire."""
 JUDGED: Final = (0, 1)
 """Exit codes of a command that has judged: what else there is can't be read."""
 
@@ -57,7 +67,7 @@ class Options:
 
     environment: str
     environments: Path = ROOT / "environments"
-    budget_usd: float = 10.0
+    budget_usd: float = 15.0
     yes: bool = False
     folder: Path = ROOT / ".seatrial" / "acceptance"
     pytest: Sequence[str] = ()
@@ -217,6 +227,7 @@ def _problems(
     account = clients("sts").get_caller_identity()["Account"]
     if str(place.get("account") or account) != account:
         yield "the credentials are those of another account", "give those of the environment's account"
+    yield from expiring_credentials()
     if expected > options.budget_usd:
         yield f"{expected:.2f} USD are expected, the budget is {options.budget_usd:.2f}", "raise --budget-usd"
     stacks = {stack["StackName"] for page in _stack_pages(clients) for stack in page["Stacks"]}
@@ -229,6 +240,25 @@ def _problems(
             else "use another environment"
         )
         yield f"it is in use: {', '.join(theirs)}", hint
+
+
+def expiring_credentials() -> Iterator[tuple[str, str]]:
+    """Yield that the given credentials end before suite and removal may: neither goes on then, and instances run on.
+
+    Those of a profile are renewed, and keys without a session's token do not expire.
+    """
+    if not os.environ.get("AWS_SESSION_TOKEN"):
+        return
+    hint = "give credentials that are renewed, as a profile that assumes a role, or longer ones"
+    needed = f"suite and removal take up to {longest_run_s() / HOUR_S:.1f} h"
+    try:
+        expires = datetime.fromisoformat(os.environ[EXPIRATION])
+    except (KeyError, ValueError):
+        yield f"the credentials are of a session, {EXPIRATION} does not say until when; {needed}", hint
+        return
+    left_s = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - time.time()
+    if left_s < longest_run_s():
+        yield f"the credentials expire in {left_s / HOUR_S:.1f} h, {needed}", hint
 
 
 def _stack_pages(clients: Clients) -> Iterator[Mapping[str, Any]]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
 
-    from seatrial_cdk.trials.runtime.announcements import Detail
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Execution
+    from seatrial_cdk.trials.runtime.outcome import Detail
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.documents.stop import Stop

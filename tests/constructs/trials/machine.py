@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.trial_workflow import definition
+from seatrial_cdk.trials.trial_service import definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

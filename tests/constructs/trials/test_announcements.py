@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.trials.runtime.announcements import AwsBus, Detail, announce, error_detail, result_detail
+from seatrial_cdk.trials.runtime.outcome import AwsBus, Detail, announce, error_detail, result_detail
 from seatrial_cdk.trials.runtime.properties import read_what_is_there
 from seatrial_cdk.trials.runtime.store import UnavailableError
 

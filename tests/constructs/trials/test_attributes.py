@@ -9,7 +9,7 @@ import pytest
 from seatrial_cdk.trials.runtime.attributes import measured_attributes, trial_usd, unmeasured_attributes
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Comparison, Knee
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import scaling_target
 
 if TYPE_CHECKING:
     from seatrial_load.documents.result import TrialResult

@@ -10,11 +10,11 @@ from seatrial_base.errors import BenchError
 from seatrial_cdk.trials.runtime.handler import load_worker_share
 from seatrial_cdk.trials.runtime.load_phase import FunctionShare, LoadPhase, cut_level
 from seatrial_cdk.trials.runtime.ownership import CANCELLED, take_ownership
-from seatrial_load.client.load_share import plan_shares
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import go_on
+from seatrial_load.trial.steps import plan_shares
 from tests.constructs.conftest import passing_result, request_of_dev
 from tests.constructs.trials.conftest import STOPPED
 from tests.constructs.trials.level_records import records, tally
@@ -100,8 +100,8 @@ def test_a_share_that_is_not_there_is_an_answer_too(call: ShareCall, ordered: Wo
 
 
 @dataclass
-class Crew:
-    """What of a crew's work decides how a cut level is told."""
+class Pool:
+    """What of a pool's work decides how a cut level is told."""
 
     over: tuple[object, ...] = (1, 2, 3)
     records: tuple[object, ...] = ()
@@ -113,7 +113,7 @@ class Crew:
 class CutShort:
     """A level that a deadline cut."""
 
-    crew: Crew
+    pool: Pool
     sent: int = 51
     offered_per_s: float | None = None
 
@@ -153,9 +153,9 @@ def whole() -> FunctionShare:
 def test_a_level_that_was_cut_says_whose_time_was_over(
     whole: FunctionShare, left_s: float, reason: StopReason, because: str
 ) -> None:
-    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew(stopped=CANCELLED))), CANCELLED)
+    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Pool(stopped=CANCELLED))), CANCELLED)
     assert (cut.sent, cut.stopped) == (51, CANCELLED)
     assert cut.seen is None
-    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Crew())), OVER)
+    cut = cut_level(replace(whole, left_s=left_s), cast("LoadedLevel", CutShort(Pool())), OVER)
     assert cut.stopped == Stop(reason=reason, because=because)
     assert cut.seen is not None

@@ -14,7 +14,7 @@ from seatrial_cdk.trials.runtime.load_phase import CutLevel
 from seatrial_cdk.trials.runtime.ownership import CANCELLED
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S
 from seatrial_cdk.trials.runtime.store import UnavailableError
-from seatrial_cdk.trials.trial_workflow import DEAD, MOST_SHARES, definition
+from seatrial_cdk.trials.trial_service import DEAD, MOST_SHARES, definition
 from seatrial_load.documents.request import Expected, TrialTarget
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
@@ -208,7 +208,7 @@ class TestALevelOfSeveralFunctions:
 
 
 def _late() -> Exception:
-    from seatrial_load.client.load_share import LateStartError  # noqa: PLC0415 (only here)
+    from seatrial_load.trial.steps import LateStartError  # noqa: PLC0415 (only here)
 
     return LateStartError.of("SEA507", "worker 0 of 4 started 5.0 s late")
 

@@ -163,6 +163,15 @@ def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
     ("broken", "rules"),
     [
         ({"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})]}, ["SEA763"]),
+        (  # one resource with two dimensions: each is a target of its own
+            {
+                "targets": [
+                    target(SuspendedState={"DynamicScalingInSuspended": True}),
+                    target(ScalableDimension="sagemaker:variant:DesiredProvisionedConcurrency"),
+                ]
+            },
+            ["SEA763"],
+        ),
         (
             {"targets": [target(SuspendedState={"DynamicScalingInSuspended": True})], "stack": "UPDATE_IN_PROGRESS"},
             [],
@@ -238,7 +247,7 @@ def test_a_rollback_that_failed_names_the_command_and_what_it_skips() -> None:
     (told,) = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=rows).diagnosed()
     assert told.rule == "SEA762"
     command = "aws cloudformation continue-update-rollback --stack-name seatrial-dev-chat --resources-to-skip Component"
-    assert told.hint == f"Mend the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
+    assert told.hint == f"Fix the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:

@@ -12,8 +12,7 @@ import yaml
 from seatrial.deployment.trial import trial_request
 from seatrial.engines.render import render_plan
 from seatrial.locks.lock_file import write_lock
-from seatrial.operations.promotion.evidence import TrialEvidence
-from seatrial.operations.promotion.promote import PromotedLock, promote_plan
+from seatrial.operations.promotion import PromotedLock, TrialEvidence, promote_plan
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError

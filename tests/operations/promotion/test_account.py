@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from seatrial.operations.promotion.promote import evidence_of_result, evidence_of_stack
+from seatrial.operations.promotion import evidence_of_result, evidence_of_stack
 from seatrial_base.errors import BenchError
 from tests.constructs.conftest import passing_result
 from tests.operations.drift.test_drift import OUTPUTS, Live
@@ -17,7 +17,7 @@ from tests.operations.test_preflight import refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.operations.promotion.evidence import TrialEvidence
+    from seatrial.operations.promotion import TrialEvidence
 
 RESULT = passing_result()
 OTHER = json.dumps({"error": "the budget ended"})

@@ -10,9 +10,8 @@ import pytest
 
 from seatrial.locks.lock_file import locked_document, write_lock
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.promotion import promote
-from seatrial.operations.promotion.evidence import TrialEvidence
-from seatrial.operations.promotion.promote import check_order, promote_plan, source_of
+from seatrial.operations import promotion
+from seatrial.operations.promotion import TrialEvidence, check_order, promote_plan, source_of
 from seatrial.planner.existing import tried_fields
 from seatrial.planner.planner import make_plan
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
@@ -350,7 +349,7 @@ def test_a_copy_that_the_environment_cannot_have_is_told_beside_what_the_trial_d
     def refuse(*_: object) -> None:
         raise refusal.of("SEA476", "no such copy here")
 
-    monkeypatch.setattr(promote, "promoted_plan", refuse)
+    monkeypatch.setattr(promotion, "promoted_plan", refuse)
     verdict = Verdict(status="fail", because="too slow", checks=())
     found = staged.refused(evidence_of(staged.result(staged.lock(), verdict=verdict)))
     assert found == {"SEA472": "the trial failed: too slow", "SEA476": "no such copy here"}

@@ -114,7 +114,7 @@ def test_every_view_has_each_endpoint_with_its_team() -> None:
     lines = list(teams_lines([CHAT, UNKNOWN], ["prod: no credentials"]))
     assert lines[0] == "=ads: 1 endpoint, $0.00/h, $0/month planned, 1 of unknown cost"
     assert "search: 1 endpoint, $1.51/h, $1,106/month planned" in lines
-    assert lines[-1] == "could not be asked: prod: no credentials"
+    assert lines[-1] == "could not be read: prod: no credentials"
     assert "## search" in teams_markdown([CHAT, UNKNOWN], [])
     rows = list(csv.DictReader(io.StringIO(teams_csv([CHAT, UNKNOWN]))))
     assert [(row["team"], row["endpoint"], row["usd_per_month"]) for row in rows] == [

@@ -4,8 +4,7 @@ import pytest
 
 from seatrial.documents.prediction import PredictedKnee
 from seatrial.planner.predict.regime import PredictedTarget, predicted_target
-from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.saturation import FILLED, saturation
+from seatrial_load.measure.curves import FILLED, Reading, saturation
 
 CURVE = [Reading(load=float(2**power), value=2**power / (1 + 0.02 * 2**power)) for power in range(9)]
 

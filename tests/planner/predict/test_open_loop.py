@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.planner.predict.open_loop import AT_RANDOM, SEED, OpenLevel, open_level, saturation_per_s
 from seatrial.planner.predict.request_simulation import simulate_closed, simulate_open
-from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
+from seatrial.planner.predict.simulation import (
+    AT_RANDOM,
+    SEED,
+    TRIAL,
+    OpenLevel,
+    open_level,
+    outcome,
+    saturation_per_s,
+    simulate,
+)
 from seatrial_base.catalog.engines import find_engine
 from seatrial_load.documents.arrivals import Constant, Gamma, Recorded
 from seatrial_load.measure.lengths import normal_lengths, paired_lengths

@@ -9,9 +9,8 @@ import pytest
 
 from seatrial.planner.predict.simulation import TRIAL, outcome, simulate
 from seatrial_load.decode.response import RequestRecord
-from seatrial_load.knee.detectors import saturation_knee
-from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.saturation import saturation
+from seatrial_load.knee import saturation_knee
+from seatrial_load.measure.curves import Reading, saturation
 from seatrial_load.metrics.level import level_of_records
 
 if TYPE_CHECKING:

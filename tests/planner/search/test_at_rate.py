@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
-from seatrial.planner.predict.open_loop import saturation_per_s
-from seatrial.planner.predict.simulation import TRIAL
+from seatrial.planner.predict.simulation import TRIAL, saturation_per_s
 from seatrial.planner.search.capacity import Levels
 from seatrial.planner.search.demand import LatencyBound
 from seatrial.planner.search.sizing import copies_at_rate, keeps, too_fast

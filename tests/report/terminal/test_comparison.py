@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import Basis, InstanceComparison
 from seatrial.documents.prediction import Band
-from seatrial.report.terminal.instances import band_lines, comparison_csv, comparison_rows, instances_view
+from seatrial.report.terminal.alternatives import band_lines, comparison_csv, comparison_rows, instances_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.documents.comparison import Basis, InstanceComparison, PredictedRecipe, RecipeRow, TypeAtLoad
 from seatrial.documents.prediction import Band
-from seatrial.report.terminal.instances import first_instances_view
-from seatrial.report.terminal.recipes import first_recipes_view, recipes_view
+from seatrial.report.terminal.alternatives import first_instances_view, first_recipes_view, recipes_view
 
 if TYPE_CHECKING:
     from tests.report.terminal.conftest import Shown

@@ -1,4 +1,4 @@
-"""The one function of an environment's optimization jobs: each of its tasks is told by the form of its event."""
+"""The one function of an environment's optimization jobs: the form of an event says which task it is."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, cast
 import boto3
 from botocore.exceptions import ClientError
 
-from seatrial_cdk.jobs.runtime.job_requests import (
+from seatrial_cdk.jobs.runtime.jobs import (
     JobAnswer,
+    JobPlace,
     Next,
+    NotFoundError,
     artifacts_answer,
     create,
     job_answer,
@@ -23,13 +25,11 @@ from seatrial_cdk.jobs.runtime.job_requests import (
     refused,
     start_again,
 )
-from seatrial_cdk.jobs.runtime.jobs import JobPlace, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seatrial_cdk.jobs.runtime.job_requests import JobEvent, JobOrder
-    from seatrial_cdk.jobs.runtime.jobs import JobCalls
+    from seatrial_cdk.jobs.runtime.jobs import JobCalls, JobEvent, JobOrder
 
     Respond: TypeAlias = Callable[[str, bytes], None]
     Document = Mapping[str, object]
@@ -39,7 +39,7 @@ TIMEOUT_S: Final = 10.0
 LONGEST_REASON: Final = 900  # consoles show 1 KB of a reason; the answer as a whole may have 4 KB
 DENIED: Final = ("AccessDenied", "AccessDeniedException")
 DENIED_S, DENIED_LOOK_S = 60.0, 5.0
-"""So long a denied stop is asked for again: it depends on the job's tags, which IAM sees some time later."""
+"""How long a denied stop is requested again: it depends on the job's tags, which IAM sees some time later."""
 ABSENT: Final = ("ResourceNotFound", "ResourceNotFoundException", "ParameterNotFound")
 
 
@@ -167,7 +167,7 @@ def dispatch(
 
 
 def _why(failure: Mapping[str, str]) -> str:
-    """Return the message of a step that failed; AWS Step Functions tells it as JSON."""
+    """Return the message of a step that failed; AWS Step Functions has it as JSON."""
     cause = failure.get("Cause", failure.get("Error", "unknown"))
     try:
         document = json.loads(cause)

@@ -126,7 +126,7 @@ def respond_once(
     """Give the answer to a request, or the one that was written down already; one that was taken is not given again.
 
     Raises:
-        UnavailableError: It can't be told whether one was given, or CloudFormation did not take it.
+        UnavailableError: It is not known whether one was given, or CloudFormation did not take it.
     """
     given = unsent_answer(store, endpoint_name, event["RequestId"], answer)
     if given is not None:
@@ -151,7 +151,7 @@ def given_before(store: TrialStore, endpoint_name: str, request_id: str) -> Answ
 
 
 def note_sent(store: TrialStore, endpoint_name: str, request_id: str) -> None:
-    """Note that nobody waits for the answer to a request any more; without the note it is given again."""
+    """Note that the response to a request was taken; without the note it is given again."""
     with suppress(UnavailableError):
         store.create(run_key(endpoint_name, request_id, SENT), "{}")
 

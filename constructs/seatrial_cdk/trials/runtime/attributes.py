@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import exported
 from seatrial_cdk.trials.runtime.store import report_key
-from seatrial_load.knee.scaling_target import at_load
+from seatrial_load.knee import at_load
 from seatrial_load.slo.verdict import up_to_gate
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import Attributes
     from seatrial_load.documents.result import Detector, TrialResult
-    from seatrial_load.knee.scaling_target import LoadPoint
-    from seatrial_load.measure.crossing import Reading
+    from seatrial_load.knee import LoadPoint
+    from seatrial_load.measure.curves import Reading
 
 UNKNOWN = "unknown"
 NOT_TRIED = "not tried"
@@ -32,7 +32,7 @@ class TrialAttribute:
     """One attribute of `Trial`.
 
     Attributes:
-        description: What it tells.
+        description: Its meaning.
         unmeasured: Its value where no trial answers.
         output: Name of the stack output; empty where it is none.
     """
@@ -85,7 +85,7 @@ ATTRIBUTES: Final = (
     TrialAttribute("ResultUri", "S3 URI of the result", output="TrialResultUri"),
     TrialAttribute("ResultsBucket", "results bucket of the environment", output="ResultsBucket"),
 )
-"""What `Trial` answers, in the order in which templates name them: another order would have it answered anew."""
+"""The attributes of `Trial`, in the order in which templates name them: another order would update the resource."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.repeat import repeat_meanwhile
-from seatrial_cdk.trials.runtime.announcements import AwsBus, NoTopic, TopicFindings
 from seatrial_cdk.trials.runtime.answer import put_answer
 from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
 from seatrial_cdk.trials.runtime.load_phase import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
+from seatrial_cdk.trials.runtime.outcome import AwsBus, NoTopic, TopicFindings
 from seatrial_cdk.trials.runtime.ownership import LOOK_S
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_conditions
@@ -220,10 +220,10 @@ def _function_context() -> TrialContext:
 
 
 def guarded(request: TrialRequest, should_stop: ShouldStop) -> AbstractContextManager[ShouldStop]:
-    """Watch users while a block adds load beside their requests; where none is added, nobody is watched.
+    """Watch users while a block adds load beside their requests; where none is added, nothing is watched.
 
     Raises:
-        BenchError: The region of the target can't be asked: SEA503, SEA504 or SEA512.
+        BenchError: The region of the target does not respond: SEA503, SEA504 or SEA512.
     """
     guard = guard_of(request, Tools())
     return nullcontext(should_stop) if guard is None else guard.beside(should_stop)

@@ -1,8 +1,8 @@
 """The custom resource `Candidate`: a new configuration is tried beside the live one, before anything that serves moves.
 
-It answers with the copies that the component's update is to carry. While CloudFormation is told the same copies as
+It answers with the copies that the component's update is to carry. While CloudFormation gets the same copies as
 before, and nothing else of the component changes, it does not touch the component. Whether a candidate has room beside
-the copies that serve is told by accelerators alone.
+the copies that serve depends on accelerators alone.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 
 REFUSED_S: Final = 300.0
-"""How long a refused creation is asked for again: while the endpoint's instances change, SageMaker takes none."""
+"""How long a refused creation is requested again: while the endpoint's instances change, SageMaker takes none."""
 TAGS_S: Final = 300.0
 """How long the tags of a candidate are waited for: before IAM sees them, requests to it are denied."""
 
 
 class OldSdkError(Exception):
-    """The function's SDK can't send what a candidate needs; the message says what, and how to mend it."""
+    """The function's SDK can't send what a candidate needs; the message says what, and how to fix it."""
 
 
 class CandidateFailedError(Exception):
@@ -72,8 +72,9 @@ class CandidateStartingError(Exception):
 def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> Answer | None:
     """Return the answer to a creation or update of `Candidate`; `None` when the workflow gives it.
 
-    Where nothing serves yet, or the endpoint gets another name, there is nobody to spare: the component itself is tried
-    once it is created. A rollback goes back to what was deployed before: the candidate goes, and no trial is made.
+    Where nothing serves yet, or the endpoint gets another name, there are no users to spare: the component itself is
+    tried once it is created. A rollback goes back to what was deployed before: the candidate goes, and no trial is
+    made.
 
     Raises:
         UnavailableError: AWS did not answer, or the owner can't be written.
@@ -139,7 +140,7 @@ def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
 
 
 def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
-    """Tell whether it is known which copies CloudFormation was told last."""
+    """Tell whether the copies of the last response to CloudFormation are known."""
     carried = read_copies(context.store, properties.endpoint_name)
     return carried is not None and carried.is_certain
 
@@ -182,11 +183,11 @@ def _gone_back(
 def keep_copies(
     event: CustomResourceEvent, context: TrialContext, live: ComponentState | None, *, going_back: bool = False
 ) -> int:
-    """Return the copies to tell, and keep them: those of the last time, unless CloudFormation updates the component.
+    """Return the copies of the response, and keep them: the last ones, unless CloudFormation updates the component.
 
     A component that is updated keeps the copies that it has at this moment. Which number CloudFormation has in mind is
-    not known after a rollback, and where no document tells it: the next update then carries the live ones. Called again
-    for the same request, it replaces what it kept, and not what was told before.
+    not known after a rollback, and where no document has it: the next update then carries the live ones. Called again
+    for the same request, it replaces what it kept, and not the response before.
     """
     properties = read_properties(event["ResourceProperties"])
     carried = read_copies(context.store, properties.endpoint_name)
@@ -279,9 +280,9 @@ def _before_key(order: Order) -> str:
 
 
 def _create(order: Order, context: TrialContext) -> None:
-    """Create the candidate; what SageMaker refuses for the moment is asked for again for five minutes.
+    """Create the candidate; what SageMaker refuses for the moment is requested again for five minutes.
 
-    A candidate that surely has no room is not created: while it waits for an instance nobody can delete it.
+    A candidate that surely has no room is not created: while it waits for an instance it can't be deleted.
     """
     properties = order.properties
     live = context.components.describe(properties.inference_component_name)
@@ -348,7 +349,7 @@ class Room:
 
     @property
     def is_known(self) -> bool:
-        """Whether accelerators tell anything: not of instances without any."""
+        """Whether accelerators decide: not of instances without any."""
         return self.accelerators > 0 and self.needed > 0
 
     @property
@@ -369,7 +370,7 @@ class Room:
 
     @property
     def in_words(self) -> str:
-        """How much there is, for people."""
+        """How much there is, in words."""
         most = self.most_instances * self.accelerators
         return (
             f"{self.most_instances} instances at most have {most} accelerators, copies use {self.staying} of them, "

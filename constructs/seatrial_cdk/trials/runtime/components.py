@@ -45,7 +45,7 @@ class ComponentState:
         variant_name: On which variant.
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
         current_copies: Copies in service.
-        desired_copies: Copies that are asked for.
+        desired_copies: Copies that are requested.
         specification: Model, compute requirements and timeouts.
         failure_reason: Why the last change failed; empty when it did not.
     """
@@ -204,7 +204,7 @@ class AwsComponents:
             return self._patiently(lambda: self.client.describe_endpoint(EndpointName=name))
 
     def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
-        """Return the instances of a variant; without managed instance scaling it has no more than are asked for."""
+        """Return the instances of a variant; without managed instance scaling it has no more than are requested."""
         variants = self._endpoint(endpoint_name).get("ProductionVariants", [])
         variant = next((each for each in variants if each["VariantName"] == variant_name), None)
         if variant is None:
@@ -273,7 +273,7 @@ class AwsComponents:
         """Tell whether a stack of CloudFormation manages a component: its physical ID is the ARN.
 
         CloudFormation puts no tags of its own on a component (its resource schema: `cloudFormationSystemTags` is
-        false), so the stacks are asked.
+        false), so the stacks are queried.
         """
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
 
@@ -337,7 +337,7 @@ def candidate_of(components: Components, name: str, environment: str) -> Candida
 
     Raises:
         TagsUnseenError: Its tags can't be seen yet.
-        UnavailableError: It can't be told.
+        UnavailableError: It is not known.
     """
     if not is_candidate_name(name) or (component := components.describe(name)) is None:
         return None
@@ -355,11 +355,11 @@ def candidate_of(components: Components, name: str, environment: str) -> Candida
 def remove_candidate(components: Components, name: str, environment: str) -> bool:
     """Delete a candidate unless it is in transit; return whether it is gone.
 
-    Who made it is asked right before: no other component is deleted, whatever its name.
+    Who made it is read right before: no other component is deleted, whatever its name.
 
     Raises:
         TagsUnseenError: Its tags can't be seen yet.
-        UnavailableError: It can't be told, it is no candidate, or SageMaker refused.
+        UnavailableError: It is not known, it is no candidate, or SageMaker refused.
     """
     component = components.describe(name)
     if component is None:

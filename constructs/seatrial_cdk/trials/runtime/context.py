@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from seatrial_cdk.trials.runtime.announcements import Bus, Findings
     from seatrial_cdk.trials.runtime.components import Components
     from seatrial_cdk.trials.runtime.load_phase import LoadShare
     from seatrial_cdk.trials.runtime.log_groups import LogGroups
     from seatrial_cdk.trials.runtime.order import Execution
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
     from seatrial_cdk.trials.runtime.scaling import ComponentScaling
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.progress import TrialProgress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LambdaContext(Protocol):
-    """What Lambda tells a function about its own call."""
+    """Lambda's context of a call."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Return how long this call may go on."""
@@ -91,7 +91,7 @@ class TrialContext:
         raised: Returns which of some alarms are raised.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
         bus: Where the end of a trial is announced.
-        findings: Where people are told of what a scheduled trial found.
+        findings: Where findings of a scheduled trial are published.
         workflow: Starts and stops trials.
         stack_status: Says what a stack is doing.
         respond: Gives CloudFormation an answer.

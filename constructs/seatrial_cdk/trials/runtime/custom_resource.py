@@ -49,30 +49,30 @@ if TYPE_CHECKING:
 
 
 DEPLOYED: Final = attrgetter("plan_digest", "endpoint_config_name", "model_name", "specification")
-"""What tells one deployed configuration from another."""
+"""What distinguishes deployed configurations."""
 STOP_WAIT_S = 60.0  # a trial looks at the owner every 10 s, and stops at once
 STOP_LOOK_S = 2.0
 ANSWER_S = 30.0  # of the function's time, for the answer
 QUIET_S: Final = 60.0
-"""Without a request for so long, nobody uses the endpoint: clients look at the alias again after 30 s."""
+"""Without a request for this long, the endpoint is not in use: clients look at the alias again after 30 s."""
 LONGEST_DRAIN_S: Final = 600.0
 LOOK_S: Final = 10.0
 
 
 class DirectionUnknownError(Exception):
-    """It can't be told whether the stack goes forward, where a trial is due, or back, where one must not be made."""
+    """It is not known whether the stack goes forward, where a trial is due, or back, where one must not be made."""
 
 
 def deployed_answer(event: CustomResourceEvent, properties: TrialProperties, context: TrialContext) -> Answer | None:
     """Return the answer to a creation or update of `Trial`; `None` when the workflow gives it.
 
-    A trial is due on Create and on an Update that deploys something else. The same plan may be deployed anew, by a
+    A trial is due on Create and on an Update that deploys something else. The same plan may be deployed again, by a
     release that renders it otherwise: plan, endpoint config, model and specification must all be the same to be what
     was tried. What an update deploys was tried as a candidate before: it is verified only, or, where there was no room
     for a candidate, loaded beside its users.
 
     CloudFormation's own rollback is no reason for a trial: it goes back to what was deployed before, whose result is
-    known or was never asked for, and a trial that failed there would leave the stack stuck. Nor may an unreadable
+    known or was never requested, and a trial that failed there would leave the stack stuck. Nor may an unreadable
     result leave it stuck there. Every request becomes the owner: a trial that still runs for the one before stops.
 
     Raises:
@@ -89,7 +89,7 @@ def deployed_answer(event: CustomResourceEvent, properties: TrialProperties, con
 
 
 def _manner(event: CustomResourceEvent, properties: TrialProperties, store: TrialStore) -> Manner:
-    """Return how a deployed configuration is tried: loaded while nobody uses it, else beside users or not at all."""
+    """Return how a deployed configuration is tried: loaded while it is not in use, else beside users or not at all."""
     if properties.is_existing:
         return "in_place" if properties.update == "in_place" else "verify"
     carried = read_copies(store, properties.endpoint_name)
@@ -106,7 +106,7 @@ def before_update(event: CustomResourceEvent) -> TrialProperties:
 
 
 def is_renamed(event: CustomResourceEvent) -> bool:
-    """Tell whether an update moves to another endpoint, which nobody uses yet."""
+    """Tell whether an update moves to another endpoint, which is not in use yet."""
     return before_update(event).endpoint_name not in {"", endpoint_of(event)}
 
 
@@ -128,7 +128,7 @@ def start(
     owner = take_ownership(
         store, properties.endpoint_name, request_id, document=document, now_s=now_s, budget_s=properties.budget_s
     )
-    # A delivery may come after the request that follows it: what it would start is not asked for any more.
+    # A delivery may come after the request that follows it: what it would start is no longer requested.
     if owner.request_id != request_id:
         return not_made(properties, STOPPED)
     live_config = context.components.live_config(properties.endpoint_name) if manner == "candidate" else ""
@@ -205,7 +205,7 @@ def _gone_back(store: TrialStore, properties: TrialProperties) -> Attributes:
 def _known_either_way(
     event: CustomResourceEvent, properties: TrialProperties, store: TrialStore, unavailable: UnavailableError
 ) -> Attributes | None:
-    """Answer an update whose direction can't be told.
+    """Answer an update whose direction is unknown.
 
     What stays the same, and what has passed as it is, is answered from the store: right in both directions. Else in
     mode `report` a trial is started, which can't fail. In mode `rollback` the update fails: going forward, an unproven
@@ -282,7 +282,8 @@ def _end(event: CustomResourceEvent, endpoint_name: str, context: TrialContext) 
         if "ROLLBACK" in status:
             context.store.clear(endpoint_name)
         elif is_candidate and properties.removal == "destroy":
-            # The environment keeps nothing, and `Candidate` goes after the containers: their logs are not written anew.
+            # The environment keeps nothing, and `Candidate` goes after the containers: their logs are not written
+            # again.
             context.logs.delete(log_groups_of(endpoint_name, properties.inference_component_name))
         elif not is_candidate and properties.alias:
             serving = context.serving(properties.alias)
@@ -312,12 +313,12 @@ def end_trials(event: CustomResourceEvent, endpoint_name: str, context: TrialCon
 def remove_candidates(context: TrialContext, endpoint_name: str, *, until_gone: bool = True) -> None:
     """Remove every candidate of an endpoint, and wait until they are gone: with one of them no endpoint can go.
 
-    SageMaker refuses to delete a component that is being created, and what made one can't be told before its tags are
+    SageMaker refuses to delete a component that is being created, and what made one is not known before its tags are
     seen: both are waited for as long as this function may run, unless they may stay. The sweep removes what is left.
     Their logs end after a month.
 
     Raises:
-        UnavailableError: It can't be told whether one is left, or one is.
+        UnavailableError: It is not known whether one is left, or one is.
     """
     candidates = _candidates_on(context, endpoint_name)
     try:
@@ -357,7 +358,8 @@ def _is_removed(context: TrialContext, name: str) -> bool:
 def await_release(properties: TrialProperties, context: TrialContext) -> None:
     """Wait until AWS has released what a deleted endpoint leaves behind; the roles that it needs for it go later.
 
-    Nothing tells when that is. Where the endpoint stays, as one whose trials are turned off, nothing is waited for.
+    AWS does not report when that is. Where the endpoint stays, as one whose trials are turned off, nothing is waited
+    for.
     """
     if properties.release_s <= 0:
         return
@@ -372,7 +374,7 @@ def await_quiet(component: str, context: TrialContext) -> None:
 
     A component whose metric can't be read is waited for a minute.
     """
-    # A function that is still waiting when its time ends gives no answer, and Lambda begins the wait anew.
+    # A function that is still waiting when its time ends gives no answer, and Lambda begins the wait again.
     until_s = min(context.now_s() + LONGEST_DRAIN_S, context.ends_s - ANSWER_S)
     context.sleep(max(0.0, min(QUIET_S, until_s - context.now_s())))
     while context.now_s() < until_s:

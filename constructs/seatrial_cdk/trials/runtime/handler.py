@@ -1,4 +1,4 @@
-"""The one function of an environment's trials: each of its tasks is told by the form of its event."""
+"""The one function of an environment's trials: the form of an event says which task it is."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from seatrial_cdk.trials.runtime.service_model import log_version, use_own_model
 from seatrial_cdk.trials.runtime.steps import StepCall, Trial, ownership_of, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_cdk.trials.runtime.sweep import end_dead_execution, lost_requests, note_request, sweep
-from seatrial_load.client import load_share as share
 from seatrial_load.documents.strict_json import write_document
 from seatrial_load.trial.budget import live_request
+from seatrial_load.trial.steps import LateStartError
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
@@ -101,7 +101,7 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
 
 
 def receive_lost(context: TrialContext) -> None:
-    """Take the requests again that nobody answered; what can't be answered now, the next sweep takes."""
+    """Take the requests again that have no answer; what can't be answered now, the next sweep takes."""
     for event in lost_requests(context.store, context.now_s()):
         log(f"sweep: {event['RequestType']} {event['RequestId']} has no answer: it is taken again")
         try:
@@ -142,7 +142,7 @@ def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answe
 
     Raises:
         UnavailableError: AWS did not answer, or the owner can't be written.
-        DirectionUnknownError: It can't be told whether the stack goes forward or back.
+        DirectionUnknownError: It is not known whether the stack goes forward or back.
         KeyError: A property is missing.
         ValueError: The endpoint's name is none.
     """
@@ -208,4 +208,4 @@ def _loaded(order: Order, this: LoadPhase, part: WorkerShare, ownership: Ownersh
             )
             return write_document(context.load(load))
     except Exception as error:  # noqa: BLE001 (the Lambda's boundary: the step that merges must learn of any failure)
-        return error_document(error, late=late or isinstance(error, share.LateStartError))
+        return error_document(error, late=late or isinstance(error, LateStartError))

@@ -1,4 +1,4 @@
-"""The load of one level: a round's documents, by which the steps and the load tell each other, and one worker's share.
+"""The load of one level: a round's documents between steps and load, and one worker's share.
 
 runs/{endpoint}/{request id}/{round}/progress.json     the trial before this round's level
 runs/{endpoint}/{request id}/{round}/level.json        which level it loads
@@ -18,8 +18,6 @@ from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Protocol, Self, TypedDict
 
 from seatrial_cdk.trials.runtime.store import UnavailableError, run_key
-from seatrial_load.client import load_share as share
-from seatrial_load.client.load_share import ShareOrder
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import Unmeasured  # noqa: TC001 (the strict reader resolves the types)
 from seatrial_load.documents.stop import (
@@ -33,6 +31,7 @@ from seatrial_load.search.view import forecast
 from seatrial_load.trial import steps as course
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import DECODE_S_PER_TOKEN
+from seatrial_load.trial.steps import ShareOrder
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.store import TrialStore
@@ -67,7 +66,7 @@ class CutLevel:
     """What was seen of a level that one function loaded, and that was cut.
 
     Attributes:
-        sent: Requests that the level had numbers for: nobody sends them again to a cache that knows them.
+        sent: Requests that the level had numbers for: none is sent again to a cache that knows it.
         stopped: Why it was cut, and the trial ends.
         seen: What was seen of it; None when the trial was stopped.
     """
@@ -178,7 +177,7 @@ class FunctionShare:
     Attributes:
         now_s: The time, in seconds since the epoch.
         left_s: How long the function may load.
-        should_stop: Says why the trial is to stop; asked now and then.
+        should_stop: Returns why the trial is to stop; called now and then.
     """
 
     request: TrialRequest
@@ -200,7 +199,7 @@ class LoadShare(Protocol):
 def load_share(load: FunctionShare) -> LevelTally | CutLevel:
     """Load a share by `seatrial_load`: a whole level ends when enough is known, a part sends all its requests."""
     if load.share.workers > 1:
-        return share.send_worker_share(load.request, load.progress, load.share, should_stop=load.should_stop)
+        return course.send_worker_share(load.request, load.progress, load.share, should_stop=load.should_stop)
     return _load_alone(load, Tools())
 
 
@@ -227,18 +226,18 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
     """Sum up what was seen of a level that was cut: the trial was stopped, its time or the function's was over."""
     trial_left_s = load.share.deadline_epoch_s - load.now_s
     if stop.reason == StopReason.BUDGET and trial_left_s > load.left_s:
-        over = f"{len(loaded.crew.over)} of {loaded.sent} requests had ended"
+        over = f"{len(loaded.pool.over)} of {loaded.sent} requests had ended"
         where = f"concurrency {load.level.concurrency} per copy"
         because = f"the remaining {load.left_s:.0f} s of the function are too short for {where} ({over})"
         stop = Stop(reason=StopReason.RUN_TOO_SHORT, because=because)
     seen = None
-    if loaded.crew.stopped is None:
+    if loaded.pool.stopped is None:
         seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
     return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
 
 
 def write_current_level(this: LoadPhase, level: NextLevel, *, requests: int, now_s: float) -> None:
-    """Write which level is loaded at the moment, for whoever watches; one that can't be written is missed by nobody."""
+    """Write which level is loaded at the moment, for whoever watches; it may be missing."""
     text = json.dumps(
         {"concurrency": level.concurrency, "because": level.because, "requests": requests, "began_at_s": now_s}
     )

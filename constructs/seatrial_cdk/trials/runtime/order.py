@@ -71,14 +71,14 @@ class CustomResourceEvent(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedCopies:
-    """The copies that CloudFormation was told last: telling the same again touches no component.
+    """The copies of the last response to CloudFormation: the same number again touches no component.
 
     Attributes:
         copies: The number.
-        is_new: They are those of a component that is only just created, and that nobody uses.
+        is_new: They are those of a component that is only just created, and not used yet.
         previous: The number of the time before.
         is_certain: CloudFormation has this number in mind; after a rollback it may be the one before.
-        request_id: The request that it was told; of an older release empty.
+        request_id: The request of that response; of an older release empty.
         previous_is_certain: CloudFormation had `previous` in mind when that request began.
     """
 
@@ -91,13 +91,13 @@ class CarriedCopies:
 
 
 def read_copies(store: TrialStore, endpoint_name: str) -> CarriedCopies | None:
-    """Return the copies that CloudFormation was told last; `None` when it was told none."""
+    """Return the copies of the last response to CloudFormation; `None` when there was none."""
     text = read_state(store, copies_key(endpoint_name))
     return None if text is None else CarriedCopies(**json.loads(text))
 
 
 def write_copies(store: TrialStore, endpoint_name: str, carried: CarriedCopies) -> None:
-    """Keep the copies that CloudFormation is told."""
+    """Keep the copies of a response to CloudFormation."""
     store.write(copies_key(endpoint_name), json.dumps(asdict(carried)))
 
 
@@ -108,7 +108,7 @@ def has_no_room(store: TrialStore, properties: TrialProperties) -> bool:
 
 
 def configuration_of(properties: TrialProperties) -> dict[str, str]:
-    """Return what tells one configuration from another in a document."""
+    """Return what distinguishes a configuration in a document."""
     return {"plan_digest": properties.plan_digest, "model_name": properties.model_name}
 
 
@@ -152,7 +152,7 @@ class Order:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether no deployment asked for it."""
+        """Whether a schedule requested it, and no deployment."""
         return self.manner == "scheduled"
 
     @property
@@ -236,7 +236,7 @@ def _configuration(properties: TrialProperties) -> str:
 
 
 class Execution(TypedDict):
-    """An execution of the workflow that ended without an answer, as its event tells it."""
+    """An execution of the workflow that ended without an answer, as its event has it."""
 
     status: str
     input: str

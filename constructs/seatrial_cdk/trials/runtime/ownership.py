@@ -61,7 +61,7 @@ class Owner:
 
 
 def read_owner(store: TrialStore, endpoint_name: str) -> Owner | None:
-    """Return who owns an endpoint; `None` when nobody does, or when another release wrote it otherwise."""
+    """Return who owns an endpoint; `None` when none does, or when another release wrote it otherwise."""
     return _owner(read_state(store, owner_key(endpoint_name)))
 
 
@@ -96,7 +96,7 @@ def take_ownership(
             former_request=former_request,
         )
         text = json.dumps(asdict(owner))
-        # On the condition that nobody else wrote: a plain write of a late delivery would take the endpoint back.
+        # On the condition that no other call wrote: a plain write of a late delivery would take the endpoint back.
         if store.create(key, text) if versioned is None else store.replace(key, text, versioned.version):
             return owner
     raise UnavailableError(f"writing {store.uri(key)}: {MOST_WRITES} concurrent writes")
@@ -156,7 +156,7 @@ class Ownership:
     _looked_s: float = -math.inf
 
     def should_stop(self) -> Stop | None:
-        """Return why the trial must stop; asked often, it looks now and then."""
+        """Return why the trial must stop; called often, it looks now and then."""
         if self.stopped is None and self.now_s() - self._looked_s >= LOOK_S:
             self._look()
         return self.stopped

@@ -31,7 +31,7 @@ class Property:
         read: Reads its text.
         empty: Its text where a deletion has none that can be read.
         left_out: Where a value that is the default is not written: a property more updates the custom resource of every
-            stack that is there, and what serves is tried anew. `existing`: of an endpoint that something else made.
+            stack that is there, and what serves is tried again. `existing`: of an endpoint that something else made.
     """
 
     name: str

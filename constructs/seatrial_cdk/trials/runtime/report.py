@@ -10,7 +10,7 @@ from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
 from seatrial_load.metrics.counts import outcome_sentence
 from seatrial_load.metrics.sent import cache_lines
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,7 +100,7 @@ def _facts(result: TrialResult) -> Iterator[str]:
 
 
 def _conditions(result: TrialResult) -> Iterator[str]:
-    yield from (f"doubt: {doubt}" for doubt in told_doubts(result))
+    yield from (f"doubt: {doubt}" for doubt in doubt_texts(result))
     yield from cache_lines(result)
     yield from _unmeasured(result)
     yield f"stopped: {result.stopped.because}"
@@ -125,7 +125,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     yield f"verdict {result.verdict.status}: {result.verdict.because}"
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (level_sentence(level) for level in result.levels)
-    yield from (f"doubt: {doubt}" for doubt in told_doubts(result))
+    yield from (f"doubt: {doubt}" for doubt in doubt_texts(result))
     yield from _unmeasured(result)
     if result.comparison is not None:
         yield _compared(result.comparison)

@@ -182,7 +182,7 @@ def restore_scaling(scaling: ComponentScaling, store: TrialStore, components: Co
 
 
 def _copies_are_kept(scaling: ComponentScaling, components: Components, held: HeldScaling) -> bool:
-    """Give back the copies that a rollback of CloudFormation took away; tell whether none is missing."""
+    """Give back the copies that a rollback of CloudFormation took away; return whether none is missing."""
     live, most = components.describe(held.component), scaling.most_copies(held.component)
     wanted = held.copies if most is None else min(held.copies, most)
     if live is None or live.copies >= wanted or live.status == "Failed":

@@ -1,4 +1,4 @@
-"""Starts a trial that no deployment asked for: what is live is tried as a candidate beside itself.
+"""Starts a trial on a schedule: what is live is tried as a candidate beside itself.
 
 The candidate is of the live component's specification; the trial's request is that of the last result of what is live,
 so that both can be compared. Nothing that serves is changed. Where a deployment is at work nothing is started, and one
@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.secrets import redacted
 from seatrial_base.text import printable
-from seatrial_cdk.trials.runtime.announcements import announce, result_detail, scheduled_detail
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Order, trial_key
-from seatrial_cdk.trials.runtime.outcome import Baseline, baseline_of, readable_result
+from seatrial_cdk.trials.runtime.outcome import (
+    Baseline,
+    announce,
+    baseline_of,
+    readable_result,
+    result_detail,
+    scheduled_detail,
+)
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
 from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
@@ -34,10 +40,10 @@ from seatrial_cdk.trials.runtime.store import (
 )
 
 if TYPE_CHECKING:
-    from seatrial_cdk.trials.runtime.announcements import Bus, Findings
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.result import TrialResult
 
@@ -170,7 +176,7 @@ def last_result(store: TrialStore, endpoint_name: str, config: str, model: str) 
 
 
 def _begin(order: Order, context: TrialContext) -> None:
-    """Take the endpoint where nobody is at work on it, and start the workflow."""
+    """Take the endpoint where no request is at work on it, and start the workflow."""
     properties, store = order.properties, context.store
 
     def is_busy(owner: Owner) -> bool:
@@ -207,7 +213,7 @@ def scheduled_baseline(store: TrialStore, endpoint_name: str) -> Baseline:
 def keep_scheduled(
     store: TrialStore, order: Order, result: TrialResult, *, bus: Bus, findings: Findings, now_s: float
 ) -> list[str]:
-    """Keep what was measured, announce it, and tell people where it was not passed or got worse; return log lines."""
+    """Keep what was measured, announce it, and notify where it was not passed or got worse; return log lines."""
     properties, key = order.properties, trial_key(order.properties, order.request_id)
     endpoint_name, is_pass = properties.endpoint_name, result.verdict.status == "pass"
     document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
@@ -226,7 +232,7 @@ def keep_scheduled(
 
 
 def _finding(properties: TrialProperties, result: TrialResult, report_uri: str) -> tuple[str, str]:
-    """Return the subject and the text of what people are told."""
+    """Return the subject and the text of a notice."""
     verdict, comparison = result.verdict, result.comparison
     outcome = {"pass": "got worse", "fail": "failed", "inconclusive": "was inconclusive"}[verdict.status]
     lines = [f"verdict: {verdict.status}: {verdict.because}"]
@@ -239,7 +245,7 @@ def _finding(properties: TrialProperties, result: TrialResult, report_uri: str) 
 def report_not_made(
     store: TrialStore, properties: TrialProperties, request_id: str, message: str, *, findings: Findings
 ) -> list[str]:
-    """Tell people that a scheduled trial could not be made; return log lines."""
+    """Notify that a scheduled trial could not be made; return log lines."""
     document = store.read(trial_key(properties, request_id))
     if document is not None:
         store.write(scheduled_latest_key(properties.endpoint_name), document)

@@ -1,6 +1,6 @@
 """The model of SageMaker's API that the function's boto3 has.
 
-AWS Lambda's runtime brings a boto3 whose age nobody pins. One that is too old refuses members of a request that it does
+AWS Lambda's runtime brings a boto3 of any age. One that is too old refuses members of a request that it does
 not know, and drops them from answers. The archive therefore has a model of its own of the operations that are called
 (`models/`, written by `scripts/build_service_model.py`), which botocore finds first; what not even that one knows is
 told.

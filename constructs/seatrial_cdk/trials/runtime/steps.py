@@ -1,6 +1,6 @@
 """The steps of a trial, all but the load: one call of the function is one step.
 
-The state machine (`trials.trial_workflow`) says which; what a step leaves for the next lies in the results bucket.
+The state machine (`trials.trial_service`) says which; what a step leaves for the next lies in the results bucket.
 Each step may be repeated: it reads what the one before wrote, and writes the same again.
 """
 
@@ -41,11 +41,11 @@ from seatrial_cdk.trials.runtime.ownership import STOPPED, Ownership
 from seatrial_cdk.trials.runtime.scaling import resume_scaling, suspend_scale_in
 from seatrial_cdk.trials.runtime.scheduled import keep_scheduled, report_not_made, scheduled_baseline
 from seatrial_cdk.trials.runtime.store import UnavailableError, is_scheduled, run_key
-from seatrial_load.client.load_share import BARRIER_S, plan_shares
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.measure.functions import workers_at
 from seatrial_load.trial.budget import live_request
 from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.steps import BARRIER_S, plan_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import Order
     from seatrial_cdk.trials.runtime.properties import TrialProperties
-    from seatrial_load.client.load_share import ShareOrder
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
+    from seatrial_load.trial.steps import ShareOrder
 
 START_S = 60.0  # an order that is carried out within this has the whole budget
 OVERDUE_MARGIN_S = 240.0  # proof, what passes between steps, and a function that died
@@ -95,7 +95,7 @@ class Loaded(TypedDict):
 
 
 class Position(TypedDict):
-    """Where the trial is, and what comes next: a step's answer, and what the next step is told.
+    """Where the trial is, and what comes next: the result of a step, and the input of the next.
 
     Attributes:
         Next: The state machine's next state.
@@ -442,7 +442,7 @@ def conclude(trial: Trial, at: Position) -> Position:
 
 
 def abandon(trial: Trial, message: str) -> Position:
-    """End a trial that could not be made: its document says why, so that nobody waits for it."""
+    """End a trial that could not be made: its document says why, so that no caller waits for it."""
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     if not trial.is_made:
@@ -454,7 +454,7 @@ def abandon(trial: Trial, message: str) -> Position:
 
 
 def _stopped(trial: Trial, stop: Stop) -> Position:
-    """End a trial that nobody asks for any more; where the endpoint's documents were removed, nothing is written."""
+    """End a trial that is no longer requested; where the endpoint's documents were removed, nothing is written."""
     if not trial.ownership.forgotten and not trial.is_made:
         keep_error(trial.context.store, trial.properties, trial.order.request_id, stop.because, bus=None)
     return position("settle", 0, stop.because)
@@ -463,7 +463,7 @@ def _stopped(trial: Trial, stop: Stop) -> Position:
 def settle(trial: Trial) -> Position:
     """Remove the candidate, wait out a scaling action, restore scaling; then CloudFormation may be answered.
 
-    What SageMaker refuses while a component is in transit is asked for again. Before CloudFormation gives up it is
+    What SageMaker refuses while a component is in transit is requested again. Before CloudFormation gives up it is
     answered all the same: what is left, the sweep removes and restores.
     """
     try:
@@ -513,7 +513,7 @@ def _left_to_do(trial: Trial) -> str:
 def _raised(trial: Trial) -> str:
     """Return which alarm is still raised, for seven minutes at most; empty when none is.
 
-    What follows must not meet it: a first trial's load raises alarms, which would call people and roll the next update
+    What follows must not meet it: a first trial's load raises alarms, which would notify and roll the next update
     back; and alarms that are switched off for a deployment end only when CloudWatch has looked at them.
     """
     context, properties = trial.context, trial.properties
@@ -541,9 +541,9 @@ def _candidate_is_out_of_the_way(trial: Trial) -> bool:
 
 
 def _carried(trial: Trial) -> str:
-    """Keep the live copies, which the answer tells; return why the update of the component waits, empty when not.
+    """Keep the live copies, which the response carries; return why the update of the component waits, empty when not.
 
-    They are kept before anything is waited for: when CloudFormation's time ends, the answer tells the last that were
+    They are kept before anything is waited for: when CloudFormation's time ends, the response has the last that were
     read.
     """
     try:
@@ -558,7 +558,7 @@ def answer(trial: Trial) -> Position:
     """Answer CloudFormation."""
     context = trial.context
     if trial.order.is_scheduled:
-        if not trial.ownership.forgotten:  # nobody waits for an answer: that it is over is noted alone
+        if not trial.ownership.forgotten:  # there is no response to wait for: that it is over is noted alone
             note_sent(context.store, trial.properties.endpoint_name, trial.order.request_id)
         return position("answer", 0, "the scheduled trial has ended")
     given = final_answer(trial.order, context.store)
@@ -597,7 +597,7 @@ def shortened(request: TrialRequest, late_s: float) -> TrialRequest:
 
 
 def failure_message(failure: StateFailure) -> str:
-    """Return what a function said when it failed; of any other failure, AWS Step Functions' own words."""
+    """Return the error message of a function that failed; of any other failure, AWS Step Functions' own words."""
     cause = failure.get("Cause", "")
     try:
         message = json.loads(cause)["errorMessage"]

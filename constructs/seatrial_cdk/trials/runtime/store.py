@@ -1,16 +1,16 @@
 """Keys of the documents of trials, and the one exception for every call of AWS that fails.
 
 trials/{endpoint}/{plan digest}/{request id}.json            each trial: its result, or `{"error": "…"}`
-trials/{endpoint}/scheduled/{request id}.json                each trial that no deployment asked for, likewise
+trials/{endpoint}/scheduled/{request id}.json                each scheduled trial, likewise
 trials/{endpoint}/scheduled/latest.json                      the last of these
 latest/{endpoint}/{plan digest}/{config}/{model}.json        the last result of a deployed configuration
 passed/{endpoint}/{plan digest}/{config}/{model}.json        the last result of it that was a pass
 released/{endpoint}/result.json                              what is deployed: the last pass, of whatever plan
 {beside each of these}.md                                    the short report of the same result
 state/{endpoint}/owner.json                                  the request that trials may serve (`ownership`)
-state/{endpoint}/copies.json                                 the copies that CloudFormation was told last
+state/{endpoint}/copies.json                                 the copies of the last response to CloudFormation
 state/{endpoint}/no-room.json                                the configuration for whose candidate there was no room
-state/{endpoint}/scheduled-passed.json                       the last trial that no deployment asked for and that passed
+state/{endpoint}/scheduled-passed.json                       the last scheduled trial that passed
 held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
 runs/{endpoint}/{request id}/seen.json                       when the request was seen first
 runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
@@ -18,14 +18,14 @@ runs/{endpoint}/{request id}/created.json                    when the candidate 
 runs/{endpoint}/{request id}/started.json                    when the candidate began to serve
 runs/{endpoint}/{request id}/progress.json                   where its trial stands (`seatrial trial watch` reads it)
 runs/{endpoint}/{request id}/level.json                      the level that is loaded at the moment
-runs/{endpoint}/{request id}/{round}/                        what the steps of one level tell each other (`rounds`)
+runs/{endpoint}/{request id}/{round}/                        what the steps of one level hand on (`load_phase`)
 runs/{endpoint}/{request id}/answered.json                   what CloudFormation is answered
 runs/{endpoint}/{request id}/sent.json                       it was answered
 
 What lies below trials/ and runs/ expires (`trials.trial_results`); what later requests read lies below the others.
 Older releases kept what is below state/ now where it expired: it is still read there (`read_state`).
 
-One plan may be rendered anew by another release; so a configuration is told by its endpoint config and model too. The
+Another release may render a plan otherwise; so a configuration is identified by its endpoint config and model too. The
 key of what is released depends on no plan, so that the next plan's trial finds it as its baseline.
 """
 
@@ -50,7 +50,7 @@ STATE = "state"
 """What later requests read, however late they come: nothing below it expires."""
 EXPIRING = (TRIALS, RUNS)
 SCHEDULED = "scheduled"
-"""Below an endpoint's trials, those that no deployment asked for."""
+"""Below an endpoint's trials, the scheduled ones."""
 STATE_FOLDERS = (LATEST, PASSED, RELEASED, RUNS, HELD, STATE)
 """What later deployments are answered from; the history of trials is evidence, and stays."""
 
@@ -105,7 +105,7 @@ def _send_conditions(params: dict[str, dict[str, object]], context: dict[str, di
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """A text, and by what a later write tells that it is still the same (S3's ETag)."""
+    """A text, and by what a later write knows that it is still the same (S3's ETag)."""
 
     text: str
     version: str
@@ -130,7 +130,7 @@ class TrialStore(Protocol):
         """Write a text where there is none, and return whether this call did: of many at once, one does."""
 
     def uri(self, key: str) -> str:
-        """Return the URI by which people find a text."""
+        """Return the URI of a text."""
 
     def keys(self, prefix: str) -> list[str]:
         """Return the keys that begin with a prefix."""
@@ -238,7 +238,7 @@ def _undecryptable(refused: ClientError) -> bool:
 
 
 def is_scheduled(request_id: str) -> bool:
-    """Tell whether a request is for a trial that no deployment asked for."""
+    """Tell whether a request is for a scheduled trial."""
     return request_id.startswith(f"{SCHEDULED}-")
 
 
@@ -253,7 +253,7 @@ def held_key(endpoint_name: str) -> str:
 
 
 def copies_key(endpoint_name: str) -> str:
-    """Return the key of the copies that CloudFormation was told last."""
+    """Return the key of the copies of the last response to CloudFormation."""
     return f"{STATE}/{endpoint_name}/copies.json"
 
 
@@ -278,7 +278,7 @@ def report_key(key: str) -> str:
 
 
 def configuration_key(endpoint_name: str, plan_digest: str, endpoint_config_name: str, model_name: str) -> str:
-    """Return the key of the last pass of a configuration told by its names."""
+    """Return the key of the last pass of a configuration, by its names."""
     return f"{PASSED}/{endpoint_name}/{plan_digest}/{endpoint_config_name}/{model_name}.json"
 
 

@@ -1,6 +1,6 @@
 """Cleanup of what was not ended: executions without a response, candidates, suspended scaling, lost requests.
 
-An EventBridge rule tells of an execution that died; the sweep finds those of which nobody could be told because every
+An EventBridge rule reports an execution that died; the sweep finds those that were not reported because every
 function died. A request is lost when every function that took it died before it could be answered.
 """
 
@@ -54,7 +54,7 @@ def end_dead_execution(execution: Execution, context: TrialContext) -> None:
 
 
 def is_answered(execution: Execution, context: TrialContext) -> bool:
-    """Tell whether somebody answered for an execution, or nobody needs it any more."""
+    """Tell whether an execution was answered for, or needs it no more."""
     ref: OrderRef = json.loads(execution["input"])
     endpoint_name, request_id = ref["EndpointName"], ref["RequestId"]
     if read_order(context.store, endpoint_name, request_id) is None:

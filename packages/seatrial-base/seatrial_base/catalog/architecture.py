@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import EXPERT_WIDTHS, ConfigJson, read_config_json
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,16 +24,11 @@ class Architecture:
     Attributes:
         id: Hub id, or the file that it was read from.
         family: `model_type` of the configuration.
-        layers: Transformer layers.
-        hidden_size: Width of the residual stream.
         attention_heads: Query heads; the tensor parallel degree divides them.
         kv_heads: Key and value heads; under multi-head latent attention as many as query heads.
         head_dim: Width of one query and key head; under multi-head latent attention `qk_nope_head_dim` and
             `qk_rope_head_dim`.
-        vocab: Vocabulary size.
         max_context: Longest sequence in tokens.
-        dtype: Type of the published weights, `fp16` or `bf16`.
-        params_total: Parameters.
         params_active: Parameters that one token passes through.
         experts: Routed experts of each layer that has experts; `None` for a dense model.
         experts_per_token: Routed experts that one token passes through; shared experts count as active always.
@@ -143,7 +139,7 @@ class Architecture:
 
 
 def shards_evenly(architecture: Architecture, degree: int) -> bool:
-    """Tell whether a degree divides the attention heads, and divides or is divided by the KV heads."""
+    """Return whether a degree divides the attention heads, and divides or is divided by the KV heads."""
     heads, kv_heads = architecture.attention_heads, architecture.kv_heads
     return heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 
@@ -166,21 +162,16 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
     """
     total, active = count_parameters(config)
     window, sliding_layers = config.sliding
-    return Architecture(
+    return made_of(
+        Architecture,
+        config,
         id=name,
-        family=config.family,
-        layers=config.layers,
         hidden_size=config.number("hidden_size"),
         attention_heads=config.number("num_attention_heads"),
-        kv_heads=config.kv_heads,
-        head_dim=config.head_dim,
         vocab=config.number("vocab_size"),
-        max_context=config.max_context,
         dtype=_DTYPES.get(config.text("dtype") or config.text("torch_dtype") or "", "bf16"),
         params_total=total,
         params_active=active,
-        experts=config.experts,
-        experts_per_token=config.experts_per_token,
         tied_embeddings=config.ties_embeddings,
         sliding_window=window,
         parallel_attention=config.layout.parallel_attention,
@@ -188,13 +179,9 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         source=source,
         date=date,
         sliding_layers=sliding_layers,
-        linear_layers=config.linear_layers,
-        latent_dim=config.latent_dim,
-        is_multimodal=config.is_multimodal,
         sparse_tokens=config.optional("index_topk"),
         mixed_layers=config.mamba_layers if config.family == "falcon_h1" else 0,
         state_bytes=config.mamba_layers * (config.mamba.state_bytes if config.mamba else 0),
-        unknown_family=config.unknown_family,
     )
 
 
@@ -311,28 +298,17 @@ def _linear_attention(config: ConfigJson) -> int:
 def _dense_mlps(config: ConfigJson) -> int:
     hidden = config.number("hidden_size")
     if config.family == "nemotron-nas":
-        return sum(3 * hidden * _pruned_width(hidden, wide) for _, wide in config.blocks)
-    mlps = config.dense_mlps
-    return mlps * _mlp(config, _dense_width(config)) if mlps else 0
-
-
-def _mlp(config: ConfigJson, wide: int) -> int:
-    hidden = config.number("hidden_size")
-    biases = wide + hidden if config.layout.mlp_matrices == 2 and config.layout.biases == "every" else 0  # noqa: PLR2004
-    return config.layout.mlp_matrices * hidden * wide + biases
-
-
-def _dense_width(config: ConfigJson) -> int:
-    hidden = config.number("hidden_size")
+        # Each block's width is rounded up to a multiple.
+        widths = (-(-int(2 * multiple * hidden / 3) // _PRUNED_MULTIPLE) for _, multiple in config.blocks)
+        return sum(3 * hidden * width * _PRUNED_MULTIPLE for width in widths)
+    if not config.dense_mlps:
+        return 0
     names = ("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
     own = ("shared_intermediate_size",) if config.family == "granitemoehybrid" else ()
-    given = config.first(*own, *names)
-    return given or 4 * hidden  # Falcon's width where it says none
-
-
-def _pruned_width(hidden: int, multiple: float) -> int:
-    wide = int(2 * multiple * hidden / 3)
-    return -(-wide // _PRUNED_MULTIPLE) * _PRUNED_MULTIPLE
+    wide = config.first(*own, *names) or 4 * hidden  # Falcon's width where it says none
+    matrices, biased = config.layout.mlp_matrices, config.layout.biases == "every"
+    biases = wide + hidden if biased and matrices == 2 else 0  # noqa: PLR2004 (without a gate)
+    return config.dense_mlps * (matrices * hidden * wide + biases)
 
 
 def _expert_width(config: ConfigJson) -> int:

@@ -24,9 +24,6 @@ class BandCell:
 
     Attributes:
         left_out: What of a row the fit did not see.
-        accelerator: Name of the accelerator.
-        bits: Bits of a weight: 16, 8 or 4.
-        family: Kind of model.
         engine: The engine whose constants were fitted: `vllm`, `sglang` or `trtllm`.
         degree: Accelerators that a copy is sharded over.
         shape: Of the model: `shape_of`.
@@ -51,16 +48,7 @@ class BandCell:
 
 @dataclass(frozen=True, slots=True)
 class BandPlace:
-    """Where a deployment stands among the cells.
-
-    Attributes:
-        accelerator: Name of its accelerator.
-        bits: Bits of a weight.
-        family: Kind of model.
-        engine: The engine whose constants predict it.
-        degree: Accelerators that a copy is sharded over.
-        shape: Of the model: `shape_of`.
-    """
+    """Where a deployment stands among the cells."""
 
     accelerator: str
     bits: int
@@ -100,7 +88,7 @@ def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
 
 
 def has_model(places: Iterable[BandPlace], place: BandPlace) -> bool:
-    """Tell whether this very model was measured on this accelerator, precision and engine, at whatever degree."""
+    """Return whether this very model was measured on this accelerator, precision and engine, at whatever degree."""
     return any(replace(one, degree=place.degree) == place for one in places)
 
 

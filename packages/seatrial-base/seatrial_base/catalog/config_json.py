@@ -1,6 +1,6 @@
 """A model's `config.json` as Hugging Face writes it: typed look-ups, precision, what it lacks, and its family.
 
-A family tells how the layers look, and which one stands in for one that nobody has looked at.
+A family tells how the layers look, and which one stands in for one that no one has looked at.
 """
 
 from __future__ import annotations
@@ -193,8 +193,7 @@ def nearest_family(model_type: str, fields: Mapping[str, object]) -> Family:
     It has the same kind of layers (experts, latent, linear attention, Mamba) by the fields that tell them, and needs
     no field that is missing; of these, the newest whose name begins alike, else the most common one of the kind.
 
-    Args:
-        fields: Its `config.json`, of the text part where it is multimodal.
+    `fields`: its `config.json`, of the text part where it is multimodal.
     """
     kind = _kind_of(fields)
     alike = [family for family in _EVERY if _kind_of(dict.fromkeys(family.required, 1)) == kind]
@@ -241,7 +240,7 @@ def _kinds(has: set[str]) -> Iterator[str]:
 
 
 def unplanned_feature(model_type: str) -> str | None:
-    """Return what the planner lacks for a family that another stands in for; `None` where nobody looked."""
+    """Return what the planner lacks for a family that another stands in for; `None` where no one looked."""
     return _LACKING.get(model_type)
 
 
@@ -260,7 +259,6 @@ _GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "Image
 _HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
 # Blocks of a model whose every block is one of mixer, MLP and experts (Nemotron-H), as a word or a letter.
 _STATE = ("mamba", "M")
-_ATTENTION = ("attention", "*")
 _EXPERTS, _MLP = ("moe", "E"), ("mlp", "-")
 _UNCACHED = ("linear", "mamba", "conv", "recurrent")  # parts of the names in `layer_types` of layers without a KV cache
 _STATE_BYTES = 4  # of a value: the engines keep the state in 32 bits where the checkpoint says so (Nemotron 3)
@@ -276,8 +274,6 @@ class Mamba:
     same numbers under names of its own.
 
     Attributes:
-        hidden: Width of the residual stream.
-        inner: Width inside the layer.
         state: Elements that each of the inner values keeps of a sequence.
         convolution: Tokens that the convolution sees.
         heads: Heads of Mamba-2; 0 for Mamba-1.
@@ -324,7 +320,7 @@ class ConfigJson:
         fields: The fields, of the text part where the model is multimodal.
         layout: How the family lays out a layer.
         is_multimodal: It has an encoder of images or sound besides.
-        unknown_family: The `model_type` that nobody has looked at, where the layout is that of another; else `None`.
+        unknown_family: The `model_type` that no one has looked at, where the layout is that of another; else `None`.
     """
 
     fields: dict[str, object]
@@ -341,7 +337,7 @@ class ConfigJson:
     def layers(self) -> int:
         """Transformer layers; of a model in blocks (Nemotron-H), those that attend or have Mamba."""
         blocks = self._single_blocks
-        return _count(blocks, (*_STATE, *_ATTENTION)) if blocks else self.number("num_hidden_layers")
+        return _count(blocks, (*_STATE, *("attention", "*"))) if blocks else self.number("num_hidden_layers")
 
     @property
     def experts(self) -> int | None:
@@ -605,7 +601,7 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
 
 
 def _headless(document: dict[str, object]) -> str:
-    """Say which class of a configuration generates no text, as those of embeddings and rankings; else nothing."""
+    """Return which class of a configuration generates no text, as those of embeddings and rankings; else nothing."""
     named = document.get("architectures")
     names = [str(name) for name in named] if isinstance(named, list) else []
     if not names or any(part in name for name in names for part in _GENERATES):
@@ -627,7 +623,7 @@ def _text_part(document: dict[str, object]) -> tuple[dict[str, object], bool]:
 
 
 def _said_otherwise(config: ConfigJson, name: str) -> bool:
-    """Tell whether another field says the same: families name their experts differently."""
+    """Return whether another field says the same: families name their experts differently."""
     same = next((names for names in (EXPERT_COUNTS, EXPERTS_CHOSEN) if name in names), ())
     return config.first(*same) is not None
 

@@ -76,9 +76,7 @@ class EngineOptionRow:
         topic: What it concerns: the group in which a template writes it.
         decided_by: `planner`: the plan, unless the spec fixes it in `serving.overrides`; `spec`: the spec alone, there;
             `renderer`: follows from other fields of spec and plan; `engine`: left to the engine.
-        set_in: Fields of a spec that set it, for people; empty where none does.
-        spellings: How each container writes it.
-        absent: What has no option for it.
+        set_in: Fields of a spec that set it, for users; empty where none does.
         also_named: Further names by engine that a spec can't pass through, in small letters.
     """
 
@@ -112,7 +110,6 @@ class Spelling:
         fixed: For a key of the dialect itself: its value.
         when: For such a key: the field without which it isn't written.
         implies: Fields that are so when this key is there.
-        alias: Read, never written.
         also: Written beside the first spelling of the field.
         offset: Added to the neutral number.
         note: What to tell people when it is written.
@@ -154,14 +151,11 @@ class Absence:
     """What a dialect has no option for.
 
     Attributes:
-        dialects: Those that lack it.
         field: Dotted neutral field.
-        how: `same`: the engine does so anyway; `note`: it can't be said, and people are told; `error`: it can't be
+        how: `same`: the engine does so anyway; `note`: it can't be said, and users are warned; `error`: it can't be
             said, and would be missed.
-        because: Why, for people.
+        because: Why, for users.
         values: Neutral texts that this concerns; empty for all.
-        hint: How to mend it.
-        since: First version, `None` for every.
         until: Last version, a prefix.
     """
 
@@ -177,11 +171,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class SpellingSource:
-    """Where spellings were read.
-
-    Attributes:
-        label: What a row calls it.
-    """
+    """Where spellings were read."""
 
     label: str
     source: str
@@ -193,10 +183,8 @@ class KnownKey:
     """One key of one engine, as its sources name it.
 
     Attributes:
-        engine: The container.
         scope: The batcher that reads it, `common` for all; `server` for the model server, `java` for the library below
             it, `frontend` for arguments of the HTTP server.
-        name: Without prefix.
         since: First version that names it; empty for every.
         until: Last version; `None` when the newest that was read still does.
     """
@@ -233,7 +221,6 @@ class SpellingTable:
     """Everything that one dialect says in one version.
 
     Attributes:
-        version: The container's version, as a tuple that compares.
         rows: Its spellings, in the order in which a file is written.
         absences: What it has no option for.
     """
@@ -257,7 +244,7 @@ class SpellingTable:
 
     @property
     def called(self) -> str:
-        """The dialect and version for people: `lmi-async on LMI 27`."""
+        """The dialect and version for users: `lmi-async on LMI 27`."""
         name, version = self.dialect.name, version_text(self.dialect.engine, self.version)
         return version if name == self.dialect.engine else f"{name} on {version}"
 
@@ -453,7 +440,7 @@ _KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
 _BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")
 
 
-# Each parser, and the option that brings parsers of one's own, whose names nobody knows.
+# Each parser, and the option that brings parsers of one's own, whose names no one knows.
 PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": "reasoning_parser_plugin"}
 
 
@@ -492,7 +479,6 @@ class ParserNames:
 
     Attributes:
         engine: The engine; LMI takes the names of vLLM, which it runs.
-        option: Which parser.
         names: All names, ascending; those of the newest source that was read, so that an older release may lack some.
     """
 

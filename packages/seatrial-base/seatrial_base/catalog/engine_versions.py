@@ -56,7 +56,7 @@ def newest_lmi() -> int:
 
 
 def version_text(engine: EngineName, version: Version) -> str:
-    """Return a version for people: `LMI 27`, `TGI 3.3.6`."""
+    """Return a version for users: `LMI 27`, `TGI 3.3.6`."""
     if engine == "lmi" and version[0] <= 7:  # noqa: PLR2004 (the last without a number of its own)
         return f"DJL 0.{version[0] + _MINOR_LESS_NUMBER}"
     return f"{_NAMES[engine]} {'.'.join(map(str, version))}"
@@ -114,8 +114,7 @@ class Dialect:
     """One way in which a container is configured.
 
     Attributes:
-        engine: The container it belongs to.
-        batcher: What runs the model, for people.
+        batcher: What runs the model, for users.
         since: First version of the container that has it.
         until: Last version, a prefix; `None` when it still exists.
         last_image: Last version with a published image; `None` when images still come.
@@ -166,12 +165,12 @@ def existing_dialects(engine: EngineName, version: str) -> tuple[DialectName, ..
 
 
 def has_dialect(dialect: Dialect, version: Version) -> bool:
-    """Say whether a version of its container has a dialect."""
+    """Return whether a version of its container has a dialect."""
     return within(version, dialect.since, dialect.until)
 
 
 def within(version: Version, since: str | None, until: str | None) -> bool:
-    """Say whether a version lies in a range; the end is a prefix, so that 1.4.5 lies before the end of 1.4."""
+    """Return whether a version is in a range; the end is a prefix, so that 1.4.5 is before the end of 1.4."""
     last = _parts(until)
     return version >= _parts(since) and (not last or version[: len(last)] <= last)
 

@@ -28,7 +28,6 @@ class Performance:
     """The constants of the performance model (`seatrial.planner.predict.iteration_cost`).
 
     Attributes:
-        id: Engine and version that the constants belong to.
         fitted: Whether they were fitted on measurements; assumed when not.
         cuda_graphs: Decode steps run as CUDA graphs: the host launches no kernel.
         product_factor: Time of matrix products over that of the measured kernels (`catalog/operators.py`).
@@ -59,7 +58,6 @@ class Performance:
         throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
             80 % of predictions were off by at most with configurations left out (TGI 1.x), or an assumption.
         latency_error: The same of latencies.
-        fitted_accelerators: Accelerators of the fit.
     """
 
     id: str
@@ -112,8 +110,6 @@ class Engine:
     """What the planner knows about one engine.
 
     Attributes:
-        id: Name of the row.
-        family: The container that it belongs to.
         version_prefix: Versions that it holds for begin like this.
         constants: Row of its performance constants, or of those that it borrows.
         fitted: Whether the constants were fitted on this engine; borrowed or assumed when not.
@@ -226,9 +222,6 @@ class EngineCandidate:
     """An engine with a backend.
 
     Attributes:
-        name: Its name in the rules.
-        title: Its name for people.
-        engine: The container.
         backends: What `serving.backend` says for it.
         flavours: The lines of images that run it.
         last_lmi: Number of the last LMI build that has it; `None` where the lines themselves say it.
@@ -249,9 +242,6 @@ class EngineRule:
     """One row of the table.
 
     Attributes:
-        id: Its name.
-        options: The options that it speaks of.
-        verdict: What it says of them.
         when: Values of facts, all of which must fit; nothing fits every case.
         unless: Values of facts with which it says nothing; it says nothing either where such a fact is unknown.
         because: The reason, a sentence; `{title}`, `{instances}` and the facts are filled in.
@@ -279,7 +269,7 @@ class EngineCase:
     Attributes:
         facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization` and
             `speculation` (the method); one that is unknown or not asked for is absent.
-        instances: The allowed instance types, for people.
+        instances: The allowed instance types, for users.
     """
 
     facts: Facts
@@ -316,8 +306,7 @@ def why_chosen(case: EngineCase, option: EngineCandidate) -> str:
 def choice_warnings(case: EngineCase, option: EngineCandidate, fixed_by: str) -> tuple[str, ...]:
     """Return a warning of what speaks against an option, in one piece; none when nothing does.
 
-    Args:
-        fixed_by: The fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
+    `fixed_by`: the fields of the spec that fix it, as `serving.engine`; empty when it was chosen.
     """
     against, best = rule_reasons(case, option, "excludes", "against"), best_candidate(case)
     if not against:

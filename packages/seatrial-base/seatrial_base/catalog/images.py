@@ -52,14 +52,11 @@ class Build:
     """One published build of a container.
 
     Attributes:
-        family: The engine.
         flavour: What it bundles (`trtllm`, `neuronx`), or whose build it is (`huggingface`; `server` is AWS's line on
             Amazon Linux).
         version: Version as the catalog writes it: `0.36.0-lmi27.0.0`, `3.3.6`.
         lmi: Number of the LMI build; one DJL version covers several. `None` before DJL 0.25.
-        repository: ECR repository.
-        tag: Image tag.
-        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is told.
+        cuda: CUDA of the image as its tag writes it, `cu130`; `None` when it has none or none is known.
         bundles: The inference library inside, where the version does not say it: `vLLM 0.23.1`.
         documented: How this build behaves has been read in its sources or documentation.
         missing_regions: Regions of the registry table for which it isn't listed.
@@ -125,7 +122,7 @@ def resolve_image(
     if not matching:
         requested = f"version {version} of {family}" if version else f"{family} with {' or '.join(flavours or ())}"
         raise _unknown(requested, version or "", [build.version for build in builds])
-    build = max(matching, key=_newness)
+    build = max(matching, key=lambda build: (build.documented, _order(build)))
     if region not in regions_of_build(build):
         raise _unknown(f"{build.tag} in {region}", region, regions_of_build(build))
     return RegionalImage(build, uri(build, region), ami_version(build.cuda))
@@ -212,10 +209,6 @@ def _order(build: Build) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", build.version))
 
 
-def _newness(build: Build) -> tuple[bool, tuple[int, ...]]:
-    return build.documented, _order(build)
-
-
 def _names(build: Build) -> tuple[str, ...]:
     if build.family != "lmi":
         return (build.version, build.tag)
@@ -260,9 +253,8 @@ class Update:
     """What the catalog lists after a build, in a region.
 
     Attributes:
-        build: The deployed build.
         newer: Documented builds that came after it, oldest first.
-        unread: Builds that came after it whose behaviour nobody has read, oldest first.
+        unread: Builds that came after it whose behaviour no one has read, oldest first.
         changes: From the deployed build to the last of `newer`; none when there is none.
     """
 
@@ -282,10 +274,13 @@ def update_of(build: Build, region: str) -> Update:
 
 def image_changes(before: Build, after: Build) -> tuple[ImageChange, ...]:
     """Return what differs between two builds of a line."""
+    texts = [build.bundles or "" for build in (before, after)]
+    # The library's name with its two versions.
+    library = max(text.rpartition(" ")[0] for text in texts) or "library"
     pairs = (
         ImageChange("LMI", _text(before.lmi), _text(after.lmi)),
         ImageChange("version", before.version, after.version),
-        ImageChange(*_bundled(before, after)),
+        ImageChange(library, *(text.rpartition(" ")[2] or None for text in texts)),
         ImageChange("CUDA", _cuda(before.cuda), _cuda(after.cuda)),
         ImageChange("InferenceAmiVersion", ami_version(before.cuda), ami_version(after.cuda)),
     )
@@ -294,14 +289,6 @@ def image_changes(before: Build, after: Build) -> tuple[ImageChange, ...]:
 
 def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
-
-
-def _bundled(before: Build, after: Build) -> tuple[str, str | None, str | None]:
-    """Return the library's name with its two versions."""
-    texts = [build.bundles or "" for build in (before, after)]
-    name = max(text.rpartition(" ")[0] for text in texts) or "library"
-    versions = [text.rpartition(" ")[2] or None for text in texts]
-    return name, versions[0], versions[1]
 
 
 def _cuda(cuda: str | None) -> str | None:

@@ -18,26 +18,19 @@ SHARE_OF_CPUS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One instance type; what nobody published is `None`.
+    """One instance type; what no one published is `None`.
 
     Attributes:
         instance_type: SageMaker's name, `ml.g5.2xlarge`.
-        accelerator: Name of the accelerator.
-        accelerator_count: Accelerators of one instance.
         accelerator_memory_bytes: Memory of one accelerator, as EC2 reports it.
-        memory_bandwidth_bytes_s: Memory bandwidth of one accelerator.
         flops_16bit: Dense 16-bit floating point operations per second of one accelerator.
         flops_8bit: Dense FP8 operations per second; `None` where the accelerator has no FP8.
-        has_bf16: The accelerator computes in bfloat16.
         link: How the accelerators of one instance are joined.
-        vcpus: Virtual CPUs.
-        memory_mib: Host memory.
         nvme_gb: Local disk in GB (10^9 bytes); `None` without one.
         usd_per_hour: On-demand price per hour.
         price_component: What of SageMaker it is the price of: `Hosting`, or else what public data has; `unnamed` where
             the source names no component.
         price_source: Where the price was read.
-        price_date: When it was valid.
         estimated_usd_per_hour: What it may cost where SageMaker's price is not public; no plan counts with it.
         estimate_source: How it was estimated.
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
@@ -87,12 +80,12 @@ _FP4_ARITHMETIC = ("Blackwell", "B200", "B300")
 
 
 def has_kernels(instance: Instance, quantization: str) -> bool:
-    """Tell whether an engine can run such weights on an instance type, be it in 16-bit arithmetic."""
+    """Return whether an engine can run such weights on an instance type, be it in 16-bit arithmetic."""
     return quantization not in _NO_KERNELS.get(instance.accelerator, ())
 
 
 def computes_in(instance: Instance, quantization: str) -> bool:
-    """Tell whether the accelerator multiplies in the arithmetic of a quantization: `fp8`, `nvfp4`; else False."""
+    """Return whether the accelerator multiplies in the arithmetic of a quantization: `fp8`, `nvfp4`; else False."""
     if quantization == "nvfp4":
         return any(name in instance.accelerator for name in _FP4_ARITHMETIC)
     return quantization == "fp8" and (instance.flops_8bit is not None or "Blackwell" in instance.accelerator)
@@ -103,7 +96,6 @@ class Accelerator:
     """One GPU, or one NeuronCore.
 
     Attributes:
-        name: As the instances name it.
         multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
         flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
     """

@@ -37,10 +37,8 @@ class JumpStartModel:
     """One model of JumpStart.
 
     Attributes:
-        id: Its model id.
-        version: Version of the metadata.
         key: Key of its artifact: a prefix with its final slash, or a `.tar.gz` object.
-        gated: It lies in the gated bucket.
+        gated: It is in the gated bucket.
         eula_key: Key of its licence in the public bucket; `None` when it has none of its own.
     """
 
@@ -51,7 +49,7 @@ class JumpStartModel:
     eula_key: str | None
 
     def s3_uri(self, region: str) -> str:
-        """Return where the artifact lies for a region."""
+        """Return where the artifact is for a region."""
         return f"s3://jumpstart-{'private-' if self.gated else ''}cache-prod-{region}/{self.key}"
 
     def eula_url(self, region: str) -> str | None:

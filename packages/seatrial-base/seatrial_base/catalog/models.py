@@ -110,7 +110,10 @@ def read_name(text: str) -> ModelName:
             core[-1] += "" if token in _NOISE else token  # Code Llama is CodeLlama
         elif token not in _NOISE:
             core.append(token)
-    return _with_active(owner, core, tuned, details)
+    # The active parameters (`A3B` of `30B-A3B`) are a detail, at the end of the core.
+    if len(core) > 1 and core[-2] == "active":
+        core, details = core[:-2], {*details, f"a{core[-1]}"}
+    return ModelName(owner, tuple(core), frozenset(tuned), frozenset(details))
 
 
 def _is_detail(token: str, core: list[str]) -> bool:
@@ -118,13 +121,6 @@ def _is_detail(token: str, core: list[str]) -> bool:
     sized = any(_SIZE.fullmatch(part) for part in core)
     is_date = bool(core) and bool(_DATE.fullmatch(token))
     return is_date or bool(_CONTEXT.fullmatch(token)) or (sized and bool(_VERSION.fullmatch(token)))
-
-
-def _with_active(owner: str, core: list[str], tuned: set[str], details: set[str]) -> ModelName:
-    """Move the active parameters (`A3B` of `30B-A3B`) from the end of the core to the details."""
-    if len(core) > 1 and core[-2] == "active":
-        core, details = core[:-2], {*details, f"a{core[-1]}"}
-    return ModelName(owner, tuple(core), frozenset(tuned), frozenset(details))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +138,7 @@ class Licence:
     date: str
 
     def covers(self, name: str) -> bool:
-        """Tell whether a hub id or JumpStart id is among the models."""
+        """Return whether a hub id or JumpStart id is among the models."""
         return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
 
 
@@ -198,13 +194,21 @@ def find_model_by_name(name: str) -> Architecture | None:
     if exact is not None:
         return exact
     requested = read_name(name)
-    named = (
-        [each for each in _by_core().get(requested.core, ()) if _means(requested, each[0])] if requested.core else []
+    named = _by_core().get(requested.core, []) if requested.core else []
+    # A name of the same core means another if what it says more is the other's own.
+    candidates = [
+        (known, architecture)
+        for known, model_id in named
+        if requested.details <= known.details
+        and requested.owner in ("", known.owner)
+        and (architecture := _look_up(model_id))
+    ]
+    # The oldest plain release first.
+    ordered = sorted(
+        candidates,
+        key=lambda pair: (pair[0].version, len(requested.tuned ^ pair[0].tuned), pair[1].max_context, pair[1].id),
     )
-    candidates = [(known, architecture) for known, model_id in named if (architecture := _look_up(model_id))]
-    if not candidates:
-        return None
-    return min(candidates, key=lambda pair: _age(requested, *pair))[1]
+    return ordered[0][1] if ordered else None
 
 
 def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -212,7 +216,7 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
 
     `Qwen/Qwen3-235B-A22B-FP8` is `Qwen/Qwen3-235B-A22B` in fp8; another owner may have quantized it, so there the owner
     doesn't count. A name without a precision has that of the published checkpoint, `mxfp4` for `openai/gpt-oss-20b`.
-    The architecture's `checkpoint_quantization` is the quantization that is returned beside it: a name of
+    The architecture's `checkpoint_quantization` is the quantization that is returned with it: a name of
     `catalog.precision`, `None` for 16 bits. `None` where the catalog lacks the model, or where the name tells
     a format that can't be planned (`unsupported_format`).
     """
@@ -265,27 +269,14 @@ def nearest_models(name: str) -> tuple[str, ...]:
 def _written_ids(*, with_owner: bool) -> Mapping[str, str]:
     """Return the ids of the catalog by what `nearest_models` compares, the plainest of those that read alike."""
     ids: dict[str, str] = {}
-    for model in sorted(MODELS.rows, key=lambda model: _plainness(read_name(model.id))):
-        ids.setdefault(_written(read_name(model.id), with_owner=with_owner), model.id)
+    names = [(read_name(model.id), model.id) for model in MODELS.rows]
+    for name, model_id in sorted(names, key=lambda row: (row[0].version, len(row[0].tuned))):
+        ids.setdefault(_written(name, with_owner=with_owner), model_id)
     return ids
-
-
-def _plainness(name: ModelName) -> tuple[tuple[int, ...], int]:
-    return name.version, len(name.tuned)
 
 
 def _written(name: ModelName, *, with_owner: bool) -> str:
     return " ".join((name.owner, *name.core) if with_owner else name.core)
-
-
-def _means(requested: ModelName, known: ModelName) -> bool:
-    """Tell whether a name of the same core means another: what it says more must be the other's own."""
-    return requested.details <= known.details and requested.owner in ("", known.owner)
-
-
-def _age(requested: ModelName, known: ModelName, architecture: Architecture) -> tuple[tuple[int, ...], int, int, str]:
-    """Order releases of one model: the oldest plain one first."""
-    return known.version, len(requested.tuned ^ known.tuned), architecture.max_context, architecture.id
 
 
 def _look_up(name: str) -> Architecture | None:

@@ -22,7 +22,6 @@ class Chip:
     """One kind of Neuron chip.
 
     Attributes:
-        accelerator: Its name, as instances have it.
         cores: NeuronCores that an engine sees: logical ones of two on Trainium2.
         degrees: Tensor parallel degrees of the Neuron runtime that use whole chips, in cores.
     """
@@ -40,7 +39,6 @@ class NeuronEngine:
 
     Attributes:
         option: Its name in `engine_choice.json`.
-        accelerators: Chips that its image supports.
         families: `model_type` of the models that it has code for.
     """
 
@@ -56,7 +54,7 @@ NEURON_ENGINES: Final = CatalogTable(NeuronEngine, "neuron.json#engines", key="o
 
 
 def is_neuron(instance: Instance) -> bool:
-    """Tell whether an instance type has AWS Neuron chips."""
+    """Return whether an instance type has AWS Neuron chips."""
     return instance.link == "neuron"
 
 
@@ -103,12 +101,12 @@ def device_count(instance: Instance) -> int:
 
 
 def counted_as(instance: Instance) -> str:
-    """Return what a degree counts on an instance type, for people: `accelerators` or `NeuronCores`."""
+    """Return what a degree counts on an instance type, for users: `accelerators` or `NeuronCores`."""
     return "NeuronCores" if is_neuron(instance) else "accelerators"
 
 
 def can_be_sharded(architecture: Architecture, degree: int) -> bool:
-    """Tell whether a model can be sharded over so many NeuronCores.
+    """Return whether a model can be sharded over so many NeuronCores.
 
     optimum-neuron fills up the query heads to a multiple of the degree, and copies KV heads where there are fewer than
     cores. Models whose KV heads fit neither way, or that have as many as query heads and do not divide, are left out:
@@ -123,11 +121,7 @@ def can_be_sharded(architecture: Architecture, degree: int) -> bool:
 
 
 def degrees(architecture: Architecture, instance: Instance) -> tuple[int, ...]:
-    """Return the degrees that the chips of an instance type support and that a model can be sharded over.
-
-    Args:
-        instance: The instance type in cores.
-    """
+    """Return the degrees that the chips of an instance type support and that a model can be sharded over."""
     supported = chip_of(instance).degrees
     return tuple(
         each for each in supported if each <= instance.accelerator_count and can_be_sharded(architecture, each)

@@ -52,8 +52,6 @@ class Operator:
     """The constants of one operator on one accelerator.
 
     Attributes:
-        accelerator: The accelerator's name, as instances have it.
-        operator: What it does.
         precision: Of the weights, or of the KV cache.
         latency_s: Least time, in seconds.
         memory_efficiency: Share of the memory bandwidth that it reaches.
@@ -84,7 +82,6 @@ class Link:
     """All-reduce among the accelerators of one instance.
 
     Attributes:
-        accelerator: The accelerator's name.
         degree: Accelerators that take part.
         latency_s: Least time, in seconds.
         bus_bytes_s: Bus bandwidth.
@@ -156,7 +153,7 @@ def chosen_share(share: float, tokens: float) -> float:
 
 
 def is_measured(accelerator: str) -> bool:
-    """Tell whether the accelerator has tables of its own."""
+    """Return whether the accelerator has tables of its own."""
     own = (row for row in OPERATORS.rows if row.accelerator == accelerator)
     return accelerator not in _ALIKE and any(row.points for row in own)
 

@@ -41,7 +41,6 @@ class EngineSupport:
     """Versions of some engines that run some optimizations.
 
     Attributes:
-        supported: Whether any version runs them.
         since: The first version; `None` for every one.
         until: The last version; `None` for every one.
         because: Why the others do not, a sentence; empty where every version runs them.
@@ -110,7 +109,6 @@ class JobSupport:
     """What a SageMaker optimization job makes.
 
     Attributes:
-        allowed: Whether a job makes them at all.
         needs: Optimization that must be in the same job; `None` for none.
         families: Families of instance types that SageMaker's SDK lists for them.
         because: Why not, a sentence; empty where nothing is refused.
@@ -190,21 +188,17 @@ LOSSES: Final = CatalogTable(GivenUp, "optimizations.json#gives_up", key="optimi
 
 
 def supports(optimization: str, engine: str) -> tuple[EngineSupport, ...]:
-    """Return the rows about an optimization on an engine; none where nobody wrote one."""
+    """Return the rows about an optimization on an engine; none where no one wrote one."""
     return tuple(row for row in ENGINE_SUPPORT.having(optimization) if engine in row.engines)
 
 
 def holds_since(row: EngineSupport, version: tuple[int, ...]) -> bool:
-    """Tell whether a version lies in the range of a row."""
+    """Return whether a version is in the range of a row."""
     return row.supported and within(version, row.since, row.until)
 
 
 def holds(engines: tuple[str, ...], until: str | None, engine: str, version: tuple[int, ...] | None) -> bool:
-    """Tell whether a row is true of an engine; of a version that can't be read, only rows of every version are.
-
-    Args:
-        until: The row's last version; `None` for every one.
-    """
+    """Return whether a row is true of an engine; of a version that can't be read, only rows of every version are."""
     if engines and engine not in engines:
         return False
     return until is None or (version is not None and within(version, None, until))
@@ -226,12 +220,9 @@ class CompilationKey(FrozenModel):
 
     Attributes:
         compiler: AWS Neuron's or TensorRT-LLM's.
-        model: The model, or the place of its weights.
         revision: Commit of the hub repository, or a digest of the weights; `None` where neither is known.
         batch_size: Most sequences of a batch.
-        sequence_length: Longest sequence, in tokens.
         batched_tokens: Prompt tokens of one iteration, which the engine's shapes hold.
-        dtype: Type of weights and activations.
         quantization: Quantization of the weights; `None` for 16 bits.
         degree: Accelerators that one copy is sharded over; NeuronCores on AWS Neuron.
         accelerator: The accelerator: an artifact of one generation does not run on another.
@@ -267,7 +258,7 @@ def invalidated(before: CompilationKey | None, after: CompilationKey | None) -> 
         return ()
     old, new = before.model_dump(), after.model_dump()
     return tuple(
-        f"The {_NAMES[name]} changes from {_text(old[name])} to {_text(new[name])}: compiled artifacts are made anew."
+        f"The {_NAMES[name]} changes from {_text(old[name])} to {_text(new[name])}: compiled artifacts are made again."
         for name in _NAMES
         if old[name] != new[name]
     )

@@ -106,17 +106,13 @@ def quantization_of(described: object) -> str | None:
         return None
     method = str(described.get("quant_method", "")).lower()
     algorithm = str(described.get("quant_algo") or "").lower()
-    named = _by_method(described, method) or _BY_ALGORITHM.get(algorithm)
+    named = _BY_ALGORITHM.get(method) or _BY_ALGORITHM.get(algorithm)
+    if method == "gptq":
+        named = "int8" if described.get("bits") == 8 else "gptq"  # noqa: PLR2004 (bits)
     precision = named or _most_used(described) or _of_groups(described)
     if precision is None:
         raise ValueError(algorithm or method or "an unnamed method")
     return precision
-
-
-def _by_method(described: dict[str, object], method: str) -> str | None:
-    if method == "gptq":
-        return "int8" if described.get("bits") == 8 else "gptq"  # noqa: PLR2004 (bits)
-    return _BY_ALGORITHM.get(method)
 
 
 def _most_used(described: dict[str, object]) -> str | None:
@@ -140,12 +136,9 @@ def _of_groups(described: dict[str, object]) -> str | None:
     bits, layout = weights.get("num_bits"), (weights.get("num_bits"), str(weights.get("type")))
     if layout == (_HALF_BYTE, "float") and weights.get("group_size") == _NVFP4_GROUP:
         return "nvfp4"
-    if layout == (_HALF_BYTE, "int") and _only_experts(described):
+    ignored = described.get("ignore")
+    # Attention keeps 16 bits, as in the checkpoints of Kimi K2.
+    only_experts = isinstance(ignored, list) and any("self_attn" in str(name) for name in ignored)
+    if layout == (_HALF_BYTE, "int") and only_experts:
         return "int4"
     return _BY_LAYOUT.get((bits, layout[1])) if isinstance(bits, int) else None
-
-
-def _only_experts(described: dict[str, object]) -> bool:
-    """Tell whether attention keeps 16 bits, as in the checkpoints of Kimi K2."""
-    ignored = described.get("ignore")
-    return isinstance(ignored, list) and any("self_attn" in str(name) for name in ignored)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,6 @@ class ResourceSchema:
     """The schema of one resource type; a path is names joined by dots, with `*` for the items of a list.
 
     Attributes:
-        resource_type: CloudFormation's name of the type.
         permissions: The IAM actions that each handler may call.
         create_only: Paths of which any change replaces the resource.
         conditional_create_only: Paths of which some changes replace it.
@@ -48,7 +48,6 @@ class ResourceSchema:
         write_only: Paths that CloudFormation never reads back.
         identifier: Paths that identify a resource.
         tag_property: The property of the tags; empty when the type has none.
-        document: The schema as JSON Schema.
     """
 
     resource_type: str
@@ -112,7 +111,6 @@ class ReplacementRule:
     """How one resource type is updated.
 
     Attributes:
-        resource_type: CloudFormation's name of the type.
         replaced_by: Paths of which any change replaces the resource, with those of which only some changes do.
         named_by: Paths that give it a name of its own: two resources can't have the same values of them at once.
         unchangeable: Properties of which a change can't be carried out: it neither replaces nor updates.
@@ -128,7 +126,9 @@ class ReplacementRule:
 
 def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
     """Return the rule of a type, `None` when the catalog lacks it; every `Custom::…` is a custom resource."""
-    return _by_type().get(CUSTOM if resource_type.startswith("Custom::") else resource_type)
+    name = CUSTOM if resource_type.startswith("Custom::") else resource_type
+    schema = RESOURCE_SCHEMAS.get(name)
+    return _rule(schema, _NAMINGS.get(name)) if schema else None
 
 
 @cache
@@ -154,19 +154,9 @@ _NAMINGS: Final = CatalogTable(_Naming, "replacement.json", key="resource_type")
 def _rule(schema: ResourceSchema, naming: _Naming | None) -> ReplacementRule:
     unchangeable = naming.unchangeable if naming else ()
     fixed = {*schema.create_only, *schema.conditional_create_only} - {*unchangeable}
-    return ReplacementRule(
-        resource_type=schema.resource_type,
-        replaced_by=tuple(sorted(fixed)),
-        named_by=naming.named_by if naming else (),
-        unchangeable=unchangeable,
-        source=schema.source,
-        date=schema.date,
-    )
-
-
-@cache
-def _by_type() -> dict[str, ReplacementRule]:
-    return {rule.resource_type: rule for rule in all_replacement_rules()}
+    named_by = naming.named_by if naming else ()
+    replaced_by = tuple(sorted(fixed))
+    return made_of(ReplacementRule, schema, replaced_by=replaced_by, named_by=named_by, unchangeable=unchangeable)
 
 
 INFERENCE_COMPONENT = "AWS::SageMaker::InferenceComponent"
@@ -174,12 +164,7 @@ INFERENCE_COMPONENT = "AWS::SageMaker::InferenceComponent"
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The regions of one CloudFormation resource type.
-
-    Attributes:
-        resource_type: Its name.
-        regions: The regions that have it, sorted.
-    """
+    """The regions of one CloudFormation resource type."""
 
     resource_type: str
     regions: tuple[str, ...]
@@ -210,12 +195,11 @@ class HandlerCondition:
     """When handlers of one resource type need some of their rights.
 
     Attributes:
-        resource_type: The type; `*` for every type.
         actions: Patterns of the actions.
         handlers: Whose actions; none for those of every handler.
         properties: Paths, one of which has to hold; `@tags`, `@roles` and `@keys` are the properties of these.
         value: Pattern of the property's value; empty for any.
-        when: In an update: the property is `present` before or after, has `changed`, is `set` anew, or is `removed`.
+        when: In an update: the property is `present` before or after, has `changed`, is `set` again, or is `removed`.
             In a creation or deletion: it is present.
         reason: Why.
     """
@@ -241,12 +225,7 @@ class AddedRight:
 
 @dataclass(frozen=True, slots=True)
 class PassedRole:
-    """A property that names a role for a service.
-
-    Attributes:
-        path: The property.
-        service: The service that the role is passed to.
-    """
+    """A property that names a role for a service."""
 
     resource_type: str
     path: str
@@ -255,11 +234,7 @@ class PassedRole:
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """A property that names a key of AWS KMS.
-
-    Attributes:
-        path: The property.
-    """
+    """A property that names a key of AWS KMS."""
 
     resource_type: str
     path: str
@@ -289,8 +264,12 @@ def needed_actions(resource_type: str, handler: Handler, old: Properties, new: P
         new: The properties after; none in a deletion.
     """
     for action in handler_actions(resource_type, handler):
-        conditions = [*conditions_of(resource_type, handler, action)]
-        if all(_holds(condition, resource_type, old, new) for condition in conditions):
+        for condition in conditions_of(resource_type, handler, action):
+            paths = [path for written in condition.properties for path in _condition_paths(written, resource_type)]
+            both = ((values_at(old, path), values_at(new, path)) for path in paths)
+            if not any(_has(condition, before, after, is_update=bool(old and new)) for before, after in both):
+                break
+        else:
             yield action
 
 
@@ -310,20 +289,10 @@ def values_at(properties: Mapping[str, Value], path: str) -> list[Value]:
     first, *rest = path.split(".")
     values = [properties[first]] if first in properties else []
     for name in rest:
-        values = [value for each in values for value in _below(each, name)]
+        items = (item for value in values if isinstance(value, list) for item in value)
+        inner = (value[name] for value in values if isinstance(value, Mapping) and name in value)
+        values = [*(items if name == "*" else inner)]
     return values
-
-
-def _below(value: Value, name: str) -> list[Value]:
-    if name == "*":
-        return [*value] if isinstance(value, list) else []
-    return [value[name]] if isinstance(value, Mapping) and name in value else []
-
-
-def _holds(condition: HandlerCondition, resource_type: str, old: Properties, new: Properties) -> bool:
-    paths = [path for written in condition.properties for path in _condition_paths(written, resource_type)]
-    both = [(values_at(old, path), values_at(new, path)) for path in paths]
-    return any(_has(condition, before, after, is_update=bool(old and new)) for before, after in both)
 
 
 def _condition_paths(written: str, resource_type: str) -> tuple[str, ...]:

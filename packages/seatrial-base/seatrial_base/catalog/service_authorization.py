@@ -81,11 +81,6 @@ class ActionFacts:
     dependent_actions: tuple[str, ...] = ()
     is_described: bool = True
 
-    @property
-    def has_resource_level(self) -> bool:
-        """Whether a statement can name its resources."""
-        return bool(self.targets)
-
     def targets_of(self, arn: str) -> tuple[ActionTarget, ...]:
         """Return the targets whose type an ARN, or a pattern of ARNs, may be of."""
         return tuple(target for target in self.targets if target.resource_type.has(arn))
@@ -141,12 +136,12 @@ class Service:
         return {facts.name.lower(): facts for facts in (*described, *ours)}
 
     def _action(self, name: str, keys: Mapping[str, list[str]], dependent: Iterable[str] = ()) -> ActionFacts:
-        targets = tuple(self._target(target, own) for target, own in keys.items() if target)
+        targets = tuple(
+            ActionTarget(self.types_by_name[target.removesuffix(_REQUIRED)], target.endswith(_REQUIRED), tuple(own))
+            for target, own in keys.items()
+            if target
+        )
         return ActionFacts(f"{self.prefix}:{name}", targets, tuple(keys.get("", ())), tuple(dependent))
-
-    def _target(self, written: str, keys: Iterable[str]) -> ActionTarget:
-        resource_type = self.types_by_name[written.removesuffix(_REQUIRED)]
-        return ActionTarget(resource_type, written.endswith(_REQUIRED), tuple(keys))
 
 
 SERVICES: Final = CatalogTable(Service, f"{FILE}#services", key="prefix")

@@ -33,7 +33,6 @@ class DraftFacts:
     """What is known of one method on one model.
 
     Attributes:
-        draft_tokens: Tokens drafted per step by default.
         acceptance_rate: Probability that a drafted token is accepted.
         draft_cost: Bytes that drafting one token reads, as a share of those that a step of the model reads.
         provenance: Where the acceptance rate comes from; `assumed` where only other models were measured.
@@ -79,8 +78,7 @@ _ROWS: Final = CatalogTable(_Row, "speculation.json", key="method")
 def assumed(method: Method, model: str, draft: str | None = None) -> DraftFacts:
     """Return what to take for a method on a model, until a trial measures it.
 
-    Args:
-        model: The model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
+    `model`: the model's hub id, or any name that `resolve_model` reads; an unknown one has the method's defaults.
     """
     resolved = resolve_model(model)
     return facts_of(method, resolved[0] if resolved else None, draft)

@@ -18,11 +18,9 @@ class Symptom:
     """A text that tells a cause.
 
     Attributes:
-        name: A short name.
-        rule: The rule of the cause.
         pattern: Regular expression of the text, whatever its case.
         cause: What is wrong, as a sentence.
-        mend: How to mend it, as an imperative.
+        mend: How to fix it, as an imperative.
     """
 
     name: str
@@ -36,7 +34,7 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class SymptomFound:
-    """A symptom, and the line in which it was found."""
+    """A symptom, and the line in which it is."""
 
     symptom: Symptom
     line: str
@@ -57,7 +55,7 @@ def find_symptom(lines: tuple[str, ...]) -> SymptomFound | None:
 
 
 def is_lack_of_capacity(reason: str) -> bool:
-    """Tell whether a failure says that no instance has room for a copy, or that the account may have no more."""
+    """Return whether a failure says that no instance has room for a copy, or that the account may have no more."""
     symptom = find_symptom(tuple(reason.splitlines()))
     return symptom is not None and symptom.symptom.rule in LACK_OF_CAPACITY
 

@@ -42,7 +42,7 @@ def test_artifacts_of_an_equal_key_are_used_again() -> None:
 def test_each_part_of_the_key_invalidates_and_is_named(field: str, value: object, told: str) -> None:
     other = KEY.model_copy(update={field: value})
 
-    assert invalidated(KEY, other) == (f"{told}: compiled artifacts are made anew.",)
+    assert invalidated(KEY, other) == (f"{told}: compiled artifacts are made again.",)
     assert other.digest != KEY.digest
 
 

@@ -68,7 +68,7 @@ def test_an_action_is_on_the_resource_types_of_the_reference() -> None:
 
 def test_an_action_without_resource_level_is_on_everything_alone() -> None:
     facts = known("sagemaker:ListEndpoints")
-    assert not facts.has_resource_level
+    assert not facts.targets
     assert (facts.applies_to("*"), facts.applies_to(ENDPOINT)) == (True, False)
 
 

@@ -27,7 +27,7 @@ from seatrial_laptop.aws.runtime.sampling import take_samples
 from seatrial_laptop.aws.runtime.telemetry import SAMPLE_S
 from seatrial_laptop.environment import engine_environment, function_environment
 from seatrial_laptop.loopback import HOST
-from seatrial_laptop.state import ACCOUNT, RunningProcess, StateLock, hold_lock, server_scratch_folder
+from seatrial_laptop.state import ACCOUNT, LocalAws, StateLock, hold_lock, server_scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -73,7 +73,7 @@ def _main() -> int:
         sys.stderr.write(f"an embedded AWS is already running with the state of {arguments.state_dir}\n")
         return 1
     key_id, secret = new_access_key_id(), secrets.token_urlsafe(32)
-    process = RunningProcess(os.getpid(), arguments.port, key_id, secret, arguments.account)
+    process = LocalAws(os.getpid(), arguments.port, key_id, secret, arguments.account)
     scratch = server_scratch_folder(arguments.state_dir)
     (scratch / "home").mkdir(parents=True)
     engines = engine_environment()
@@ -86,7 +86,7 @@ def _main() -> int:
         if lock.is_ours():
             lock.clean()
     sys.stdout.flush()
-    # MiniStack leaves threads that nobody waits for.
+    # MiniStack leaves threads that are not waited for.
     os._exit(0)
 
 
@@ -119,27 +119,23 @@ def new_access_key_id() -> str:
 
 
 async def _serve(
-    arguments: EmbeddedAwsArguments, process: RunningProcess, lock: StateLock, engines: Mapping[str, str]
+    arguments: EmbeddedAwsArguments, process: LocalAws, lock: StateLock, engines: Mapping[str, str]
 ) -> None:
     from hypercorn.asyncio import serve  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.app import app as ministack  # noqa: PLC0415 (after the lock is held: heavy)
     from ministack.core import lambda_runtime  # noqa: PLC0415 (after the lock is held: heavy)
 
-    from seatrial_laptop.aws.__main__ import start_life  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.alarms import MiniStackAlarms  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.cloudformation.register import register_types  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.control_plane.cloud import open_cloud  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.control_plane.sagemaker import visible_tags_of  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.functions import run_functions_as_aws  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.gateway.authentication import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.gateway.gateway import Gateway  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.gateway.throttling import Throttling  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.gateway.access_control import AccessControl  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.gateway.gateway import Gateway, Throttling  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.object_expiry import start_expiry  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.rights.role_rights import may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.rights.sessions import evaluate_sessions  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.rights import evaluate_sessions, may_describe_alarm  # noqa: PLC0415 (after the lock is held: heavy)
     from seatrial_laptop.aws.runtime.sampling import start_publishing  # noqa: PLC0415 (after the lock is held: heavy)
-    from seatrial_laptop.aws.service_catalog.catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
+    from seatrial_laptop.aws.service_catalog import Catalog  # noqa: PLC0415 (after the lock is held: heavy)
 
     # Tells in the log where every thread is.
     faulthandler.register(signal.SIGUSR1)
@@ -147,9 +143,8 @@ async def _serve(
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    cloud = open_cloud(
-        arguments.state_dir, engines, alarm_state=MiniStackAlarms().state, reads_alarm=may_describe_alarm
-    )
+    alarm_state = MiniStackAlarms().state
+    cloud = open_cloud(arguments.state_dir, engines, alarm_state=alarm_state, reads_alarm=may_describe_alarm)
     scaling = Scaling(cloud.store, date_s=cloud.clock.date_s)
     catalog = Catalog()
     register_types(cloud, scaling, catalog)
@@ -161,19 +156,10 @@ async def _serve(
     start_expiry(cloud.clock, cloud.faults)
     watch = asyncio.create_task(_watch(lock, stop))
     try:
-        tags_of = partial(visible_tags_of, cloud)
-        app = cast(
-            "ASGIFramework",
-            AccessControl(
-                process,
-                tags_of,
-                Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack)),
-                cloud.clock.aws_date_s,
-            ),
-        )
-        await _until_stopped(
-            asyncio.create_task(serve(app, _server_config(arguments), shutdown_trigger=stop.wait)), stop
-        )
+        behind = Throttling(cloud.faults, Gateway(cloud, scaling, catalog, ministack))
+        app = AccessControl(process, partial(visible_tags_of, cloud), behind, cloud.clock.aws_date_s)
+        serving = serve(cast("ASGIFramework", app), _server_config(arguments), shutdown_trigger=stop.wait)
+        await _until_stopped(asyncio.create_task(serving), stop)
     finally:
         watch.cancel()
         cloud.running.close()
@@ -197,7 +183,7 @@ def _server_config(arguments: EmbeddedAwsArguments) -> Config:
 
 async def _watch(lock: StateLock, stop: asyncio.Event) -> None:
     """Stop when the state folder is gone or another's: `seatrial local down` would not find this process any more."""
-    while lock.is_ours():  # noqa: ASYNC110 (nothing tells when a file is changed)
+    while lock.is_ours():  # noqa: ASYNC110 (no event comes when a file is changed)
         await asyncio.sleep(WATCH_S)
     sys.stderr.write("the state folder was removed or changed: the embedded AWS stops\n")
     stop.set()
@@ -210,10 +196,6 @@ async def _until_stopped(serving: asyncio.Task[None], stop: asyncio.Event) -> No
     await asyncio.wait({serving}, timeout=LONGEST_END_S)
     if serving.done():
         serving.result()
-
-
-if __name__ == "__main__":
-    sys.exit(_main())
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +233,7 @@ def start_life(cloud: Cloud, scaling: Scaling) -> None:
     book = MiniStackAlarms()
     life = Life(cloud, Evaluation(book, cloud.history), ScalingActions(cloud, scaling, book))
     threading.Thread(target=life.run, name="life", daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

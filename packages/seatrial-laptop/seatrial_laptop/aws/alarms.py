@@ -19,7 +19,7 @@ import boto3
 from ministack.services import cloudwatch
 
 from seatrial_laptop.aws.json_document import children, number, text_member, whole
-from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.aws.ministack import wrapper
 from seatrial_laptop.aws.runtime.telemetry import (
     SAMPLE_S,
     Dimensions,
@@ -28,7 +28,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
     metric_dimensions,
     statistic,
 )
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,9 +92,13 @@ class AlarmRule:
 
     def look(self, history: MetricHistory, now_s: float) -> Datapoints:
         """Return the statistic of each of the last whole periods."""
-        end_s = self.end_s(now_s)
-        starts = [end_s - (back + 1) * self.period_s for back in reversed(range(self.periods))]
-        return [self._datapoint(history, start_s) for start_s in starts]
+        found = []
+        for back in reversed(range(self.periods)):
+            until_s = self.end_s(now_s) - back * self.period_s
+            after_s = until_s - self.period_s
+            values = history.values(self.dimensions, self.metric, after_s=after_s + 1e-3, until_s=until_s + 1e-3)
+            found.append(statistic(self.statistic, values))
+        return found
 
     def state(self, datapoints: Sequence[float | None]) -> StateValue | None:
         """Return the state that these datapoints make; None keeps the one that it has."""
@@ -109,11 +113,6 @@ class AlarmRule:
             return None if self.missing == "ignore" else StateValue.INSUFFICIENT_DATA
         return None if self.missing == "ignore" and all(known) else StateValue.OK
 
-    def _datapoint(self, history: MetricHistory, start_s: float) -> float | None:
-        end_s = start_s + self.period_s
-        values = history.values(self.dimensions, self.metric, after_s=start_s + 1e-3, until_s=end_s + 1e-3)
-        return statistic(self.statistic, values)
-
     def _breaches_as_far_as_known(self, breach: Sequence[bool | None]) -> bool:
         """Whether the oldest breach is M periods old or older and everything since then breaches or is missing."""
         if self.missing != "missing" or True not in breach:
@@ -123,15 +122,13 @@ class AlarmRule:
 
 
 def alarm_rule(alarm: Document) -> AlarmRule | None:
-    """Return the rule of an alarm as DescribeAlarms tells it.
+    """Return the rule of an alarm as in the response of DescribeAlarms.
 
     None for a comparison or a statistic that is not evaluated here: the alarm stays in INSUFFICIENT_DATA.
     """
     periods = whole(alarm, "EvaluationPeriods", 1)
-    comparison, computed = (
-        text_member(alarm, "ComparisonOperator"),
-        str(alarm.get("ExtendedStatistic") or alarm["Statistic"]),
-    )
+    comparison = text_member(alarm, "ComparisonOperator")
+    computed = str(alarm.get("ExtendedStatistic") or alarm["Statistic"])
     if comparison not in COMPARISONS or not is_statistic(computed):
         return None
     return AlarmRule(
@@ -152,7 +149,7 @@ class AlarmBook(Protocol):
     """Where alarms are looked up, and where their states are set."""
 
     def alarms(self) -> list[Document]:
-        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+        """Return the alarms on metrics of SageMaker, as in the response of DescribeAlarms."""
 
     def raised(self, action: str) -> list[Document]:
         """Return the alarms in state ALARM, of any namespace, that have this action."""
@@ -168,7 +165,7 @@ class MiniStackAlarms:
     """The alarms in the CloudWatch of this process; use it off the event loop only."""
 
     def alarms(self) -> list[Document]:
-        """Return the alarms on metrics of SageMaker, as DescribeAlarms tells them."""
+        """Return the alarms on metrics of SageMaker, as in the response of DescribeAlarms."""
         return [alarm for alarm in _kept_alarms() if is_ours(alarm)]
 
     def raised(self, action: str) -> list[Document]:
@@ -182,7 +179,7 @@ class MiniStackAlarms:
 
     def set_state(self, name: str, state: StateValue, reason: str) -> None:
         """Set the state of an alarm, with its actions and its history."""
-        _own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=state.value, StateReason=reason)
+        own_cloudwatch().set_alarm_state(AlarmName=name, StateValue=state.value, StateReason=reason)
 
 
 def acts(alarm: Document, action: str) -> bool:
@@ -200,14 +197,10 @@ def is_ours(alarm: object) -> bool:
 def take_over_evaluation() -> None:
     """Keep MiniStack's own evaluation away from the alarms that are evaluated here."""
 
-    def foreign(theirs: Callable[[object], None]) -> Callable[[object], None]:
-        def evaluate_alarm(alarm: object) -> None:
-            if not is_ours(alarm):
-                theirs(alarm)
-
-        return evaluate_alarm
-
-    wrap("_evaluate_alarm", foreign, cloudwatch)
+    @wrapper("_evaluate_alarm", cloudwatch)
+    def evaluate_alarm(theirs: Callable[[object], None], alarm: object) -> None:
+        if not is_ours(alarm):
+            theirs(alarm)
 
 
 def _kept_alarms() -> list[Document]:
@@ -215,7 +208,8 @@ def _kept_alarms() -> list[Document]:
 
 
 @functools.cache
-def _own_cloudwatch() -> CloudWatchClient:
+def own_cloudwatch() -> CloudWatchClient:
+    """Return a client of this same process's CloudWatch; use it off the event loop only."""
     return boto3.client("cloudwatch", region_name=REGION)
 
 

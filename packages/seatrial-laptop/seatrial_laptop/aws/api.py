@@ -77,7 +77,7 @@ def check_api_request(service: str, operation: str, request: Document) -> None:
     shape = input_shape(service, operation)
     report = ParamValidator().validate(request, shape)
     problems = [report.generate_report()] if report.has_errors() else []
-    problems += _text_problems(shape, request, "")
+    problems += [problem for scalar in _scalars(shape, request, "") for problem in _value_problems(*scalar)]
     if problems:
         raise invalid("; ".join(problems))
 
@@ -91,6 +91,10 @@ def coerced(shape: Shape, value: object) -> object:
         return [coerced(shape.member, entry) for entry in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
         return {key: coerced(shape.value, entry) for key, entry in value.items()}
+    return _coerced_scalar(shape, value)
+
+
+def _coerced_scalar(shape: Shape, value: object) -> object:
     if shape.type_name == "string" and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not isinstance(value, str):
@@ -111,26 +115,30 @@ _WRITTEN: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
 """How a scalar of the API's types is written as text, and what reads it."""
 
 
-def _text_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
+def _scalars(shape: Shape, value: object, path: str) -> Iterator[tuple[Shape, object, str]]:
     if isinstance(shape, StructureShape) and isinstance(value, dict):
         for key in value.keys() & shape.members.keys():
-            yield from _text_problems(shape.members[key], value[key], f"{path}.{key}".lstrip("."))
+            yield from _scalars(shape.members[key], value[key], f"{path}.{key}".lstrip("."))
     elif isinstance(shape, ListShape) and isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from _text_problems(shape.member, entry, f"{path}.{index + 1}.member")
+            yield from _scalars(shape.member, entry, f"{path}.{index + 1}.member")
     elif isinstance(shape, MapShape) and isinstance(value, dict):
         for entry in value.values():
-            yield from _text_problems(shape.value, entry, f"{path}.value")
-    elif isinstance(shape, StringShape) and isinstance(value, str):
+            yield from _scalars(shape.value, entry, f"{path}.value")
+    else:
+        yield shape, value, path
+
+
+def _value_problems(shape: Shape, value: object, path: str) -> Iterator[str]:
+    if isinstance(shape, StringShape) and isinstance(value, str):
         yield from _string_problems(shape, value, path)
     else:
         # A number or a blob: botocore checks only how small it may be.
         most = shape.metadata.get("max")
         size = len(value) if isinstance(value, bytes) else value
         if isinstance(most, int | float) and isinstance(size, int | float) and size > most:
-            kind = "length" if isinstance(value, bytes) else "value"
-            beginning = "" if isinstance(value, bytes) else f"Value '{value}' at "
-            yield f"{beginning}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
+            kind, fault = ("length", "") if isinstance(value, bytes) else ("value", f"Value '{value}' at ")
+            yield f"{fault}'{path}' failed to satisfy constraint: Member must have {kind} less than or equal to {most}"
 
 
 def _string_problems(shape: StringShape, value: str, path: str) -> Iterator[str]:

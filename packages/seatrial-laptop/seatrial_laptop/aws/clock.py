@@ -29,7 +29,7 @@ class WaitingClock(Protocol):
         """Return the virtual seconds since the start; they never go back."""
 
     def wait(self, seconds: float) -> None:
-        """Return when so many virtual seconds have passed."""
+        """Return when `seconds` of virtual time have passed."""
 
 
 class VirtualClock:
@@ -75,7 +75,7 @@ class VirtualClock:
             self._wait_speed = speed
 
     def tell_skipped(self, tell: Callable[[float], object]) -> None:
-        """Tell somebody by how many seconds AWS's date is ahead of the real one: now, and before a function goes on."""
+        """Call `tell` with the seconds that AWS's date is ahead of the real one: now, and before a function goes on."""
         with self._changing():
             self._tell = tell
 
@@ -95,10 +95,10 @@ class VirtualClock:
             return self._epoch_s + now_s - self._started_s + self._skipped_s + (now_s - self._real_s) * self._gain
 
     def wait(self, seconds: float, *, is_idle: bool = False) -> None:
-        """Return when so many virtual seconds have passed; a change of the speed counts at once.
+        """Return when `seconds` of virtual time have passed; a change of the speed counts immediately.
 
         Args:
-            is_idle: Whether nobody waits for it, so that no time is skipped.
+            is_idle: Whether nothing waits for it, so that no time is skipped.
         """
         with self._changed:
             end_s = self.now_s() + seconds
@@ -111,7 +111,7 @@ class VirtualClock:
                     self._changed.wait(left_s / self._rate)
 
     def wait_aws(self, seconds: float) -> None:
-        """Return when so many seconds have passed by AWS's date."""
+        """Return when `seconds` have passed by AWS's date."""
         with self._changed:
             end_s = self.aws_date_s() + seconds
             with self._counted(1):

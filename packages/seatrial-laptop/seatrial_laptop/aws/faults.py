@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -36,7 +36,7 @@ MOST_GB: Final = 1_000.0
 
 
 class _RefusedOperation(BaseModel):
-    """An operation that is refused so many times, or for so many virtual seconds.
+    """An operation that is refused `count` times, or for some virtual seconds.
 
     Attributes:
         operation: An operation of one of the services.
@@ -82,7 +82,7 @@ def _known(operation: str, services: tuple[str, ...]) -> str:
 
 
 class ControlSettings(BaseModel):
-    """What the control interface sets; the defaults are no faults at the speed of real time.
+    """The settings of the control interface; the defaults are no faults at the speed of real time.
 
     Attributes:
         wait_speed: Virtual seconds per real second while something waits and no function runs; None skips nothing.
@@ -97,7 +97,7 @@ class ControlSettings(BaseModel):
         absent_is_denied: Whether SageMaker denies a request that names what is not there.
         iam_propagation_s: How long requests for a new resource are denied, in virtual seconds.
         tags_late_s: How long the tags of a new resource of SageMaker are not visible, in virtual seconds.
-        silent_rollback: Whether the next update of a component's specification changes nothing and tells no reason.
+        silent_rollback: Whether the next update of a component's specification changes nothing and gives no reason.
         raised_alarms_end_updates: Whether a raised alarm also ends the update of a component that changes nothing.
         stuck: The inference component whose update doesn't end; None for none.
         optimization_job_s: How long an optimization job is in progress at least, in virtual seconds.
@@ -170,12 +170,16 @@ class _RefusalsLeft:
             self._left = (*counted, *(each for each in self._left if each is not refusal))
         return True
 
-    def told(self) -> list[tuple[str, int | None, float | None]]:
-        """Return the operation, count and seconds of each."""
+    def members(self) -> list[dict[str, Any]]:
+        """Return the members of each, as a request sets them."""
         now_s = self._now_s()
         return [
-            (each.operation, each.left, None if each.until_s is None else round(each.until_s - now_s, 3))
-            for each in self._lasting()
+            {
+                "operation": refusal.operation,
+                "count": refusal.left,
+                "seconds": None if refusal.until_s is None else round(refusal.until_s - now_s, 3),
+            }
+            for refusal in self._lasting()
         ]
 
     def _lasting(self) -> tuple[_RefusalLeft, ...]:
@@ -197,18 +201,12 @@ class Faults:
     def settings(self) -> ControlSettings:
         """Return the settings, with what is left of denials and throttling."""
         with self._lock:
-            denied = [
-                DeniedOperation.model_construct(operation=name, count=count, seconds=seconds)
-                for name, count, seconds in self._denied.told()
-            ]
-            throttled = [
-                ThrottledOperation.model_construct(operation=name, count=count, seconds=seconds)
-                for name, count, seconds in self._throttled.told()
-            ]
+            denied = [DeniedOperation.model_construct(**left) for left in self._denied.members()]
+            throttled = [ThrottledOperation.model_construct(**left) for left in self._throttled.members()]
             return self._settings.model_copy(update={"access_denied": denied, "throttled": throttled})
 
     def tell_changes(self, listener: Callable[[ControlSettings], object]) -> None:
-        """Call somebody with the settings after every change of them."""
+        """Call a listener with the settings after every change of them."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -221,12 +219,8 @@ class Faults:
         try:
             wanted = ControlSettings.model_validate(document)
         except ValidationError as error:
-            raise ApiError(
-                "ValidationException",
-                "; ".join(
-                    f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}" for each in error.errors()
-                ),
-            ) from error
+            problems = (f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors())
+            raise ApiError("ValidationException", "; ".join(problems)) from error
         with self._lock:
             given = {name: getattr(wanted, name) for name in wanted.model_fields_set}
             self._settings = self._settings.model_copy(update=given)

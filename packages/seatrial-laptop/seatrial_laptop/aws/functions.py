@@ -3,9 +3,9 @@
 MiniStack calls a function once where EventBridge, SNS or CloudFormation do; Lambda calls it twice more. Done through
 names that are not MiniStack's interface; `packages/seatrial-laptop/tests/laptop` holds the contract on them.
 
-`function_modules/sitecustomize.py` reads AWS's date, and sleeps by it. The seconds that were skipped lie in a file that
-every function maps: they change only while no function runs. A function that sleeps says so, with a key, on a loopback
-port; meanwhile time may be skipped.
+`function_modules/sitecustomize.py` reads AWS's date, and sleeps by it. The seconds that were skipped are in a file that
+every function maps: they change only while no function runs. A function that sleeps reports it, with a key, on a
+loopback port; meanwhile time may be skipped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from ministack.core import lambda_runtime
 from ministack.services import eventbridge, lambda_svc, sns, stepfunctions
@@ -29,7 +29,7 @@ from ministack.services.cloudformation import custom_resource
 
 import seatrial_laptop
 from seatrial_laptop.aws.json_document import Document, child, text_member, whole
-from seatrial_laptop.aws.ministack import wrap
+from seatrial_laptop.aws.ministack import replace, wrapper
 from seatrial_laptop.loopback import HOST
 
 if TYPE_CHECKING:
@@ -65,25 +65,22 @@ def run_functions_as_aws(clock: VirtualClock, faults: Faults, folder: Path) -> N
     """Let functions and AWS Step Functions go by AWS's date, and call a function again that failed."""
     os.environ[CLOCK_VARIABLE] = serve_function_clock(clock, folder)
     faults.tell_changes(PythonPath().follow)
-    wrap("_execute_function_dispatch", lambda theirs: _counted(theirs, clock), lambda_svc)
-    wrap("_scaled_sleep", lambda _: clock.wait_aws, stepfunctions)
-    _call_again(clock)
+    replace("_scaled_sleep", clock.wait_aws, stepfunctions)
 
-
-def _counted(theirs: Callable[..., object], clock: VirtualClock) -> Callable[..., object]:
-    def execute(*arguments: object) -> object:
+    @wrapper("_execute_function_dispatch", lambda_svc)
+    def execute(theirs: Callable[..., object], *arguments: object) -> object:
         with clock.function_runs():
             return theirs(*arguments)
 
-    return execute
+    _call_again(clock)
 
 
 @dataclass(frozen=True, slots=True)
 class AsynchronousCalls:
-    """Calls of functions for which nobody waits.
+    """Calls of functions whose result is not waited for.
 
     Attributes:
-        call: Calls a function with an event and returns how it went, as MiniStack tells it.
+        call: Calls a function with an event and returns how it went, as MiniStack reports it.
     """
 
     clock: WaitingClock
@@ -96,7 +93,7 @@ class AsynchronousCalls:
         threading.Thread(target=work.run, args=(self.make, function, event), name="call", daemon=True).start()
 
     def make(self, function: Document, event: object) -> None:
-        """Call a function until it succeeds or was called often enough; then tell the destination of failures."""
+        """Call a function until it succeeds or was called often enough; then notify the destination of failures."""
         config = _invoke_config(function)
         retries = whole(config, "MaximumRetryAttempts", RETRIES)
         ends_s = self.clock.now_s() + whole(config, "MaximumEventAgeInSeconds", LONGEST_AGE_S)
@@ -143,36 +140,25 @@ def _call_again(clock: VirtualClock) -> None:
     def dispatch(arn: str, payload: str) -> None:
         function, config, _ = lambda_svc._get_func_record_for_ref(arn)  # noqa: SLF001 (the contract)
         if function and config:
-            calls.begin(lambda_svc._execution_record_for_config(function, config), _event(payload))  # noqa: SLF001 (the contract)
+            try:
+                event: object = json.loads(payload)
+            except ValueError:
+                event = {"body": payload}
+            calls.begin(lambda_svc._execution_record_for_config(function, config), event)  # noqa: SLF001 (the contract)
 
-    wrap("_execute_function_with_config_scope", lambda _: execute, lambda_svc)
+    replace("_execute_function_with_config_scope", execute, lambda_svc)
     lambda_svc.invoke_async_with_retry = calls.begin
-    wrap("_dispatch_to_lambda", lambda _: dispatch, eventbridge)
-    custom_resource.invoke_custom_resource = _asynchronous(custom_resource.invoke_custom_resource)
-    wrap("_deliver_to_lambda", _asynchronous, sns)
+    replace("_dispatch_to_lambda", dispatch, eventbridge)
+    wrapper("invoke_custom_resource", custom_resource)(_asynchronous)
+    wrapper("_deliver_to_lambda", sns)(_asynchronous)
 
 
-def _event(payload: str) -> object:
+def _asynchronous(theirs: Callable[..., object], *arguments: object, **named: object) -> object:
+    token = _is_asynchronous.set(True)
     try:
-        event: object = json.loads(payload)
-    except ValueError:
-        return {"body": payload}
-    return event
-
-
-Call = ParamSpec("Call")
-Result = TypeVar("Result")
-
-
-def _asynchronous(theirs: Callable[Call, Result]) -> Callable[Call, Result]:
-    def call(*arguments: Call.args, **named: Call.kwargs) -> Result:
-        token = _is_asynchronous.set(True)
-        try:
-            return theirs(*arguments, **named)
-        finally:
-            _is_asynchronous.reset(token)
-
-    return call
+        return theirs(*arguments, **named)
+    finally:
+        _is_asynchronous.reset(token)
 
 
 class PythonPath:
@@ -183,7 +169,7 @@ class PythonPath:
         self._set()
 
     def follow(self, settings: ControlSettings) -> None:
-        """Go by the setting: functions start anew when it changes, and those that run are ended."""
+        """Go by the setting: functions start again when it changes, and those that run are ended."""
         if settings.function_python_path != self._first:
             self._first = settings.function_python_path
             self._set()
@@ -214,7 +200,7 @@ def _accept(clock: VirtualClock, listener: Listener) -> None:
 
 
 def _sleep(clock: VirtualClock, connection: Connection[object, object]) -> None:
-    """Wait as long as a function asks; end when it is gone."""
+    """Wait as long as a function requests; end when it is gone."""
     with connection, suppress(OSError, EOFError, ValueError, TypeError):
         end_s = clock.aws_date_s() + float(str(connection.recv()))
         with clock.function_sleeps():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 WRONG_TYPE = "expected {} at {}, found {!r}"
 
@@ -63,3 +63,10 @@ def text_members(document: Document, key: str) -> list[str]:
 def text_map(document: Document, key: str) -> dict[str, str]:
     """Return the map of strings at a key, an empty one when the key is absent."""
     return {name: text_member(child(document, key), name) for name in child(document, key)}
+
+
+def page_of(key: str, views: Sequence[Document], request: Document, most: int) -> Document:
+    """Return the response of a list operation: at most MaxResults, by default `most`, from NextToken on."""
+    first, size = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", most)
+    more = {"NextToken": str(first + size)} if first + size < len(views) else {}
+    return {key: [*views[first : first + size]], **more}

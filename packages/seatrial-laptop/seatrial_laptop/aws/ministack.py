@@ -5,6 +5,7 @@ They hold for the pinned version only; `packages/seatrial-laptop/tests/laptop` h
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ministack.core import iam_evaluator
@@ -25,18 +26,22 @@ if TYPE_CHECKING:
     """Those of a request to a query API."""
 
 
-def wrap(name: str, wrapper: Callable[[Any], object], *modules: ModuleType) -> None:
-    """Replace a function of MiniStack by what is made of it.
+def replace(name: str, ours: object, *modules: ModuleType) -> None:
+    """Replace a function of MiniStack in the modules that call it."""
+    # A module that imported the function has a binding of its own: replaced in its home alone, it would still be
+    # called there.
+    for module in modules:
+        if hasattr(module, name):
+            setattr(module, name, ours)
+
+
+def wrapper(name: str, *modules: ModuleType) -> Callable[[Callable[..., object]], None]:
+    """Decorate what replaces a function of MiniStack, and gets that function before its arguments.
 
     Args:
         modules: Where it is called; the first one has it.
     """
-    # A module that imported the function has a binding of its own: replaced in its home alone, it would still be
-    # called there.
-    ours = wrapper(getattr(modules[0], name))
-    for module in modules:
-        if hasattr(module, name):
-            setattr(module, name, ours)
+    return lambda ours: replace(name, partial(ours, getattr(modules[0], name)), *modules)
 
 
 def _principals(kind: str) -> Any:  # noqa: ANN401 (MiniStack has no types)

@@ -1,7 +1,7 @@
 """Expiry of objects by S3's lifecycle rules: once a virtual day, and immediately when `object_age_days` is set.
 
 Left out: transitions, noncurrent versions, delete markers and multipart uploads. AWS rounds an age up to midnight; here
-an object expires when it is as old as its rule says.
+an object expires at the age of its rule.
 """
 
 from __future__ import annotations
@@ -81,13 +81,8 @@ def delete_expired(client: S3Client, bucket: str, now: datetime) -> None:
             before = now - timedelta(days=number(child(rule, "Expiration"), "Days"))
             plain = child(rule, "Filter")
             chosen = {**plain, **child(plain, "And")}
-            tag = child(plain, "Tag")
-            for key in _expired(
-                client,
-                bucket,
-                {"Prefix": text_member(rule, "Prefix"), **chosen, **({"Tags": [tag]} if tag else {})},
-                before,
-            ):
+            tags = {"Tags": [child(plain, "Tag")]} if child(plain, "Tag") else {}
+            for key in _expired(client, bucket, {"Prefix": text_member(rule, "Prefix"), **chosen, **tags}, before):
                 client.delete_object(Bucket=bucket, Key=key)
 
 

@@ -40,7 +40,7 @@ class ToolOutcome:
 
 
 def cdk_path() -> Path:
-    """Return where the CDK CLI of this installation lies, or is to lie."""
+    """Return the path of the CDK CLI of this installation, also when it is not installed."""
     return Path(sys.executable).parent / "cdk"
 
 
@@ -49,7 +49,7 @@ class CdkCli:
     """The CDK CLI of this installation, in one repository and with one environment of variables.
 
     Attributes:
-        root: The repository, where `cdk.json` lies.
+        root: The repository, with `cdk.json`.
         log: File that gets all their output.
         verbose: Show their output as it comes.
     """

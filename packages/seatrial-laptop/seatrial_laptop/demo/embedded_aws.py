@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker_runtime import SageMakerRuntimeClient
 
     from seatrial.account.trials import LiveTrial
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial_laptop.lifecycle import LocalAws
     from seatrial_load.documents.result import TrialResult
 
@@ -57,7 +57,11 @@ class EmbeddedAws:
     """The embedded AWS."""
 
     local: LocalAws
-    region: str
+
+    @property
+    def region(self) -> str:
+        """Its only region."""
+        return self.local.region
 
     @overload
     def client(self, service: Literal["sagemaker"]) -> SageMakerClient: ...
@@ -71,7 +75,7 @@ class EmbeddedAws:
     def client(self, service: Literal["application-autoscaling"]) -> ApplicationAutoScalingClient: ...
     def client(self, service: Service) -> object:
         """Return a boto3 client that reaches the embedded AWS and nothing else, through no proxy and by no profile."""
-        return _client(self.local, self.region, service)
+        return _client(self.local, service)
 
     def stack(self, name: str) -> LiveStack:
         """Return a stack.
@@ -142,7 +146,7 @@ class EmbeddedAws:
 
 
 @cache
-def _client(local: LocalAws, region: str, service: Service) -> object:
+def _client(local: LocalAws, service: Service) -> object:
     """Make a client once: its service's model is read for a second, and whoever waits for a stack looks often."""
     import boto3  # noqa: PLC0415 (costs a second; the scenario begins without it)
     from botocore.config import Config  # noqa: PLC0415 (likewise)
@@ -150,7 +154,7 @@ def _client(local: LocalAws, region: str, service: Service) -> object:
     with _environment(child_variables(local)):
         return boto3.Session().client(
             service,
-            region_name=region,
+            region_name=local.region,
             endpoint_url=local.endpoint_url,
             config=Config(s3={"addressing_style": "path"}, proxies={}),
         )
@@ -158,10 +162,7 @@ def _client(local: LocalAws, region: str, service: Service) -> object:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Let this process have these variables and no others: a client reads dozens of them when it is made.
-
-    Threads wait for each other: two at a time would restore what the other set.
-    """
+    """Let this process have these variables and no others: a client reads dozens of them when it is made."""
     # Two threads in here would each restore what the other has set.
     with _ONE_AT_A_TIME:
         users = dict(os.environ)

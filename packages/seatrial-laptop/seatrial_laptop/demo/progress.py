@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """A running step, which can be told what it does and what it did."""
+    """A running step, with what it does and what it did."""
 
     def __init__(self, title: str = "", status: Status | None = None) -> None:
         self.detail = ""
@@ -31,12 +31,12 @@ class Step:
         self._status = status
 
     def does(self, what: str) -> None:
-        """Say in a few words what the step does at the moment; shown beside the spinner."""
+        """Show in a few words what the step does at the moment, next to the spinner."""
         if self._status is not None:
             self._status.update(f"{escape(self._title)} [dim]{escape(what)}[/]")
 
     def did(self, detail: str) -> None:
-        """Say in a few words what the step did; shown when it ends."""
+        """Keep in a few words what the step did; shown when it ends."""
         self.detail = detail
 
 
@@ -84,7 +84,7 @@ def shown_beside(look: Look, step: Step, *, every_s: float = LOOK_S) -> Iterator
     """Show a trial while the block runs; what can't be read is not shown, and stops nothing.
 
     Args:
-        look: Returns the trial as it stands at a time, in seconds since the epoch; None where it can't be read.
+        look: Returns the state of the trial at a time, in seconds since the epoch; None where it can't be read.
     """
     before = look(time.time())
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from seatrial_laptop.demo.workspace import Workspace
-
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STANDARD_OUTPUTS: Final = (1, 2)
@@ -35,11 +33,9 @@ NO_TEMPLATE_VALIDATION = {"CDK_VALIDATION": "false"}
 def end_on_signals() -> None:
     """Let Ctrl-C, a termination and a closed terminal end the demo as an exception, so that it stops what it started.
 
-    A job in the background is started with Ctrl-C ignored: that is undone. `nohup` is not.
+    A shell starts a job in the background with Ctrl-C ignored: that is undone. `nohup` ignores SIGHUP on purpose.
     """
     for number in ENDING:
-        # `nohup` ignores SIGHUP on purpose; a shell lets every job of the background ignore Ctrl-C, which is
-        # undone.
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end_by_signal)
 
@@ -66,7 +62,7 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
     """Run the whole scenario in a checkout of the repository.
 
     Raises:
-        LocalError: SEA601 to SEA606 when a step did not happen as told; SEA611 when another demo runs in the checkout;
+        LocalError: SEA601 to SEA606 when a step did not happen; SEA611 when another demo runs in the checkout;
             SEA612 when a folder can't be written.
         BenchError: SEA504 when the embedded AWS doesn't answer.
         SystemExit: After Ctrl-C, a termination or a closed terminal, when everything is stopped: 128 + the signal.
@@ -88,21 +84,17 @@ def run_demo(root: Path, console: Console, *, verbose: bool) -> None:
                     step.did(f"{local.endpoint_url}, account {local.account}, this machine only")
                 env = {**child_variables(local), "TMPDIR": str(workspace.scratch), **NO_TEMPLATE_VALIDATION}
                 tools = CdkCli(workspace.root, env, workspace.folder / "tools.log", steps.verbose)
-                scenario = Scenario(workspace, steps, tools, EmbeddedAws(local, local.region))
+                scenario = Scenario(workspace, steps, tools, EmbeddedAws(local))
                 first = scenario.first_deployment(scenario.plan())
                 second = scenario.smaller_batch(first)
                 scenario.impossible_slo(second)
                 scenario.destroy()
         finally:
-            _end(workspace, steps)
+            # Everything is stopped before it is shown: neither a second Ctrl-C nor a closed terminal may hinder it.
+            ignore_signals()
+            ending_s = time.monotonic()
+            stopped = stop_embedded_aws(workspace.aws)
+            clear_scratch(workspace)
+            if stopped:
+                steps.done("stop the embedded AWS and its engines", ending_s)
     console.print(f"\n[bold green]Finished in {time.monotonic() - began_s:.0f} s.[/]")
-
-
-def _end(workspace: Workspace, steps: Steps) -> None:
-    """Stop what was started, and only then tell it: neither a second Ctrl-C nor a closed terminal may hinder it."""
-    ignore_signals()
-    began_s = time.monotonic()
-    stopped = stop_embedded_aws(workspace.aws)
-    clear_scratch(workspace)
-    if stopped:
-        steps.done("stop the embedded AWS and its engines", began_s)

@@ -1,4 +1,4 @@
-"""The scenario, chapter by chapter; every step checks that what it says did happen."""
+"""The scenario, chapter by chapter; every step checks that it did happen."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from seatrial_load.cli.show import knee_line
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from seatrial.documents.live_stack import LiveStack
+    from seatrial.documents.live import LiveStack
     from seatrial.documents.plan import Plan
-    from seatrial_base.findings import Finding
     from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
     from seatrial_laptop.demo.embedded_aws import EmbeddedAws, Live
     from seatrial_laptop.demo.progress import Step, Steps
@@ -36,17 +35,17 @@ HINT = "run again with --verbose; logs: .seatrial/demo"
 
 
 def expect(failure: str, actual: object, wanted: object) -> None:
-    """Compare what was found with what the scenario says.
+    """Compare a value with the one that the scenario expects.
 
     Raises:
         LocalError: SEA606 with the failure and both values.
     """
     if actual != wanted:
-        raise failed(f"{failure}: expected {wanted!r}, found {actual!r}")
+        raise failed(f"{failure}: expected {wanted!r}, not {actual!r}")
 
 
 def failed(failure: str) -> LocalError:
-    """Return the error of a step that did not happen as told."""
+    """Return the error of a step that did not happen as described."""
     return LocalError.of("SEA606", failure, hint=HINT)
 
 
@@ -121,7 +120,12 @@ class Scenario:
         self.steps.chapter(f"4. Rollback: impossible SLO {IMPOSSIBLE_SLO}")
         with self.steps.step("seatrial plan refuses; --accept-slo-miss") as step:
             self.workspace.edit(SLO, IMPOSSIBLE_SLO)
-            refusal = self._refusal()
+            try:
+                plan = self.workspace.lock()
+            except PlanError as refused:
+                refusal = refused.problems[0]
+            else:
+                raise failed(f"the planner accepted {IMPOSSIBLE_SLO} (plan {plan.digest})")
             expect("the planner refused the SLO with another rule", refusal.rule, "SEA205")
             step.did(refusal.message)
             self.workspace.lock(accept_slo_miss=True)
@@ -188,22 +192,14 @@ class Scenario:
             table.add_row(str(level.concurrency), speed, *latencies, "met" if level.meets_slo else "missed")
         self.steps.show(table)
         self.steps.show(knee_line(result))
-        self.steps.show(
-            f"autoscaling target {exported(result.target_concurrency_per_copy)} per copy: {result.target_because}"
-        )
+        target = exported(result.target_concurrency_per_copy)
+        self.steps.show(f"autoscaling target {target} per copy: {result.target_because}")
         folder = self.workspace.folder / "reports" / deployed.plan.digest
         self.steps.show(f"report: {write_trial_report(result, deployed.plan, folder).html}")
 
-    def _refusal(self) -> Finding:
-        try:
-            plan = self.workspace.lock()
-        except PlanError as refused:
-            return refused.problems[0]
-        raise failed(f"the planner accepted {IMPOSSIBLE_SLO} (plan {plan.digest})")
-
 
 def check_deployment(deployed: Deployed) -> None:
-    """Check that the trial was of the plan and passed, and that scaling tracks what it found."""
+    """Check that the trial was of the plan and passed, and that scaling tracks its result."""
     result = deployed.result
     expect("the result is of another plan", result.request.plan_digest, deployed.plan.digest)
     expect(f"the trial did not pass ({result.verdict.because})", result.verdict.status, "pass")

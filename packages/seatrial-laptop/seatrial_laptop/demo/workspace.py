@@ -68,11 +68,11 @@ class Workspace:
         return self.folder / "cdk.out"
 
     def load(self) -> LoadedSpec:
-        """Load the spec as it stands now."""
+        """Load the spec as it is now."""
         return load_spec(self.spec, ENVIRONMENT, environments=self.environments)
 
     def lock(self, *, accept_slo_miss: bool = False) -> Plan:
-        """Plan the spec as it stands now and write its lock."""
+        """Plan the spec as it is now and write its lock."""
         plan = make_plan(self.load(), accept_slo_miss=accept_slo_miss)
         write_lock(plan, self.spec)
         return plan
@@ -172,30 +172,23 @@ def check_machine(workspace: Workspace) -> None:
     """Check what the demo needs before anything is started: a CDK CLI, folders that can be written, and room.
 
     Raises:
-        LocalError: SEA603 and SEA612, every problem found.
+        LocalError: SEA603 and SEA612, every problem.
     """
-    if problems := [*_missing_tools(), *_folder_problems(workspace)]:
+    problems = [*_unusable(workspace.folder, "allow writing there, or use another checkout")]
+    if not cdk_path().is_file():
+        where = Place.at(str(cdk_path()))
+        problems.insert(0, Finding("SEA603", where, "the CDK CLI is not installed", "run it with: make demo"))
+    try:
+        for folder in sorted({Path.home(), cache_dir()}):
+            problems += _unusable(folder, "set HOME and XDG_CACHE_HOME to writable folders")
+    except RuntimeError:
+        problems.append(Finding("SEA612", Place("HOME"), "no home folder", "set HOME to a writable folder"))
+    if problems:
         raise LocalError(problems)
 
 
-def _missing_tools() -> Iterator[Finding]:
-    if not cdk_path().is_file():
-        yield Finding("SEA603", Place.at(str(cdk_path())), "the CDK CLI is not installed", "run it with: make demo")
-
-
-def _folder_problems(workspace: Workspace) -> Iterator[Finding]:
-    yield from _unusable(workspace.folder, "allow writing there, or use another checkout")
-    try:
-        folders = {Path.home(), cache_dir()}
-    except RuntimeError:
-        yield Finding("SEA612", Place("HOME"), "no home folder", "set HOME to a writable folder")
-        return
-    for folder in sorted(folders):
-        yield from _unusable(folder, "set HOME and XDG_CACHE_HOME to writable folders")
-
-
 def _unusable(folder: Path, hint: str) -> Iterator[Finding]:
-    """Say why a folder can't be written; a folder that is not there is made."""
+    """Yield why a folder can't be written; a folder that is not there is made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:

@@ -60,10 +60,8 @@ def _main() -> int:
     _say(f"engine: {ENGINE_NAME}")
     _say(f"configuration: {settings}")
     if settings.slots < settings.max_num_seqs:
-        tokens = f"{settings.max_total_tokens:,} tokens each"
-        _say(
-            f"slots: {settings.slots}, as many as the local engine holds with {tokens}; asked: {settings.max_num_seqs}"
-        )
+        why = f"as many as the local engine holds with {settings.max_total_tokens:,} tokens each"
+        _say(f"slots: {settings.slots}, {why}; requested: {settings.max_num_seqs}")
     _say(weights.sentence)
     asyncio.run(_serve(arguments, settings, weights, token))
     return 0
@@ -93,7 +91,7 @@ def _await_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) ->
         pass
     loop.call_soon_threadsafe(stop.set)
     time.sleep(END_S)
-    # It hangs: its parent is gone, and nobody else would end it.
+    # It hangs: its parent is gone, and nothing else would end it.
     os._exit(1)
 
 

@@ -2,9 +2,9 @@
 
 Facts: LMI writes JSON lines (async: `logprob`; rolling batch: `log_prob`), TGI writes server-sent events; the last
 event of the three carries the whole text and the counts. OpenAI bodies are chunks of the OpenAI schema, as JSON lines
-in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They tell log-probabilities when
+in LMI's async mode (no `data:`, no `[DONE]`) and as server-sent events in TGI. They have log-probabilities when
 `logprobs` asks for them; TGI's completions never do (its router answers null). vLLM's own container writes server-sent
-events too, and tells the usage in a chunk of its own, where the request asks for it.
+events too, and has the usage in a chunk of its own, on request.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class LmiAsyncFormat:
         return _line({**end, "generated_text": written.text, "details": details})
 
     def whole(self, written: Written, *, details: bool) -> bytes:
-        """Write the object; its finish_reason is null, because the real handler reads vLLM's stop_reason."""
+        """Write the object."""
         details_object = {
             # The real handler reads vLLM's stop_reason, which is null.
             "finish_reason": None,
@@ -132,7 +132,7 @@ class LmiRollingBatchFormat:
         return _line({**end, "details": {**details, "inputs": None}})
 
     def whole(self, written: Written, *, details: bool) -> bytes:
-        """Write the object, with details when they were asked for."""
+        """Write the object, with details on request."""
         details_object = {
             "finish_reason": _tgi_reason(written.usage),
             "generated_tokens": written.usage.output_tokens,
@@ -166,7 +166,7 @@ class TgiFormat:
         return _event({"index": index, "token": end, "generated_text": written.text, "details": details})
 
     def whole(self, written: Written, *, details: bool) -> bytes:
-        """Write the list of one object, with details when they were asked for."""
+        """Write the list of one object, with details on request."""
         details_object = {
             "finish_reason": _tgi_reason(written.usage),
             "generated_tokens": written.usage.output_tokens,
@@ -183,8 +183,8 @@ class OpenAiFormat:
 
     Attributes:
         model: Named in every answer.
-        logprobs: The log-probability of each token is told; of the tokens not taken, none.
-        usage: Where a stream tells its usage: in its last chunk, in one of its own, or nowhere.
+        logprobs: The log-probability of each token is written; of the tokens not taken, none.
+        usage: Where a stream has its usage: in its last chunk, in one of its own, or nowhere.
         tools: What the model had to call; the text is then the arguments of that call.
         id: The same in every chunk of an answer.
         created_s: Seconds since the epoch.
@@ -217,7 +217,7 @@ class OpenAiFormat:
         done = b"data: [DONE]\n\n" if self.sse else b""
         return self._chunk({"choices": [choice], **(usage if self.usage == "last" else {})}) + own + done
 
-    def whole(self, written: Written, *, details: bool) -> bytes:  # noqa: ARG002 (the usage is always told)
+    def whole(self, written: Written, *, details: bool) -> bytes:  # noqa: ARG002 (the usage is always written)
         """Write the completion object."""
         reason = self._reason(written.usage)
         content = {"content": written.text} if not self.tools.forced else {"content": None, **self._call(written.text)}
@@ -235,7 +235,7 @@ class OpenAiFormat:
         return {"index": 0, **content, **self._logprobs(tokens), "finish_reason": reason}
 
     def _reason(self, usage: LlamaUsage) -> str:
-        """Return why it ended, as vLLM tells it of calls: `tool_calls`, but `stop` where the request named the tool."""
+        """Return why it ended, as vLLM reports calls: `tool_calls`, but `stop` where the request named the tool."""
         reason = _openai_reason(usage)
         is_call = self.tools.forced and not self.tools.is_named and reason == "stop"
         return "tool_calls" if is_call else reason
@@ -249,7 +249,13 @@ class OpenAiFormat:
     def _logprobs(self, tokens: Sequence[LlamaToken]) -> dict[str, object]:
         if not self.logprobs or not tokens:
             return {}
-        return {"logprobs": {"content": [_chat_logprob(token) for token in tokens]} if self.chat else _logprobs(tokens)}
+        if not self.chat:
+            return {"logprobs": _logprobs(tokens)}
+        content = [
+            {"token": token.text, "logprob": token.logprob, "bytes": list(token.text.encode()), "top_logprobs": []}
+            for token in tokens
+        ]
+        return {"logprobs": {"content": content}}
 
     def _chunk(self, document: dict[str, object]) -> bytes:
         kind = "chat.completion.chunk" if self.chat else "text_completion"
@@ -286,11 +292,6 @@ def _last_token(token: LlamaToken | None, written: Written, logprob_key: str) ->
         return _token(token, logprob_key)
     last = written.tokens[-1]
     return {"id": last.id, "text": "", logprob_key: last.logprob}
-
-
-def _chat_logprob(token: LlamaToken) -> dict[str, object]:
-    entry = {"token": token.text, "logprob": token.logprob, "bytes": list(token.text.encode())}
-    return {**entry, "top_logprobs": []}
 
 
 def _logprobs(tokens: Sequence[LlamaToken]) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """The SageMaker container contract in front of llama.cpp: GET /ping, POST /invocations, and GET /info of our own.
 
-POST /v1/chat/completions is what SageMaker's OpenAI path asks for.
+POST /v1/chat/completions is for SageMaker's OpenAI path.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 ENGINE_NAME: Final = "local-cpu-random-llama (not the model named)"
 ENGINE_HEADER: Final = {"x-seatrial-engine": ENGINE_NAME}
 NO_AUTO_TOOLS: Final = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
-"""What vLLM says where a request lets the model choose tools, and the container can't read its calls."""
+"""vLLM's error where a request lets the model choose tools, and the container can't read its calls."""
 VLLM_ERRORS: Final = {"validation": "BadRequestError", "generation": "InternalServerError"}
 CHAT: Final = "/v1/chat/completions"
 SERVED: Final = ("/invocations", CHAT)
@@ -150,13 +150,13 @@ class Container:
             await self._refuse(reply, overloaded_status(wire_format), "Model is overloaded", "overloaded")
         except EngineError as failure:
             if reply.begun:
-                # The missing end of the chunks tells the client.
+                # The client sees it by the missing end of the chunks.
                 return
             status = HTTPStatus.FAILED_DEPENDENCY if wire_format is WireFormat.TGI else HTTPStatus.INTERNAL_SERVER_ERROR
             await self._refuse(reply, status, str(failure), "generation")
 
     def _read(self, request: LoopbackRequest) -> Ask:
-        """Return what a request asks for.
+        """Return the request for text.
 
         Raises:
             BadRequest: It can't be served.
@@ -260,15 +260,6 @@ class Admission:
         """
         if self.running + self.waiting >= self._max_in_flight:
             raise Overloaded
-        await self._turn(tokens)
-        try:
-            yield
-        finally:
-            self.running -= 1
-            self._free_tokens += tokens
-            self._start_next()
-
-    async def _turn(self, tokens: int) -> None:
         entry = (tokens, asyncio.get_running_loop().create_future())
         self._queue.append(entry)
         self._start_next()
@@ -280,9 +271,15 @@ class Admission:
             else:
                 # Its turn had come in the same moment: give the place back.
                 self.running -= 1
-                self._free_tokens += entry[0]
+                self._free_tokens += tokens
             self._start_next()
             raise
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self._free_tokens += tokens
+            self._start_next()
 
     def _start_next(self) -> None:
         # Strictly in the order of arrival: a small request waits behind a large one.

@@ -46,9 +46,9 @@ class Ask:
         schema: `inputs`, `prompt` (OpenAI completions) or `messages` (OpenAI chat).
         prompt: The text, or the chat messages as they were sent.
         output_tokens: The limit that the request names; None when it names none.
-        details: Whether a whole answer tells its token counts.
-        model: The model that an OpenAI body names, told in its answer; empty for none.
-        logprobs: Whether an OpenAI answer tells the log-probabilities of its tokens.
+        details: Whether a whole response has its token counts.
+        model: The model that an OpenAI body names, repeated in its response; empty for none.
+        logprobs: Whether an OpenAI response has the log-probabilities of its tokens.
         usage: Whether an OpenAI stream ends with its usage (`stream_options.include_usage`).
         tools: How the model may call tools.
     """
@@ -100,7 +100,13 @@ def limit_output(ask: Ask, input_tokens: int, settings: EngineSettings) -> int:
             f"{settings.max_input_tokens + 1} tokens. Given: {input_tokens}"
         )
     if input_tokens + output > settings.max_total_tokens:
-        raise BadRequest(_too_long(input_tokens, output, settings))
+        raise BadRequest(
+            f"Input validation error: `inputs` tokens + `max_new_tokens` must be <= {settings.max_total_tokens}. "
+            f"Given: {input_tokens} `inputs` tokens and {output} `max_new_tokens`"
+            if settings.wire_format is WireFormat.TGI
+            else f"This model's maximum context length is {settings.max_total_tokens} tokens. However, you requested "
+            f"{input_tokens + output} tokens ({input_tokens} in the prompt, {output} in the output)."
+        )
     return output
 
 
@@ -114,18 +120,6 @@ def overloaded_status(wire_format: WireFormat) -> HTTPStatus:
     return HTTPStatus.TOO_MANY_REQUESTS if wire_format is WireFormat.TGI else HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def _too_long(input_tokens: int, output: int, settings: EngineSettings) -> str:
-    if settings.wire_format is WireFormat.TGI:
-        return (
-            f"Input validation error: `inputs` tokens + `max_new_tokens` must be <= {settings.max_total_tokens}. "
-            f"Given: {input_tokens} `inputs` tokens and {output} `max_new_tokens`"
-        )
-    return (
-        f"This model's maximum context length is {settings.max_total_tokens} tokens. However, you requested "
-        f"{input_tokens + output} tokens ({input_tokens} in the prompt, {output} in the output)."
-    )
-
-
 def _ask(schema: str, document: Mapping[str, object]) -> Ask:
     nested = document.get("parameters") or {}
     parameters = nested if schema == "inputs" else document
@@ -135,7 +129,22 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
     limits = [parameters[name] for name in names if parameters.get(name) is not None]
     if limits and (not isinstance(limits[0], int) or limits[0] < 1):
         raise BadRequest(f"`{names[-1]}` must be a whole number above 0: {limits[0]!r}")
-    value = document.get("stream_options")
+    options = document.get("stream_options")
+    return Ask(
+        schema=schema,
+        prompt=document[schema],
+        output_tokens=limits[0] if limits else None,
+        sampling=_sampling(parameters),
+        stream=document.get("stream") is True,
+        details=parameters.get("details") is True,
+        model=str(document.get("model") or ""),
+        logprobs=_asks_logprobs(schema, document.get("logprobs")),
+        usage=isinstance(options, dict) and options.get("include_usage") is True,
+        tools=read_tool_choice(document) if schema == "messages" else NO_TOOLS,
+    )
+
+
+def _sampling(parameters: Mapping[str, object]) -> Sampling:
     greedy = parameters.get("do_sample") is False or parameters.get("temperature") is None
     stop = parameters.get("stop") or parameters.get("stop_sequences") or []
     stops = [stop] if isinstance(stop, str) else stop
@@ -143,22 +152,11 @@ def _ask(schema: str, document: Mapping[str, object]) -> Ask:
     if not isinstance(stops, list):
         raise BadRequest("`stop` must be a list of strings")
     top_k = int(_number(parameters.get("top_k") or 40, "top_k"))
-    return Ask(
-        schema=schema,
-        prompt=document[schema],
-        output_tokens=limits[0] if limits else None,
-        sampling=Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops)),
-        stream=document.get("stream") is True,
-        details=parameters.get("details") is True,
-        model=str(document.get("model") or ""),
-        logprobs=_asks_logprobs(schema, document.get("logprobs")),
-        usage=isinstance(value, dict) and value.get("include_usage") is True,
-        tools=read_tool_choice(document) if schema == "messages" else NO_TOOLS,
-    )
+    return Sampling(temperature=temperature, top_k=top_k, stop=tuple(str(entry) for entry in stops))
 
 
 def _asks_logprobs(schema: str, value: object) -> bool:
-    """Return whether log-probabilities are asked for: chat says `true`, completions how many tokens at each place."""
+    """Return whether a request wants log-probabilities: `true` in a chat, a number of tokens in a completion."""
     if schema == "inputs" or value is None or value is False:
         return False
     if schema == "messages" and value is not True:

@@ -11,7 +11,7 @@ from seatrial_laptop.loopback import HOST, LoopbackError, exchange
 from seatrial_load.payload.answer import LineReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     import xllamacpp
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OK: Final = 200
 COMPACT: Final = {"x-guidance": {"whitespace_flexible": False}}
-"""What llguidance reads beside a JSON schema: random weights would write white space for ever."""
+"""What llguidance reads with a JSON schema: random weights would write white space for ever."""
 UBATCH_TOKENS: Final = 512
 """llama.cpp's own default of the physical batch."""
 
@@ -93,13 +93,29 @@ class Llama:
         Raises:
             EngineError: llama.cpp refused the request or broke off.
         """
-        body = json.dumps(_completion(prompt, output_tokens, sampling, schema)).encode()
+        completion = {
+            **({} if schema is None else {"json_schema": {**schema, **COMPACT}}),
+            "prompt": prompt,
+            "n_predict": output_tokens,
+            "stream": True,
+            # Random weights mean nothing by it; behind a whole document nothing else fits.
+            "ignore_eos": schema is None,
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k,
+            "samplers": ["top_k", "temperature"],
+            "stop": list(sampling.stop),
+            "cache_prompt": False,
+            "return_tokens": True,
+            "n_probs": 1,
+        }
+        body, reader = json.dumps(completion).encode(), LineReader()
         async with exchange(self.port, "POST", "/completion", body=body, headers=self._headers) as response:
             if response.status != OK:
                 raise EngineError((await response.read()).decode(errors="replace"))
-            async for event in _events(response.chunks()):
-                for item in _items(event):
-                    yield item
+            async for chunk in response.chunks():
+                for document in reader.feed(chunk):
+                    for item in _items(_object(json.loads(document))):
+                        yield item
 
     async def _call(self, path: str, document: Mapping[str, object]) -> dict[str, object]:
         body = json.dumps(document).encode()
@@ -116,7 +132,7 @@ def server_parameters(
     """Set up llama.cpp for a configuration and return its parameters."""
     parameters.model.path = str(weights)
     parameters.hostnames = [HOST]
-    # The system chooses a free port, which `listening_address` tells.
+    # The system chooses a free port, which `listening_address` has.
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.cors_origins = ""
@@ -137,33 +153,6 @@ def server_parameters(
     parameters.ui = False
     parameters.verbosity = -1
     return parameters
-
-
-def _completion(
-    prompt: list[int], output_tokens: int, sampling: Sampling, schema: Mapping[str, object] | None
-) -> dict[str, object]:
-    return {
-        **({} if schema is None else {"json_schema": {**schema, **COMPACT}}),
-        "prompt": prompt,
-        "n_predict": output_tokens,
-        "stream": True,
-        # Random weights mean nothing by it; behind a whole document nothing else fits.
-        "ignore_eos": schema is None,
-        "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "samplers": ["top_k", "temperature"],
-        "stop": list(sampling.stop),
-        "cache_prompt": False,
-        "return_tokens": True,
-        "n_probs": 1,
-    }
-
-
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, object]]:
-    reader = LineReader()
-    async for chunk in chunks:
-        for document in reader.feed(chunk):
-            yield _object(json.loads(document))
 
 
 def _items(event: dict[str, object]) -> list[LlamaToken | LlamaUsage]:

@@ -2,6 +2,11 @@
 
 It's small enough for one thread of a laptop and writes only ASCII text, one event per token: a constant channel of
 the hidden state carries a bias, which forbids the tokens that are control tokens or parts of a UTF-8 character.
+
+Quantization of GGUF files: which type stands for a quantization of the real container, and files made so.
+
+Matrices of the layers are quantized. Token embedding and output keep 16 bits, as in the checkpoints that the types
+stand for; norms keep 32.
 """
 
 from __future__ import annotations
@@ -9,22 +14,22 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.files import replacing
 from seatrial_base.units import MIB
-from seatrial_laptop.engine.gguf_types import GgufType, stands_for, stored, write_whole_file
 from seatrial_laptop.engine.settings import KV_POOL_TOKENS, start_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import gguf
     import numpy as np
     from numpy.typing import NDArray
 
     from seatrial_laptop.engine.settings import EngineSettings
-
 
 MODEL_VARIABLE: Final = "SEATRIAL_LOCAL_MODEL"
 """Which random model an engine makes: `small` (the default) or `large`, whose weights don't fit in a CPU's caches."""
@@ -58,10 +63,31 @@ class Shape:
 
 
 LARGE: Final = Shape(hidden=1024, layers=6, heads=16, kv_heads=1, intermediate=2816)
-
-
 SHAPES: Final = {"small": Shape(), "large": LARGE}
 """Sizes for comparisons of memory and speed: about 66 million weights, more than a CPU's caches hold."""
+
+
+BLOCK: Final = 32
+"""Weights of a row that share a scale, in Q8_0 and in Q4_0 (ggml `QK8_0`, `QK4_0`)."""
+MAGIC: Final = b"GGUF"
+
+
+class GgufType(StrEnum):
+    """How the matrices of a GGUF file's layers are stored."""
+
+    F16 = "F16"
+    Q8_0 = "Q8_0"
+    Q4_0 = "Q4_0"
+
+
+_EIGHT_BITS: Final = ("fp8", "int8", "smoothquant", "w8a8", "eetq", "bitsandbytes8", "static_int8", "dynamic_int8")
+_FOUR_BITS: Final = ("awq", "gptq", "int4", "mxfp4", "nvfp4", "awq_marlin", "gptq_marlin", "marlin", "squeezellm")
+_OF_BITSANDBYTES: Final = ("bitsandbytes", "bitsandbytes4", "bitsandbytes-nf4", "bitsandbytes-fp4")
+_STANDS_FOR: Final = {
+    **dict.fromkeys(_EIGHT_BITS, GgufType.Q8_0),
+    **dict.fromkeys((*_FOUR_BITS, *_OF_BITSANDBYTES), GgufType.Q4_0),
+    "": GgufType.F16,
+}
 
 
 def weights_file(cache_dir: Path, *, shape: Shape | None = None, seed: int = 0, kind: GgufType = GgufType.F16) -> Path:
@@ -173,7 +199,7 @@ def _tensors(shape: Shape, tokens: list[str], seed: int) -> dict[str, NDArray[np
 
 @dataclass(frozen=True, slots=True)
 class ServedWeights:
-    """A GGUF file and what is told about it.
+    """A GGUF file and its description.
 
     Attributes:
         text: What it is, in place of what.
@@ -210,10 +236,69 @@ def served_weights(
     if name not in SHAPES:
         raise start_error(f"{name!r} is not one of {', '.join(SHAPES)}", field=MODEL_VARIABLE)
     path = weights_file(cache_dir, shape=SHAPES[name], kind=kind or GgufType.F16)
-    return ServedWeights(path, _weights_text(settings.quantization, kind), path.stat().st_size, kind or GgufType.F16)
-
-
-def _weights_text(quantization: str, kind: GgufType | None) -> str:
+    text = f"GGUF {kind or GgufType.F16} of random weights"
     if kind is None:
-        return f"GGUF {GgufType.F16} of random weights; no GGUF type stands for {quantization}"
-    return f"GGUF {kind} of random weights" + (f", in place of {quantization}" if quantization else "")
+        text += f"; no GGUF type stands for {settings.quantization}"
+    elif settings.quantization:
+        text += f", in place of {settings.quantization}"
+    return ServedWeights(path, text, path.stat().st_size, kind or GgufType.F16)
+
+
+def stands_for(quantization: str) -> GgufType | None:
+    """Return the type that stands for a quantization; `None` when there is none, F16 for no quantization."""
+    return _STANDS_FOR.get(quantization.strip().lower())
+
+
+def stored(
+    name: str, tensor: NDArray[np.float32], kind: GgufType
+) -> tuple[NDArray[np.generic], gguf.GGMLQuantizationType]:
+    """Return a tensor's content as a file of a type stores it, and how."""
+    import gguf  # noqa: PLC0415 (an optional dependency, needed once per machine)
+    import numpy as np  # noqa: PLC0415 (an optional dependency)
+
+    if tensor.ndim == 1:
+        return tensor.astype(np.float32), gguf.GGMLQuantizationType.F32
+    narrow = kind is not GgufType.F16 and name.startswith("blk.") and tensor.shape[-1] % BLOCK == 0
+    if not narrow:
+        return tensor.astype(np.float16), gguf.GGMLQuantizationType.F16
+    quantization = gguf.GGMLQuantizationType[kind.value]
+    return gguf.quants.quantize(np.ascontiguousarray(tensor, np.float32), quantization), quantization
+
+
+def quantize_file(source: Path, target: Path, kind: GgufType) -> None:
+    """Write a GGUF file again, with its matrices as the type stores them; `target` is whole or not there.
+
+    Raises:
+        ValueError: The source isn't a GGUF file.
+    """
+    import gguf  # noqa: PLC0415 (an optional dependency, needed once per machine)
+
+    with source.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ValueError(f"{source.name} is not a GGUF file")
+    reader = gguf.GGUFReader(source)
+    with replacing(target) as part:
+        field = reader.get_field("general.architecture")
+        if field is None:
+            raise ValueError("the GGUF file names no architecture")
+        writer = gguf.GGUFWriter(part, str(field.contents()))
+        for metadata_field in reader.fields.values():
+            if metadata_field.name.startswith("GGUF.") or metadata_field.name == "general.architecture":
+                # The writer writes them.
+                continue
+            metadata_kind = metadata_field.types[0]
+            inner = metadata_field.types[-1] if metadata_kind is gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(metadata_field.name, metadata_field.contents(), metadata_kind, sub_type=inner)
+        for tensor in reader.tensors:
+            values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+            content, how = stored(tensor.name, values, kind)
+            writer.add_tensor(tensor.name, content, raw_dtype=how)
+        write_whole_file(writer)
+
+
+def write_whole_file(writer: gguf.GGUFWriter) -> None:
+    """Write everything that a writer holds, and close it."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -38,17 +38,8 @@ def cloud() -> Iterator[EmbeddedAws]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Buckets)
     thread = Thread(target=server.serve_forever)
     thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
     try:
-        local = lifecycle.LocalAws(
-            endpoint_url=url,
-            region="us-east-1",
-            account="000000000000",
-            pid=1,
-            access_key_id="AKIAOFTHISSTART",
-            secret_access_key="the-secret",
-        )
-        yield EmbeddedAws(local, "us-east-1")
+        yield EmbeddedAws(lifecycle.LocalAws(1, server.server_port, "AKIAOFTHISSTART", "the-secret"))
     finally:
         server.shutdown()
         thread.join()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.live_stack import LiveStack
+from seatrial.documents.live import LiveStack
 from seatrial_base.errors import LocalError
 from seatrial_cdk.trials.runtime.attributes import measured_attributes
 from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial_laptop.demo.embedded_aws import Live
 from seatrial_laptop.demo.scenario import Deployed, check_deployment, check_refused, check_update
 from seatrial_load.documents.result import Knee, Verdict
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import scaling_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def test_the_target_of_the_policy_is_that_of_the_trial(told: Told, knee: int) ->
 def test_another_target_is_told(told: Told) -> None:
     with pytest.raises(LocalError) as error:
         check_deployment(told.with_knee(3, target=2.5))
-    assert str(error.value) == (f"SEA606: the autoscaling target is not the trial's: expected 2.4, found 2.5{HINT}")
+    assert str(error.value) == (f"SEA606: the autoscaling target is not the trial's: expected 2.4, not 2.5{HINT}")
 
 
 def test_a_trial_that_did_not_pass_is_told_with_its_reason(told: Told) -> None:
@@ -67,7 +67,7 @@ def test_a_trial_that_did_not_pass_is_told_with_its_reason(told: Told) -> None:
     with pytest.raises(LocalError) as error:
         check_deployment(replace(deployed, result=replace(deployed.result, verdict=verdict)))
     assert str(error.value) == (
-        f"SEA606: the trial did not pass (nothing was measured): expected 'pass', found 'inconclusive'{HINT}"
+        f"SEA606: the trial did not pass (nothing was measured): expected 'pass', not 'inconclusive'{HINT}"
     )
 
 

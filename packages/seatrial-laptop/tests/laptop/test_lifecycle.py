@@ -22,21 +22,14 @@ from botocore.config import Config
 from seatrial_base.errors import LocalError
 from seatrial_laptop import lifecycle
 from seatrial_laptop.control import read_control
-from seatrial_laptop.state import RunningProcess, hold_lock, lock_holder
+from seatrial_laptop.state import LocalAws, hold_lock, lock_holder
 from tests.environment import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
-RUNNING = lifecycle.LocalAws(
-    endpoint_url="http://127.0.0.1:4566",
-    region="us-east-1",
-    account="000000000000",
-    pid=1,
-    access_key_id="AKIDEXAMPLE",
-    secret_access_key="the-secret",
-)
+RUNNING = lifecycle.LocalAws(1, 4566, "AKIDEXAMPLE", "the-secret")
 
 
 def await_none(of: Callable[[str], list[int]], word: str) -> None:
@@ -191,7 +184,7 @@ def test_what_answers_otherwise_than_an_embedded_aws_is_none(tmp_path: Path, bod
     assert held is not None
     with held, ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        held.write_state(RunningProcess(os.getpid(), server.server_port, "a", "b"))
+        held.write_state(LocalAws(os.getpid(), server.server_port, "a", "b"))
         assert lifecycle.read_local_status(tmp_path).state == "not answering"
         server.shutdown()
 

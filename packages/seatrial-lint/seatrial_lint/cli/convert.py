@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from seatrial_base.errors import SpecError
+from seatrial_lint.cli.run import instance_in_catalog
 
 if TYPE_CHECKING:
-    from seatrial_base.catalog.instances import Instance
     from seatrial_lint.convert import Converted
     from seatrial_lint.lint.source import ConfigSource
 
@@ -50,10 +50,10 @@ def convert_command(
 
     What can't be kept is listed with its line and why; secrets are never copied.
     """
-    from seatrial_lint.convert import convert_config, default_dialect
+    from seatrial_lint.convert import convert_config, default_dialect, origin_text
 
     source = _source(file)
-    instance = _instance(instance_type or source.fact("instance_type"))
+    instance = instance_in_catalog(instance_type or source.fact("instance_type") or None)
     chosen = form or ("properties" if to.startswith("lmi") and source.kind == "serving.properties" else "env")
     try:
         dialect = default_dialect(to, to_version)
@@ -63,8 +63,6 @@ def convert_command(
     except ValueError as error:
         raise SpecError.of("SEA107", str(error), where=file.as_posix(), hint="give --from and its version") from error
     _write(converted, source, output)
-    from seatrial_lint.convert import origin_text
-
     kept, lost = len(converted.kept), len(converted.lost)
     typer.echo(f"{origin_text(converted)} -> {converted.called}: {kept} kept, {lost} lost", err=True)
     for one in converted.lost:
@@ -73,15 +71,6 @@ def convert_command(
     for note in (note for note in converted.rendered.notes if note.message not in reasons):
         typer.echo(f"note: {note}", err=True)
     raise typer.Exit(SOMETHING_LOST if converted.lost else 0)
-
-
-def _instance(name: str | None) -> Instance | None:
-    from seatrial_base.catalog.instances import find_instance
-
-    instance = find_instance(name) if name else None
-    if name and instance is None:
-        raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type")
-    return instance
 
 
 def _source(file: Path) -> ConfigSource:

@@ -1,8 +1,7 @@
-"""`seatrial lint`: what a container makes of the configuration that people already have."""
+"""`seatrial lint`: what a container makes of the configuration that users already have."""
 
 from __future__ import annotations
 
-import difflib
 import gc
 import sys
 from dataclasses import replace
@@ -13,11 +12,12 @@ import typer
 
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
-from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, instance_in_catalog, show_judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Format
     from seatrial_lint.lint.lint import Given, LintReport
     from seatrial_lint.lint.source import ConfigSource, Unreadable
@@ -70,14 +70,8 @@ def lint_command(
     if version is not None and engine is None:
         raise SpecError.of("SEA108", "--version needs --engine", field="--version", hint="add --engine")
     if version is not None and engine is not None:
-        from seatrial_base.catalog.engine_versions import given_version
-
-        try:
-            given_version(engine, version)
-        except ValueError as error:
-            hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
-            raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
-    _check_instance(instance_type)
+        _check_version(engine, version)
+    instance_in_catalog(instance_type)
     # A short run that makes hardly a cycle: collecting was a tenth of its time.
     gc.disable()
     given = Given(engine, version, instance_type, ami_version, startup_timeout_s)
@@ -95,6 +89,16 @@ def lint_command(
     exit_judged(report.findings)
 
 
+def _check_version(engine: EngineName, version: str) -> None:
+    from seatrial_base.catalog.engine_versions import given_version
+
+    try:
+        given_version(engine, version)
+    except ValueError as error:
+        hint = "write an LMI number (lmi27), a DJL version (0.36.0) or an engine version (3.3.6)"
+        raise SpecError.of("SEA107", str(error), field="--version", hint=hint) from error
+
+
 def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreadable]:
     from seatrial_lint.lint.read import STDIN, read_path, read_stdin
     from seatrial_lint.lint.source import Unreadable
@@ -109,23 +113,20 @@ def _read(paths: list[Path], stdin_name: str) -> Iterator[ConfigSource | Unreada
             yield from read_stdin(sys.stdin.buffer, stdin_name)
 
 
-def _check_instance(name: str | None) -> None:
-    from seatrial_base.catalog.instances import INSTANCES, find_instance
-
-    if name is not None and find_instance(name) is None:
-        known = difflib.get_close_matches(name, [row.instance_type for row in INSTANCES.rows], n=3)
-        hint = f"did you mean {', '.join(known)}?" if known else ""
-        raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
-
-
 def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Given) -> list[Unreadable] | None:
-    """Mend files and show the difference; return those that can't be written, `None` when there is nothing to mend."""
+    """Fix files and show the difference; return those that can't be written, `None` when there is nothing to fix."""
     from seatrial_lint.lint.lint import mended_diff, mended_text, write_fixed
     from seatrial_lint.lint.source import ConfigSource, Unreadable
 
     failed: list[Unreadable] = []
     is_changed = False
-    for source in _by_file(one for one in sources if isinstance(one, ConfigSource) and one.is_fixable):
+    # One source a file, with the keys of all its containers.
+    files: dict[str, ConfigSource] = {}
+    for source in sources:
+        if isinstance(source, ConfigSource) and source.is_fixable:
+            known = files.get(source.file)
+            files[source.file] = replace(known, entries=known.entries + source.entries) if known else source
+    for source in files.values():
         text = mended_text(source, report.findings, given)
         if text == source.text:
             continue
@@ -137,15 +138,6 @@ def _fix(sources: list[ConfigSource | Unreadable], report: LintReport, given: Gi
         else:
             typer.echo(mended_diff(source, text), nl=False, err=True)
     return failed if is_changed else None
-
-
-def _by_file(sources: Iterator[ConfigSource]) -> list[ConfigSource]:
-    """Return one source a file, with the keys of all its containers."""
-    files: dict[str, ConfigSource] = {}
-    for source in sources:
-        known = files.get(source.file)
-        files[source.file] = replace(known, entries=known.entries + source.entries) if known else source
-    return list(files.values())
 
 
 def _show(report: LintReport, output_format: Format, *, quiet: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
-from seatrial_base.errors import SeatrialError
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Format, is_wrong
 from seatrial_base.terminal import show_json_text, show_text
 from seatrial_base.text import printable
@@ -17,6 +18,7 @@ from seatrial_base.text import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_base.printer import Judgement
 
@@ -67,13 +69,29 @@ def problems_in(output_format: Format, command: str) -> Iterator[list[Finding]]:
         raise typer.Exit(code)
 
 
+def instance_in_catalog(name: str | None) -> Instance | None:
+    """Return the instance type that an option names; `None` without one.
+
+    Raises:
+        SpecError: SEA110 when the catalog lacks it.
+    """
+    from seatrial_base.catalog.instances import INSTANCES, find_instance
+
+    instance = None if name is None else find_instance(name)
+    if name is not None and instance is None:
+        known = difflib.get_close_matches(name, [row.instance_type for row in INSTANCES.rows], n=3)
+        hint = f"did you mean {', '.join(known)}?" if known else ""
+        raise SpecError.of("SEA110", f"{name} is not in the catalog", field="--instance-type", hint=hint)
+    return instance
+
+
 def exit_judged(findings: Iterable[Finding]) -> NoReturn:
     """End with 1 where there is an error or a warning, else with 0."""
     raise typer.Exit(WRONG if any(map(is_wrong, findings)) else 0)
 
 
 def run_typer_app(app: typer.Typer) -> int:
-    """Run what the command line asks for and return its exit code; a wrong command line is told with its usage."""
+    """Run what the command line requests and return its exit code; a wrong command line is reported with its usage."""
     try:
         code: object = app(standalone_mode=False)
     except typer.Abort:

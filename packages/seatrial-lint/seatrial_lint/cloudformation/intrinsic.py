@@ -27,9 +27,7 @@ _COST_OF_PART = 8
 class TemplateScope:
     """What a template's functions are evaluated with.
 
-    Attributes:
-        pseudo_parameters: Values of pseudo parameters by name, as `AWS::Region`.
-        mappings: The template's section `Mappings`.
+    `pseudo_parameters`: values of pseudo parameters by name, as `AWS::Region`.
     """
 
     pseudo_parameters: Mapping[str, str] = field(default_factory=dict)
@@ -40,8 +38,7 @@ class TemplateScope:
 class Reference:
     """A reference to a resource or a parameter.
 
-    Attributes:
-        attribute: The attribute; empty for `Ref`.
+    `attribute`: the attribute; empty for `Ref`.
     """
 
     logical_id: str
@@ -66,7 +63,7 @@ def evaluate(value: JsonValue, scope: TemplateScope) -> JsonValue:
 
     `Ref`, `Fn::GetAtt`, `Fn::Sub` and `Fn::Join` become the text, or `Fn::Sub` of one text with the references that are
     left; `Fn::Select`, `Fn::Split` and `Fn::FindInMap` become what they give where the template tells. A property with
-    `AWS::NoValue` is left out; in a list it stays, so that indices hold. What can't be told stays as it is written.
+    `AWS::NoValue` is left out; in a list it stays, so that indices hold. What is unknown stays as it is written.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
     """
@@ -94,9 +91,7 @@ def _result(name: str, argument: JsonValue, scope: TemplateScope) -> JsonValue:
         case "Fn::Sub", str(text):
             result = _text_of(_parts(text), scope)
         case "Fn::Sub", [str(text), dict(variables)]:
-            values = {variable: _value_parts(value) for variable, value in variables.items()}
-            named = (values.get(part.text, [part]) if part.is_reference else [part] for part in _parts(text))
-            result = _joined(named, scope)
+            result = _joined(_named_parts(text, variables), scope)
         case "Fn::Join", [str(separator), [*items]]:
             texts = [_value_parts(item) for item in items if not is_no_value(item)]
             between = ([_Part(separator)] if index else [] for index in range(len(texts)))
@@ -108,6 +103,12 @@ def _result(name: str, argument: JsonValue, scope: TemplateScope) -> JsonValue:
         case "Fn::FindInMap", [_, _, _]:
             result = reduce(_member, argument, scope.mappings)
     return result
+
+
+def _named_parts(text: str, variables: Mapping[str, JsonValue]) -> Iterator[list[_Part] | None]:
+    values = {variable: _value_parts(value) for variable, value in variables.items()}
+    for part in _parts(text):
+        yield values.get(part.text, [part]) if part.is_reference else [part]
 
 
 def _member(value: JsonValue, name: JsonValue) -> JsonValue:
@@ -128,14 +129,13 @@ def _joined(items: Iterable[list[_Part] | None], scope: TemplateScope) -> JsonVa
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a text: what stands there, or the name of a reference."""
+    """A part of a text: what is there, or the name of a reference."""
 
     text: str
     is_reference: bool = False
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the parts of the text of `Fn::Sub`."""
     parts, end = list[_Part](), 0
     for match in _REFERENCE_OR_LITERAL.finditer(text):
         parts += [_Part(text[end : match.start()]), _Part(match[1] or "${", is_reference=match[1] is not None)]
@@ -173,7 +173,7 @@ def _value_parts(value: JsonValue) -> list[_Part] | None:
 
 
 def replace_references(value: JsonValue, replaced: Callable[[Reference], str]) -> str | None:
-    """Return an evaluated value as text; `None` when it is no text, or a function that can't be told."""
+    """Return an evaluated value as text; `None` when it is no text, or a function that is unknown."""
     match value:
         case str():
             return value

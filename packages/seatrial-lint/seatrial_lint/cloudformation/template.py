@@ -114,12 +114,10 @@ class TemplateResource:
     """One resource.
 
     Attributes:
-        resource_type: CloudFormation's name of its type.
         properties: Its properties, as `evaluate` writes them; a function when the whole of them is one.
         policies: What becomes of it when it is deleted or replaced, by the attribute that says so.
         depends_on: The logical IDs that `DependsOn` names.
         construct_path: The path of its CDK construct; empty without one.
-        template: The template's name.
     """
 
     logical_id: str
@@ -145,7 +143,6 @@ class Template:
     """A template.
 
     Attributes:
-        resources: Its resources by logical ID.
         outputs: Its outputs by name, evaluated.
         text: The text that it was read from; empty without one.
     """
@@ -159,8 +156,7 @@ class Template:
 
         Without a text that is 0.
 
-        Args:
-            path: Names and indices from the resource on, with dots between them.
+        `path`: names and indices from the resource on, with dots between them.
         """
         try:
             return _text_lines(self.text).of(logical_id, path)
@@ -328,7 +324,7 @@ class TemplateResources:
         self.left_out: dict[str, None] = {}
 
     def takes(self, steps: int, *, of: str) -> bool:
-        """Tell whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
+        """Return whether so many comparisons are still made; what they were for is noted in `left_out` where not."""
         if steps > self._steps_left:
             self.left_out[of] = None
             return False
@@ -347,14 +343,13 @@ class TemplateResources:
     def named(self, template: str, value: TemplateValue, kind: str, name: str) -> TemplateResource | None:
         """Return the resource of a type that a value refers to or names.
 
-        Args:
-            template: Where the value stands; a name means a resource of this template first.
+        `template`: where the value stands; a name means a resource of this template first.
         """
         return self.by_text(template, self.written(template, value), kind, name)
 
     @staticmethod
     def readable(text: str) -> str:
-        """Return a text of `written` for people: references as `${LogicalId}`."""
+        """Return a text of `written` for users: references as `${LogicalId}`."""
         return _REFERENCE.sub(r"${\2}", text)
 
     def leading(self, text: str) -> tuple[TemplateResource, str] | None:
@@ -380,9 +375,9 @@ class TemplateResources:
         return next(iter(here), None) if len({each.template for each in here}) == 1 else None
 
     def written(self, template: str, value: TemplateValue) -> str | None:
-        """Return a value as text in which each reference is one mark; `None` when it can't be told.
+        """Return a value as text in which each reference is one mark; `None` when it is unknown.
 
-        A reference is marked by what it refers to, whichever attribute it asks for: names and ARNs of one resource are
+        A reference is marked by what it refers to, whichever attribute it requests: names and ARNs of one resource are
         the same text.
         """
         return self._text(template, value.raw)
@@ -442,9 +437,7 @@ def begins_unknown(text: str) -> bool:
 class TemplateGroup:
     """Templates of one account and region.
 
-    Attributes:
-        templates: The templates, by their paths.
-        region: Their region; `None` when it is not known.
+    `region`: their region; `None` when it is not known.
     """
 
     templates: Mapping[str, Template]

@@ -47,8 +47,6 @@ class SpeculativeDecoding(FrozenModel):
     Attributes:
         method: Who drafts: a smaller model, the prompt's own n-grams, heads trained for it.
         model: Hub id or path of the draft model or heads; `None` where the method needs none.
-        draft_tokens: Tokens drafted before a check.
-        draft_tensor_parallel_degree: GPUs that the draft model is sharded over.
     """
 
     method: DraftMethod = "draft_model"
@@ -60,10 +58,7 @@ class SpeculativeDecoding(FrozenModel):
 class SmoothQuant(FrozenModel):
     """How SmoothQuant moves the difficulty from activations to weights.
 
-    Attributes:
-        alpha: Share that the weights take over.
-        per_token: One scale per token.
-        per_channel: One scale per channel.
+    `alpha`: share that the weights take over.
     """
 
     alpha: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -78,18 +73,12 @@ class ServingConfig(EngineOptions):
 
     Attributes:
         model_id: Hub id, S3 URI, or the path where the weights are mounted.
-        revision: Commit of the hub repository.
-        trust_remote_code: Run the Python code of the model's repository.
-        dtype: Type of weights and activations.
         quantization: Of the weights: how the checkpoint is quantized, or what is done at load.
-        max_input_len: Longest prompt, in tokens.
-        max_output_len: Longest output, in tokens.
         max_batch_total_tokens: Tokens of all sequences of a batch, prompts and outputs.
         gpu_memory_utilization: Share of the GPU's memory that the engine takes.
         paged_attention: The KV cache is kept in blocks.
         speculative_decoding: Drafted tokens; `None` for none.
         group_query_attention: How KV heads are sharded where there are fewer than cores.
-        smoothquant: Details of SmoothQuant; `None` without.
         continuous_batching: Sequences join and leave the batch at every step; `True` where the container may choose
             its batcher, `None` where the dialect names it.
         streaming: Tokens are sent as they come, whatever the request says.
@@ -160,16 +149,11 @@ def unflatten(
         try:
             return ServingConfig.model_validate(_nested(kept) | {"extra": dict(extra or {})}), wrong
         except ValidationError as error:
-            wrong |= dict(_wrong(error, kept))
-
-
-def _wrong(error: ValidationError, kept: Mapping[str, Neutral]) -> Iterator[tuple[str, str]]:
-    for problem in error.errors():
-        path = ".".join(str(part) for part in problem["loc"] if isinstance(part, str))
-        concerned = [name for name in kept if name == path or path.startswith(f"{name}.")]
-        concerned = concerned or [name for name in kept if name.startswith(path.rpartition(".")[0])]
-        for name in concerned:
-            yield name, problem["msg"]
+            for problem in error.errors():
+                path = ".".join(part for part in problem["loc"] if isinstance(part, str))
+                concerned = [name for name in kept if name == path or path.startswith(f"{name}.")]
+                concerned = concerned or [name for name in kept if name.startswith(path.rpartition(".")[0])]
+                wrong |= dict.fromkeys(concerned, problem["msg"])
 
 
 def _nested(values: Mapping[str, Neutral]) -> dict[str, object]:

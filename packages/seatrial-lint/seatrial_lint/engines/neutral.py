@@ -39,12 +39,7 @@ NOTHING = "{}"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Fields that can't stand together.
-
-    Attributes:
-        message: Why.
-        hint: How to mend it.
-    """
+    """Fields that can't stand together."""
 
     fields: tuple[str, ...]
     message: str
@@ -140,9 +135,7 @@ _BY_DIALECT = {
 class Note:
     """What an engine can't do or does differently.
 
-    Attributes:
-        field: The neutral field; empty when it concerns the whole.
-        message: What to know.
+    `field`: the neutral field; empty when it concerns the whole.
     """
 
     field: str
@@ -165,13 +158,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A configuration in an engine's spelling.
-
-    Attributes:
-        files: Text of each file by name.
-        env: Environment variables.
-        notes: What the engine can't do or does differently.
-    """
+    """A configuration in an engine's spelling."""
 
     files: dict[str, str]
     env: dict[str, str]
@@ -202,21 +189,7 @@ def render_config(
     """
     table = find_spellings(dialect, version)
     spelled = spell(config, table)
-    missing: list[Finding] = []
-    for one in spelled.missing:
-        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
-        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
-        hint = one.absence.hint if one.absence and one.absence.hint else known
-        message = f"{table.called} has no option for {one.text or 'it'}{because}"
-        missing.append(Finding("SEA308", Place(field=one.field), message, hint))
-    problems = [*_form_problems(table, form), *missing]
-    problems += (
-        Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
-        for conflict in conflicts(config, table)
-    )
-    for first, second, key in doubled(spelled):
-        message = f"{table.called} writes both as {key}"
-        problems.append(Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out"))
+    problems = [*_form_problems(table, form), *_missing(table, spelled), *_conflicts(config, table, spelled)]
     if problems := [*problems, *_extra_problems(config, table, spelled)]:
         raise RenderError(problems)
     # Extra options last and sorted.
@@ -284,6 +257,23 @@ def _form_problems(table: SpellingTable, form: Form) -> Iterator[Finding]:
         message = f"{table.called} can't set its engine through the environment"
         hint = f"render serving.properties (form properties), or use {first} or newer"
         yield Finding("SEA310", Place(field="form"), message, hint)
+
+
+def _missing(table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
+    for one in spelled.missing:
+        because = f": {one.absence.because.removesuffix('.')}" if one.absence else ""
+        known = f"it has {', '.join(one.known)}" if one.known else "leave it out, or choose another engine or version"
+        hint = one.absence.hint if one.absence and one.absence.hint else known
+        message = f"{table.called} has no option for {one.text or 'it'}{because}"
+        yield Finding("SEA308", Place(field=one.field), message, hint)
+
+
+def _conflicts(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
+    for conflict in conflicts(config, table):
+        yield Finding("SEA309", Place(field=" and ".join(conflict.fields)), conflict.message, conflict.hint)
+    for first, second, key in doubled(spelled):
+        message = f"{table.called} writes both as {key}"
+        yield Finding("SEA309", Place(field=f"{first} and {second}"), message, "leave one of them out")
 
 
 def _extra_problems(config: ServingConfig, table: SpellingTable, spelled: SpelledConfig) -> Iterator[Finding]:
@@ -394,14 +384,14 @@ def _says(row: Spelling, name: str, value: Leaf, text: str) -> bool:
 
 
 def _is_heading(name: str, flat: Mapping[str, Leaf], table: SpellingTable) -> bool:
-    """Say whether a sub-model has nothing to be written for itself, because its members or a fixed key say it."""
+    """Return whether a sub-model has nothing to be written for itself, because its members or a fixed key say it."""
     if flat[name] != PRESENT:
         return False
     return any(row.when == name or (row.field or "").startswith(f"{name}.") for row in table.rows)
 
 
 def _written_by_parent(name: str, table: SpellingTable) -> bool:
-    """Say whether a member is written inside its parent's JSON, or its parent can't be said at all."""
+    """Return whether a member is written inside its parent's JSON, or its parent can't be said at all."""
     parent, _, member = name.rpartition(".")
     if not parent:
         return False

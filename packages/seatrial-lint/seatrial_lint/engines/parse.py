@@ -30,12 +30,10 @@ _NOT_THE_ENGINE_S = ("AWS_", "HF_", "HUGGING_FACE_", "SAGEMAKER_", "SM_", "OPTIO
 
 @dataclass(frozen=True, slots=True)
 class ParsedEntry:
-    """One key that was found.
+    """One key that was read.
 
     Attributes:
         source: `serving.properties` or `environment`.
-        key: As it is written.
-        value: As it is written.
         line: Line of the text, from 1; 0 when it was no text.
         field: The neutral field that it says, `extra.name` for a passed option; `None` when it says none.
         because: Why it says none; empty when it does.
@@ -55,7 +53,7 @@ class Parsed:
 
     Attributes:
         config: What was understood.
-        entries: Every key, in the order in which it was found.
+        entries: Every key, in the order in which it was read.
     """
 
     config: ServingConfig
@@ -130,9 +128,7 @@ def property_of_env(name: str) -> str | None:
 
 
 def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: _ParseState) -> tuple[str | None, str]:
-    option = property_of_env(line.key) if source != PROPERTIES and table.dialect.engine == "lmi" else None
-    rows = table.of_key(line.key) if source == PROPERTIES else table.of_env(line.key)
-    rows = rows or (table.of_key(option) if option else ())
+    rows = _rows(source, line.key, table)
     # A word before any number.
     for row in sorted(rows, key=lambda row: line.value not in row.translation.values()):
         fields = read_value(row, line.value)
@@ -145,14 +141,25 @@ def _understand(source: str, line: PropertyLine, table: SpellingTable, reading: 
             return row.field or row.when, ""
     says_more = any(row.kind == "json" for row in rows) and is_object(line.value)
     if rows and not says_more:
-        fixed = f"{table.called} has {line.key}={rows[0].fixed}"
-        invalid = f"{line.value!r} is not valid for {line.key} in {table.called}"
-        return rows[0].field, invalid if rows[0].fixed is None else fixed
+        return rows[0].field, _why_not(rows[0], line, table)
     extra = _extra_name(source, line.key, table)
     if extra is None:
         return None, f"{table.called} does not know {line.key}"
     reading.extra.setdefault(extra, line.value)
     return f"extra.{extra}", ""
+
+
+def _rows(source: str, key: str, table: SpellingTable) -> tuple[Spelling, ...]:
+    if source == PROPERTIES:
+        return table.of_key(key)
+    option = property_of_env(key) if table.dialect.engine == "lmi" else None
+    return table.of_env(key) or (table.of_key(option) if option else ())
+
+
+def _why_not(row: Spelling, line: PropertyLine, table: SpellingTable) -> str:
+    if row.fixed is not None:
+        return f"{table.called} has {line.key}={row.fixed}"
+    return f"{line.value!r} is not valid for {line.key} in {table.called}"
 
 
 def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
@@ -259,5 +266,5 @@ def _json_object(text: str) -> dict[str, object] | None:
 
 
 def is_object(text: str) -> bool:
-    """Say whether a text is a JSON object."""
+    """Return whether a text is a JSON object."""
     return _json_object(text) is not None

@@ -30,11 +30,8 @@ class PropertyLine:
     """One entry of a file.
 
     Attributes:
-        key: The key, unescaped.
-        value: The value, unescaped.
         number: Line of the file on which the entry begins, from 1.
         key_span: Characters of the key in the text.
-        value_span: Characters of the value.
         whole_span: Characters that go when the entry goes, line end included.
     """
 
@@ -110,7 +107,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _body(line: str) -> str:
-    """Return a line without its end."""
     return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line.removesuffix("\r")
 
 

@@ -94,10 +94,7 @@ class TemplateLimitError(SecurityError):
 class TemplateUse:
     """A file that a template includes or imports.
 
-    Attributes:
-        name: Its path below the folder of templates.
-        line: The line that names it.
-        is_optional: It may be missing.
+    `name`: its path below the folder of templates.
     """
 
     name: str
@@ -111,7 +108,6 @@ class CheckedTemplate:
 
     Attributes:
         shown: Its name in messages.
-        size: Its characters.
         code: What renders it; `None` where there are problems.
         uses: What it includes and imports.
         problems: All that it may not say.
@@ -146,7 +142,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         self.tests = {name: self._counted(tests[name]) for name in TESTS}
 
     def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        """Tell whether a template may read an attribute: only those of the lists."""
+        """Return whether a template may read an attribute: only those of the lists."""
         if isinstance(obj, WrittenOption):
             return attr in WrittenOption.__slots__
         if isinstance(obj, LoopContext):
@@ -225,7 +221,6 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return value
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts its arguments and its result."""
 
         def counted(*args: object, **kwargs: object) -> object:
             for value in (*args, *kwargs.values()):
@@ -367,7 +362,6 @@ def _problems(node: nodes.Node, place: Place, depth: int) -> Iterator[Finding]:
 
 
 def _unlisted(node: nodes.Node) -> Iterator[tuple[str, str]]:
-    """Yield what is of no list."""
     if not isinstance(node, (*_EXPRESSIONS, *STATEMENTS)):
         is_operator = isinstance(node, (nodes.BinExpr, nodes.UnaryExpr))
         statements = ", ".join(dict.fromkeys(STATEMENTS.values()))
@@ -379,7 +373,10 @@ def _unlisted(node: nodes.Node) -> Iterator[tuple[str, str]]:
             yield f"templates have no {word} {node.name}", f"{word}s: {', '.join(known)}"
     if isinstance(node, nodes.Name) and node.name in _RESERVED:
         yield f"{node.name} can't be used", "there are header, options, and the names that the template sets"
-    if (attribute := _attribute(node)).startswith("_"):
+    attribute = node.attr if isinstance(node, nodes.Getattr) else ""
+    if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const):
+        attribute = f"{node.arg.value}"
+    if attribute.startswith("_"):
         yield f"{attribute} can't be read", "an option has name, value and option"
 
 
@@ -393,12 +390,6 @@ def _refused_forms(node: nodes.Node) -> Iterator[tuple[str, str]]:
         yield "a number is too large", "write it as text"
     if isinstance(node, _USES) and _used(node) is None:
         yield "a file is named by a text", 'as in {% include "_team.txt" %}'
-
-
-def _attribute(node: nodes.Node) -> str:
-    if isinstance(node, nodes.Getattr):
-        return node.attr
-    return f"{node.arg.value}" if isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Const) else ""
 
 
 def _used(node: nodes.Node) -> str | None:

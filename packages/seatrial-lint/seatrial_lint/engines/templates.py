@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST_MESSAGE, _MOST_SHOWN = 300, 100
 _FAILURES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
-"""What a template can raise beside Jinja's own errors."""
+"""What a template can raise besides Jinja's own errors."""
 _MAY = "see what templates may do: docs/how-to/serving-templates.md"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -50,9 +50,7 @@ class WrittenOption:
 class TemplateVariables:
     """What a template may name.
 
-    Attributes:
-        header: First line of a file, for people.
-        options: The options by topic, `extra` last; a topic without any is empty.
+    `options`: the options by topic, `extra` last; a topic without any is empty.
     """
 
     header: str
@@ -62,8 +60,7 @@ class TemplateVariables:
 def render_template(template: str, variables: TemplateVariables, *, own: Path | None = None) -> str:
     """Render one template, named by its path below `serving_templates/`.
 
-    Args:
-        own: Folder of templates that override ours; default: none.
+    `own`: folder of templates that override ours; default: none.
 
     Raises:
         RenderError: SEA301 when the template is missing, broken, or names what there is not; when the folder is
@@ -152,13 +149,12 @@ def render_variables(template: str, variables: TemplateVariables, *, own: Path |
 
 
 def _path(template: str, own: Path | None) -> Path:
-    """Return where a template lies: in the project's folder, else in ours."""
+    """Return where a template is: in the project's folder, else in ours."""
     path = templates_folder() / template if own is None else own / template
     return path if own is None or os.path.lexists(path) else templates_folder() / template
 
 
 def _shown(path: Path, own: Path | None) -> str:
-    """Return how messages name a template."""
     is_own = own is not None and path.is_relative_to(own)
     return path.as_posix() if is_own else f"serving_templates/{os.path.relpath(path, templates_folder())}"
 

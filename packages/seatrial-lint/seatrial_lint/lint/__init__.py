@@ -1,1 +1,1 @@
-"""Reads serving configurations that people already have, and says what their container makes of each key."""
+"""Reads serving configurations that users already have, and says what their container makes of each key."""

@@ -36,9 +36,6 @@ _VARIANT_FACTS = {
 _COUNTS = frozenset(["model_data_url", "artifact_url"])
 # So that nothing is said of what is not known.
 _TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}
-_STARTUP = {"startup_timeout_s": ("ContainerStartupHealthCheckTimeoutInSeconds",)}
-# As DescribeInferenceComponent tells it.
-_IMAGE = {"image": ("DeployedImage", "SpecifiedImage")}
 # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes.
 _INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")
 _ARGUMENTS = ("command", "args", "entrypoint")
@@ -76,7 +73,8 @@ def components(root: Node, file: str) -> Iterator[ConfigSource]:
     nodes = [node for node in (specification, *(several.items() if several else ())) if node and node.is_object]
     for one in nodes:
         startup = one.member("StartupParameters")
-        shared = {name: _fact(startup, path) for name, path in _STARTUP.items()} if startup else {}
+        timeout = _fact(startup, ("ContainerStartupHealthCheckTimeoutInSeconds",)) if startup else None
+        shared = {"startup_timeout_s": timeout} if startup else {}
         shared["network_isolation"] = None
         if container := one.member("Container"):
             yield _container(container, file, shared)
@@ -95,19 +93,22 @@ def _environment(root: Node, file: str) -> Iterator[ConfigSource]:
     inner = root.member("Environment") or root.member("environment") or root.member("env")
     node = inner if inner is not None and len(root.members()) == 1 else root
     members = node.members()
-    if members and all(_is_name(member) and member.node.text() is not None for member in members):
+    names = [member.name for member in members if member.node.text() is not None]
+    is_named = all(name.replace("_", "").isalnum() and any(map(str.isupper, name)) for name in names)
+    if members and is_named and len(names) == len(members):
         yield ConfigSource(file, "environment JSON", read_environment(node), is_json=True, line=node.line)
 
 
-def _is_name(member: Member) -> bool:
-    return member.name.replace("_", "").isalnum() and any(char.isupper() for char in member.name)
-
-
 def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> ConfigSource:
-    facts = {name: _fact(node, path) for name, path in (_CONTAINER_FACTS | _IMAGE).items()}
-    facts |= {name: _fact(node, path) or facts.get(name) for name, path in (("image", ("Image",)),)}
+    facts = {name: _fact(node, path) for name, path in _CONTAINER_FACTS.items()}
+    # As DescribeInferenceComponent returns it.
+    facts["image"] = facts["image"] or _fact(node, ("DeployedImage", "SpecifiedImage"))
     environment = node.member("Environment")
-    is_partial = environment is not None and not _is_whole(environment)
+    # A function as a whole, or among the names, may give further ones.
+    is_partial = environment is not None and (
+        is_function(plain_value(environment))
+        or any(member.name.startswith(("Fn::", "**")) for member in environment.members())
+    )
     return ConfigSource(
         file,
         "model definition",
@@ -117,13 +118,6 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
         line=node.line,
         is_partial=is_partial,
         unread="its Environment is not literal" if is_partial else "",
-    )
-
-
-def _is_whole(environment: Node) -> bool:
-    """Say whether every name is written; a function as a whole, or among the names, may give further ones."""
-    return not is_function(plain_value(environment)) and not any(
-        member.name.startswith(("Fn::", "**")) for member in environment.members()
     )
 
 
@@ -167,7 +161,7 @@ def _fact(node: Node, path: tuple[str, ...]) -> SourceEntry | None:
 
 
 def is_manifest(root: Node) -> bool:
-    """Say whether a document is a docker-compose file or a Kubernetes object."""
+    """Return whether a document is a docker-compose file or a Kubernetes object."""
     return root.member("services") is not None or (
         root.member("apiVersion") is not None and root.member("kind") is not None
     )
@@ -231,7 +225,7 @@ def _is_known(value: str) -> bool:
 
 
 def is_template(root: Node) -> bool:
-    """Say whether a document is a CloudFormation template."""
+    """Return whether a document is a CloudFormation template."""
     resources = root.member("Resources")
     return resources is not None and any(member.node.member("Type") for member in resources.members())
 
@@ -268,7 +262,7 @@ def _variants(properties: Node, file: str) -> Iterator[ConfigSource]:
 
 
 def is_plan(root: Node) -> bool:
-    """Say whether a document is a Terraform plan, as `terraform show -json` writes it."""
+    """Return whether a document is a Terraform plan, as `terraform show -json` writes it."""
     planned = root.member("planned_values")
     return planned is not None and planned.member("root_module") is not None
 
@@ -278,20 +272,14 @@ def read_plan(root: Node, file: str) -> Iterator[ConfigSource]:
     planned = root.member("planned_values")
     module = planned.member("root_module") if planned else None
     unknowns = _unknowns(root)
+    readers = {"aws_sagemaker_model": models, "aws_sagemaker_endpoint_configuration": variant_sources}
     for resource in _resources(module) if module else ():
         kind, values, address = (resource.member(name) for name in ("type", "values", "address"))
         if kind is None or values is None:
             continue
-        later = unknowns.get((address.text() if address else "") or "")
-        for source in _planned(kind.text() or "", _as_in_api(values, later), file):
+        later, read = unknowns.get((address.text() if address else "") or ""), readers.get(kind.text() or "")
+        for source in read(_as_in_api(values, later), file) if read else ():
             yield replace(source, is_fixable=False)
-
-
-def _planned(kind: str, values: Node, file: str) -> Iterator[ConfigSource]:
-    if kind == "aws_sagemaker_model":
-        yield from models(values, file)
-    elif kind == "aws_sagemaker_endpoint_configuration":
-        yield from variant_sources(values, file)
 
 
 def _resources(module: Node) -> Iterator[Node]:
@@ -301,8 +289,15 @@ def _resources(module: Node) -> Iterator[Node]:
             yield from _resources(one) if name == "child_modules" else (one,)
 
 
+_BLOCKS = {"model_data_source", "s3_data_source", "model_access_config", "primary_container", "image_config"}
+_API_NAMES = {
+    "container": "Containers",
+    "name": "ModelName",
+    "container_startup_health_check_timeout_in_seconds": "ContainerStartupHealthCheckTimeoutInSeconds",
+}
+
+
 def _unknowns(root: Node) -> dict[str, Node]:
-    """Return by address what is known after the plan is applied only."""
     changes = root.member("resource_changes")
     unknowns: dict[str, Node] = {}
     for change in changes.items() if changes else ():
@@ -313,12 +308,12 @@ def _unknowns(root: Node) -> dict[str, Node]:
     return unknowns
 
 
-_BLOCKS = {"model_data_source", "s3_data_source", "model_access_config", "primary_container", "image_config"}
-_API_NAMES = {
-    "container": "Containers",
-    "name": "ModelName",
-    "container_startup_health_check_timeout_in_seconds": "ContainerStartupHealthCheckTimeoutInSeconds",
-}
+def _with_unknown(environment: Node, later: Node | None) -> Node:
+    if later is None or not later.members():
+        return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
+    names = {member.name for member in environment.members()}
+    more = {member.name: unknown_node(environment.line) for member in later.members() if member.name not in names}
+    return replace(environment, value=(*environment.members(), *as_object(more, environment.line).members()))
 
 
 def _as_in_api(values: Node, later: Node | None) -> Node:
@@ -352,12 +347,3 @@ def _blocks(node: Node, later: Node | None) -> Node:
             value=tuple(_blocks(one, others[i] if i < len(others) else None) for i, one in enumerate(node.items())),
         )
     return _as_in_api(node, later) if node.is_object else node
-
-
-def _with_unknown(environment: Node, later: Node | None) -> Node:
-    """Return an environment with the variables that are known later."""
-    if later is None or not later.members():
-        return unknown_node(environment.line) if later is not None and later.text() == "true" else environment
-    names = {member.name for member in environment.members()}
-    more = {member.name: unknown_node(environment.line) for member in later.members() if member.name not in names}
-    return replace(environment, value=(*environment.members(), *as_object(more, environment.line).members()))

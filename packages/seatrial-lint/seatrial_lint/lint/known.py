@@ -113,7 +113,12 @@ def _read_elsewhere(target: TargetContainer, name: str, batchers: set[str], *, p
     """Return who else reads a key of LMI: another batcher of this version, or another version's vLLM."""
     if batchers:
         return f"is read by {_batcher(min(batchers))} only, not by {_batcher(target.dialect)}"
-    return _passed_on_elsewhere(target, name) if passes_on else ""
+    numbers = [row.lmi for row in all_known_options() if passes_on and row.lmi and name in row.options]
+    if not numbers:
+        return ""
+    if min(numbers) > target.version[0]:
+        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
+    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
 
 
 def _batcher(scope: str) -> str:
@@ -150,7 +155,7 @@ def _judge_vllm(target: TargetContainer, name: str) -> KeyVerdict | None:
 
 
 def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
-    """Judge a name of which nothing is known: a slip is told, anything else may be new."""
+    """Judge a name of which nothing is known: a slip is reported, anything else may be new."""
     nearest = nearest_in(name, _names(target, passes_on=target.engine == "vllm"), _ALIKE)
     return KeyVerdict("unknown", f"is unknown to {target.called}", nearest) if nearest else None
 
@@ -165,21 +170,12 @@ def _when(target: TargetContainer, row: KnownKey) -> str:
 
 
 def _is_passed_on(target: TargetContainer, name: str) -> bool | None:
-    """Say whether the bundled vLLM has an argument; `None` where that build was not read and its neighbours differ."""
+    """Return whether the bundled vLLM has an argument; `None` where that build was not read and others differ."""
     return _between(target.version, tuple(((row.lmi,), row.options) for row in all_known_options() if row.lmi), name)
 
 
-def _passed_on_elsewhere(target: TargetContainer, name: str) -> str:
-    numbers = [row.lmi for row in all_known_options() if row.lmi and name in row.options]
-    if not numbers:
-        return ""
-    if min(numbers) > target.version[0]:
-        return f"is newer (first seen in LMI {min(numbers)}); {target.called} ignores it silently"
-    return f"was removed from vLLM (last seen in LMI {max(numbers)}); {target.called} ignores it silently"
-
-
 def _between(version: Version, known: tuple[tuple[Version, tuple[str, ...]], ...], name: str) -> bool | None:
-    """Say whether a version has a name, from the versions that were read; `None` when they don't tell."""
+    """Return whether a version has a name, from the versions that were read; `None` when they don't tell."""
     below = [names for number, names in known if number <= version]
     above = [names for number, names in known if number >= version]
     sides = [name in names for names in (*below[-1:], *above[:1])]
@@ -235,12 +231,11 @@ def _variables(table: SpellingTable) -> set[str]:
 
 
 def is_known_option(target: TargetContainer, name: str) -> bool:
-    """Say whether a name is an option that the container knows for sure."""
+    """Return whether a name is an option that the container knows for sure."""
     return name in _names(target, passes_on=True)
 
 
 def _passes_on(target: TargetContainer) -> bool:
-    """Say whether LMI passes any argument of vLLM's engine on."""
     return target.dialect in ("lmi-async", "lmi-vllm") and target.version >= FIRST_PASSED_ON
 
 
@@ -253,7 +248,7 @@ def _options_of_build(version: Version) -> frozenset[str]:
 
 
 def carries(target: TargetContainer, name: str) -> bool:
-    """Say whether a container is known to read an option, by the nearest version that was read."""
+    """Return whether a container is known to read an option, by the nearest version that was read."""
     if name in _spelled(target.dialect, target.version):
         return True
     if target.engine == "vllm":
@@ -267,7 +262,7 @@ def carries(target: TargetContainer, name: str) -> bool:
 
 
 def takes_value(name: str) -> bool:
-    """Say whether `true` may be the value of an argument of vLLM or SGLang, not the flag's own state."""
+    """Return whether `true` may be the value of an argument of vLLM or SGLang, not the flag's own state."""
     return name in _TEXTS or name.endswith(("_config", "_token", "_name", "_template", "_path", "_dir"))
 
 
@@ -303,7 +298,6 @@ def nearest_in(name: str, names: tuple[str, ...], cutoff: float) -> str:
 
 @cache
 def _having(names: tuple[str, ...]) -> dict[str, list[int]]:
-    """Return for each pair of letters the places of the names that have it."""
     places: dict[str, list[int]] = defaultdict(list)
     for at, name in enumerate(names):
         for pair in _pairs(name):

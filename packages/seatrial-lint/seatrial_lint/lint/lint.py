@@ -28,15 +28,14 @@ from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file register
 )
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, redact_findings, uncovered
-from seatrial_lint.lint.rules import CHECKS, Subject, look_at
+from seatrial_lint.lint.rules import CHECKS, LintCheck, Subject, look_at
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from seatrial_base.catalog.engine_versions import EngineName
-    from seatrial_base.findings import Edit, Finding
-    from seatrial_lint.lint.rules import LintCheck
+    from seatrial_base.findings import Finding
 
 # Versions at which something changed in how each container reads its options: oldest and newest, and one of each era
 # (LMI: recommended batcher by LmiConfigRecommender.java; TGI: launcher/src/main.rs; vLLM: sagemaker_entrypoint.sh).
@@ -48,20 +47,13 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
         "sglang": ("0.5.5",),
     }
 )
-# One mended key can make another one mendable; more was never seen.
+# One fixed key can make another one fixable; more was never seen.
 ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user says beside the files; it overrules what they tell.
-
-    Attributes:
-        engine: The container.
-        instance_type: What it runs on.
-        ami_version: The instance's InferenceAmiVersion.
-        startup_timeout_s: The startup health check's timeout.
-    """
+    """What the user says besides the files; it overrules what they tell."""
 
     engine: EngineName | None = None
     version: str | None = None
@@ -71,17 +63,13 @@ class Given:
 
     def facts(self) -> dict[str, SourceEntry]:
         """Return the deployment's facts among them."""
-        facts = {
-            "instance_type": self.instance_type,
-            "ami_version": self.ami_version,
-            "startup_timeout_s": self.startup_timeout_s,
-        }
-        return {name: SourceEntry("", str(value), 1, "env") for name, value in facts.items() if value is not None}
+        known = {name: getattr(self, name) for name in ("instance_type", "ami_version", "startup_timeout_s")}
+        return {name: SourceEntry("", str(value), 1, "env") for name, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What was found.
+    """What was read.
 
     Attributes:
         findings: By file, line and rule.
@@ -117,7 +105,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
     every = list(sources)
     readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
-    subjects = _in_folders([_subject(one, variants, given) for one in readable if one.kind != "endpoint config"])
+    subjects = _subjects(readable, variants, given)
     judged = [_judged(subject, variants, given) for subject in subjects]
     findings_of_all = [finding for findings, _ in judged for finding in findings]
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
@@ -125,7 +113,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
         dict.fromkeys(redact_findings(findings_of_all, readable)),
         key=lambda one: (order[one.place.file], one.place.line, one.rule, one.field, one.message),
     )
-    notes = (_reading(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
+    notes = (_read_as(subject, left) for subject, (_, left) in zip(subjects, judged, strict=True))
     readings = tuple(dict.fromkeys(redacted(text) for text in notes))
     unreadable = tuple(dict.fromkeys(one for one in every if isinstance(one, Unreadable)))
     return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
@@ -133,7 +121,8 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
 
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
-    findings = list(_sure(subject, (finding for check in _checks_of(subject) for finding in check.judge(subject))))
+    checks = [check for check in CHECKS if check.handler == "any" or subject.handler == "own"]
+    findings = list(_sure(subject, _made(checks, subject)))
     target = subject.target
     if target is None or not target.assumed or not findings:
         return findings, 0
@@ -141,29 +130,25 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
     engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
     sought = {finding.rule for finding in findings if not RULES[finding.rule].holds_in_any_version}
     places = {(finding.place.line, finding.field) for finding in findings}
-    few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
-    applied = [check for check in _checks_of(subject) if not sought.isdisjoint(check.rules)]
+    applied = [check for check in checks if not sought.isdisjoint(check.rules)]
     alone = [check for check in applied if check.reads == "one option"]
     together = [check for check in applied if check.reads == "all"]
+    # Most options say nothing: checks of a single one need those alone that say something in the assumed version.
+    few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
 
-    def found_in(version: str) -> list[Finding]:
+    def findings_in(version: str) -> list[Finding]:
         candidate = targets.guess(subject.source, engine, version, subject.options)
         if candidate is None:
             return []
         other = replace(candidate, is_candidate=True)
-        # Most options say nothing: checks of a single one need those alone that say something in the assumed version.
-        part = look_at(subject.source, other, facts, few, handler=subject.handler)
-        alone_findings = [finding for check in alone for finding in check.judge(part)]
-        if together:
-            whole = look_at(subject.source, other, facts, subject.options)
-            alone_findings += [finding for check in together for finding in check.judge(whole)]
-        return alone_findings
+        made = _made(alone, look_at(subject.source, other, facts, few, handler=subject.handler))
+        return made + (_made(together, look_at(subject.source, other, facts, subject.options)) if together else [])
 
-    return held_by_all(findings, target.engine, found_in)
+    return held_by_all(findings, engine, findings_in)
 
 
-def _checks_of(subject: Subject) -> Iterator[LintCheck]:
-    return (check for check in CHECKS if check.handler == "any" or subject.handler == "own")
+def _made(checks: Iterable[LintCheck], subject: Subject) -> list[Finding]:
+    return [finding for check in checks for finding in check.judge(subject)]
 
 
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -178,9 +163,19 @@ def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
             yield one
 
 
-def _subject(source: ConfigSource, variants: Mapping[str | None, ConfigSource], given: Given) -> Subject:
-    target = targets.guess(source, given.engine, given.version)
-    return look_at(source, target, _facts_of_variant(source, variants) | source.facts | given.facts())
+def _subjects(
+    readable: Iterable[ConfigSource], variants: Mapping[str | None, ConfigSource], given: Given
+) -> list[Subject]:
+    """Return the subjects, each with what is packaged in its folder."""
+    folders: dict[str, list[Subject]] = defaultdict(list)
+    alone: list[Subject] = []
+    for source in (one for one in readable if one.kind != "endpoint config"):
+        target = targets.guess(source, given.engine, given.version)
+        facts = _facts_of_variant(source, variants) | source.facts | given.facts()
+        alone.append(look_at(source, target, facts))
+        folders[source.file.rpartition("/")[0]].append(alone[-1])
+    packaged = {folder: tuple(filter(conflicts.is_packaged, together)) for folder, together in folders.items()}
+    return [replace(one, packaged=packaged[one.source.file.rpartition("/")[0]]) for one in alone]
 
 
 def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, ConfigSource]) -> dict[str, SourceEntry]:
@@ -192,29 +187,16 @@ def _facts_of_variant(source: ConfigSource, variants: Mapping[str | None, Config
     return variant.facts | {"variant": SourceEntry("", variant.file, variant.line, "env")}
 
 
-def _in_folders(subjects: list[Subject]) -> list[Subject]:
-    """Return the subjects with what is packaged in their folder."""
-    folders: dict[str, list[Subject]] = defaultdict(list)
-    for subject in subjects:
-        folders[subject.source.file.rpartition("/")[0]].append(subject)
-    packaged = {folder: tuple(filter(conflicts.is_packaged, together)) for folder, together in folders.items()}
-    return [replace(subject, packaged=packaged[subject.source.file.rpartition("/")[0]]) for subject in subjects]
-
-
-def _reading(subject: Subject, left_out: int) -> str:
-    unread = f"; {subject.source.unread}" if subject.source.unread else ""
-    return f"{_read_as(subject, left_out)}{unread}"
-
-
 def _read_as(subject: Subject, left_out: int) -> str:
-    target = subject.target
+    target, source = subject.target, subject.source
+    unread = f"; {source.unread}" if source.unread else ""
     if target is None:
-        return f"{subject.source.file}: {subject.source.kind}; container unknown: give --engine"
+        return f"{source.file}: {source.kind}; container unknown: give --engine{unread}"
     others = f"; {counted(left_out, 'more finding')} in some versions only" if left_out else ""
     how = f"assumed, the newest; give --version{others}" if target.assumed else target.because
     why = f"{target.because}; version {how}" if target.assumed else how
     dialect = "" if target.dialect == target.engine else f", {target.dialect}"
-    return f"{subject.source.file}: {subject.source.kind}, read as {target.called}{dialect} ({why})"
+    return f"{source.file}: {source.kind}, read as {target.called}{dialect} ({why}){unread}"
 
 
 def held_by_all(
@@ -239,7 +221,8 @@ def _place(finding: Finding) -> tuple[str, int, str]:
 def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
     """Return a file's text with every edit of its findings made; of two that overlap, the first."""
     edits = sorted(
-        {finding.edit for finding in findings if finding.edit and finding.place.file == source.file}, key=_span_of
+        {finding.edit for finding in findings if finding.edit and finding.place.file == source.file},
+        key=lambda edit: (edit.start, edit.end, edit.text),
     )
     parts: list[str] = []
     at = 0
@@ -251,12 +234,8 @@ def fixed_text(source: ConfigSource, findings: Iterable[Finding]) -> str:
     return "".join((*parts, source.text[at:]))
 
 
-def _span_of(edit: Edit) -> tuple[int, int, str]:
-    return edit.start, edit.end, edit.text
-
-
 def mended_diff(source: ConfigSource, text: str) -> str:
-    """Return the difference between a file and its mended text, as patches are written; secrets are hidden."""
+    """Return the difference between a file and its fixed text, as patches are written; secrets are hidden."""
     mended = [one for one in read_content(text.encode(source.encoding), source.file) if isinstance(one, ConfigSource)]
     every = tuple(entry for one in mended for entry in one.entries)
     before = covered(source).splitlines(keepends=True)
@@ -268,7 +247,7 @@ def mended_diff(source: ConfigSource, text: str) -> str:
 
 
 def write_fixed(source: ConfigSource, text: str) -> None:
-    """Write a mended file whole or not at all; its mode stays.
+    """Write a fixed file whole or not at all; its mode stays.
 
     Raises:
         OSError: When the file can't be written, or holds another text by now; it is then as it was.
@@ -281,7 +260,7 @@ def write_fixed(source: ConfigSource, text: str) -> None:
 
 
 def mended_text(source: ConfigSource, findings: Iterable[Finding], given: Given | None = None) -> str:
-    """Return a file's text with its findings mended; linting it again finds nothing more to mend, and nothing new."""
+    """Return a file's text with its findings fixed; linting it again finds nothing more to fix, and nothing new."""
     given = given or Given()
     open_ones = [finding for finding in findings if finding.edit and finding.place.file == source.file]
     for _ in range(ROUNDS):

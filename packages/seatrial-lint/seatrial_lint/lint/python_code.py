@@ -27,7 +27,6 @@ MOST_STEPS = 200_000
 MOST_BRACES = 20_000
 """In a file: CPython 3.11 parses an f-string in a time that grows with the square of its fields."""
 _TEXT_OF_NODE = 32
-_TOO_MUCH = "its values are followed to a bound"
 # As a member's name: further names may come.
 _OPAQUE = "**"
 # SageMaker Python SDK 2: model.py and djl_inference/model.py, Model.deploy.
@@ -48,9 +47,7 @@ _FRAMEWORKS = {
 class CodeCell:
     """A piece of Python.
 
-    Attributes:
-        text: The source.
-        lines: The line of the file of each of its lines.
+    `lines`: the line of the file of each of its lines.
     """
 
     text: str
@@ -58,11 +55,7 @@ class CodeCell:
 
 
 def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
-    """Return the containers and variants that calls make, and why cells can't be read.
-
-    Args:
-        cells: The file's text, or the code cells of a notebook in their order.
-    """
+    """Return the containers and variants that calls make, and why cells can't be read."""
     if sum(cell.text.count("{") for cell in cells) > MOST_BRACES:
         return (), [f"more than {MOST_BRACES:,} braces"]
     reader = _CallReader(file)
@@ -82,7 +75,7 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
             wrong.append(f"not Python: {error}")
         except (RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
-    unread = _TOO_MUCH if reader.steps_left <= 0 else ""
+    unread = "its values are followed to a bound" if reader.steps_left <= 0 else ""
     return tuple(
         replace(one, is_fixable=False, unread=", ".join(filter(None, (one.unread, unread)))) for one in reader.found
     ), wrong
@@ -166,7 +159,6 @@ class _CallReader(ast.NodeVisitor):
                 self._forget(target)
 
     def _forget(self, node: ast.AST) -> None:
-        """Take every name that is written below a node for unknown."""
         for one in ast.walk(node):
             name = one.id if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store | ast.Del) else ""
             match one:
@@ -179,9 +171,11 @@ class _CallReader(ast.NodeVisitor):
                 self.made.pop(name, None)
 
     def _set(self, name: str, key: str, value: Node, line: int) -> None:
-        """Bind a member of a dictionary: `name[key] = value`."""
         known = self.names.get(name, unknown_node(line))
-        self.names[name] = self._bounded(_with_member(known, key, value, line), line)
+        if _is_dict(known):
+            others = tuple(member for member in known.members() if member.name != key)
+            known = replace(known, value=(*others, Member(key, line, (0, 0), value)))
+        self.names[name] = self._bounded(known, line)
 
     def _bounded(self, node: Node, line: int) -> Node:
         """Return a value; an unknown one when it is too large, or when enough was followed."""
@@ -209,7 +203,7 @@ class _CallReader(ast.NodeVisitor):
         self.generic_visit(node)
         name = _called(node)
         given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        of = getattr(node.func, "value", None)
         if name in ("update", "deploy") and isinstance(of, ast.Name):
             if name == "update":
                 self._update(of.id, node)
@@ -310,7 +304,7 @@ class _CallReader(ast.NodeVisitor):
         given = {keyword.arg: scalar_text(self.value(keyword.value)) for keyword in node.keywords if keyword.arg}
         first = scalar_text(self.value(node.args[0])) if node.args else None
         if name in ("str", "dumps") and len(node.args) == 1 and not node.keywords:
-            is_text = isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+            is_text = isinstance(getattr(node.args[0], "value", None), str)
             if first is not None and HOLE not in first and not (is_text and name == "dumps"):
                 return Node(first, quoted=True, line=line, span=(0, 0))
         framework = first if node.args else given.get("framework") or given.get("backend")
@@ -360,10 +354,3 @@ def _size(node: Node, most: int) -> int:
 
 def _opaque(line: int) -> Member:
     return Member(_OPAQUE, line, (0, 0), unknown_node(line))
-
-
-def _with_member(known: Node, name: str, value: Node, line: int) -> Node:
-    if not _is_dict(known):
-        return known
-    others = tuple(member for member in known.members() if member.name != name)
-    return replace(known, value=(*others, Member(name, line, (0, 0), value)))

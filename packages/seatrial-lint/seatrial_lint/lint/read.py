@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -40,7 +41,7 @@ STDIN = "-"
 MAX_KEYS = 2_000
 # Of one file, likewise.
 MAX_CONFIGURATIONS = 1_000
-# A serving configuration is text of a few KiB; weights lie in the same folders.
+# A serving configuration is text of a few KiB; weights are in the same folders.
 MAX_BYTES = 4 * 1024 * 1024
 _NAMES = re.compile(r"(^|\.)(env|properties|json|ya?ml|template|py|ipynb)$|^\.env(\.|$)|\.env\.")
 _YAML = (".yaml", ".yml", ".template")
@@ -64,21 +65,18 @@ def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
         # A part of the path may not be searched, or is no name.
         yield Unreadable(path.as_posix(), _why(error))
         return
-    yield from _read_folder(path) if is_folder else read_file(path)
-
-
-def _is_named(file: Path, source: ConfigSource | Unreadable) -> bool:
-    """Say whether a file of a folder is told of: a configuration, one that should be, or one that can't be read."""
-    return isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties"
-
-
-def _read_folder(folder: Path) -> Iterator[ConfigSource | Unreadable]:
+    if not is_folder:
+        yield from read_file(path)
+        return
     closed: list[OSError] = []
-    sources = [(file, with_handler(one)) for file in _walk(folder, closed.append) for one in read_file(file)]
-    yield from (source for file, source in sources if _is_named(file, source))
-    yield from (Unreadable(str(error.filename or folder), _why(error), is_failure=True) for error in closed)
+    sources = [(file, with_handler(source)) for file in _walk(path, closed.append) for source in read_file(file)]
+    # Of a folder: a configuration, a file that should be one, or one that can't be read.
+    for file, source in sources:
+        if isinstance(source, ConfigSource) or source.is_failure or file.name == "serving.properties":
+            yield source
+    yield from (Unreadable(str(error.filename or path), _why(error), is_failure=True) for error in closed)
     if not closed and not any(isinstance(source, ConfigSource) for _, source in sources):
-        yield Unreadable(folder.as_posix(), "no serving configuration in this folder")
+        yield Unreadable(path.as_posix(), "no serving configuration in this folder")
 
 
 def _why(error: OSError | ValueError) -> str:
@@ -132,8 +130,11 @@ def read_content(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, 
 
 
 def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ...]:
-    encoding = _encoding(content)
-    text = content.decode(encoding)
+    try:
+        text, encoding = content.decode(), "utf-8"
+    except UnicodeDecodeError:
+        # In which every text can be read, as Java reads properties.
+        text, encoding = content.decode("latin-1"), "latin-1"
     name = file.rpartition("/")[2].lower()
     plain = text.removeprefix("\ufeff").lstrip()
     if name.endswith((".py", ".ipynb")):
@@ -150,16 +151,16 @@ def _from_text(content: bytes, file: str) -> tuple[ConfigSource | Unreadable, ..
 def _from_lines(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
     name = file.rpartition("/")[2].lower()
     if name.endswith(".properties") or (_PROPERTY.search(text) and not name.endswith(".env")):
-        return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), _properties(text))
+        entries = (
+            SourceEntry(
+                line.key, line.value, line.number, "properties", line.key_span, line.value_span, line.whole_span
+            )
+            for line in property_lines(text)
+        )
+        return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), entries)
     if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
         return _bounded(ConfigSource(file, "environment file", (), text=text, encoding=encoding), read_env(text))
     return (Unreadable(file, "not a serving configuration"),)
-
-
-def _properties(text: str) -> Iterator[SourceEntry]:
-    for line in property_lines(text):
-        spans = line.key_span, line.value_span, line.whole_span
-        yield SourceEntry(line.key, line.value, line.number, "properties", *spans)
 
 
 def _bounded(source: ConfigSource, entries: Iterable[SourceEntry]) -> tuple[ConfigSource | Unreadable, ...]:
@@ -169,15 +170,6 @@ def _bounded(source: ConfigSource, entries: Iterable[SourceEntry]) -> tuple[Conf
     if len(read) <= MAX_KEYS:
         return (bounded,)
     return bounded, Unreadable(source.file, f"only its first {MAX_KEYS:,} keys are read", is_failure=True)
-
-
-def _encoding(content: bytes) -> str:
-    """Return UTF-8, or Latin-1 in which every text can be read, as Java reads properties."""
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        return "latin-1"
-    return "utf-8"
 
 
 def _from_json(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unreadable, ...]:
@@ -268,21 +260,15 @@ def _walk(folder: Path, on_error: Callable[[OSError], None]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in sorted(names):
             file = Path(root) / name
-            if _NAMES.search(name.lower()) and _stays(file, home):
+            stays = not file.is_symlink()
+            # A link that leads nowhere is passed over too.
+            with suppress(OSError):
+                stays = stays or Path(os.path.realpath(file, strict=True)).is_relative_to(home)
+            if stays and _NAMES.search(name.lower()):
                 yield file
 
 
-def _stays(file: Path, home: Path) -> bool:
-    if not file.is_symlink():
-        return True
-    try:
-        return Path(os.path.realpath(file, strict=True)).is_relative_to(home)
-    except OSError:
-        return False
-
-
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
-_EXPORT = "export "
 _SHORTEST_QUOTED = 2
 
 
@@ -290,15 +276,13 @@ def read_env(text: str) -> Iterator[SourceEntry]:
     """Yield the variables of an environment file in their order; quotes around a value don't belong to it."""
     for number, line in enumerate(_LINE.finditer(text), 1):
         name, equals, value = line[1].partition("=")
-        written = name.strip().removeprefix(_EXPORT).strip()
+        written = name.strip().removeprefix("export ").strip()
         if not equals or not written or written[0] == "#":
             continue
         key_at = line.start() + name.rindex(written)
         value_at = line.start() + len(name) + 1 + len(value) - len(value.lstrip())
-        spans = (key_at, key_at + len(written)), (value_at, value_at + len(value.strip()))
-        yield SourceEntry(written, _unquoted(value.strip()), number, "env", *spans, (line.start(), line.end()))
-
-
-def _unquoted(value: str) -> str:
-    quoted = len(value) >= _SHORTEST_QUOTED and value[0] == value[-1] and value[0] in "'\""
-    return value[1:-1] if quoted else value
+        text = value.strip()
+        spans = (key_at, key_at + len(written)), (value_at, value_at + len(text))
+        if len(text) >= _SHORTEST_QUOTED and text[0] == text[-1] and text[0] in "'\"":
+            text = text[1:-1]
+        yield SourceEntry(written, text, number, "env", *spans, (line.start(), line.end()))

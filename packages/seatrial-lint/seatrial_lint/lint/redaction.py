@@ -1,4 +1,4 @@
-"""Secrets in a configuration: found by their form or their key's name, and never repeated in what is told."""
+"""Secrets in a configuration: found by their form or their key's name, and never repeated in what is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "(hidden)"
-# A shorter value is hidden by no search: it stands in other words too.
+# A shorter value is hidden by no search: it is in other words too.
 _SHORTEST = 4
 _SHORTEST_DISTINCT = 8
 # Words and numbers, which messages are made of.
@@ -45,7 +45,7 @@ class _FileSecrets:
 
 
 def secret_in(key: str, value: str) -> str:
-    """Return what kind of secret stands in a value; empty for none, and for a reference to one."""
+    """Return what kind of secret is in a value; empty for none, and for a reference to one."""
     kinds = {one.kind for one in _credentials_of(value, key)}
     if kinds == {BY_NAME}:
         return "a secret"
@@ -89,7 +89,7 @@ def redact_findings(findings: Iterable[Finding], sources: Iterable[ConfigSource]
 def _without(text: str, secret: str) -> str:
     """Return a text in which a secret that is no part of a longer word is hidden.
 
-    A pattern of the secret would be compiled anew for each one, which takes a second for a megabyte.
+    A pattern of the secret would be compiled again for each one, which takes a second for a megabyte.
     """
     parts: list[str] = []
     at = 0
@@ -129,5 +129,5 @@ def covered(source: ConfigSource) -> str:
 
 
 def uncovered(text: str) -> str:
-    """Return a text for people in which something was covered."""
+    """Return a text for users in which something was covered."""
     return redacted(re.sub(f"{_COVER}+", HIDDEN, text))

@@ -54,11 +54,9 @@ class Subject:
     Attributes:
         target: The container that reads it; `None` when nothing tells.
         table: How its dialect spells things; `None` when its version has no such dialect.
-        options: Every option in the order of the file.
-        fields: The neutral fields that they say.
         facts: The deployment's facts, from the document, its endpoint config, or the command line.
         handler: Who reads the options.
-        packaged: The `serving.properties` of its folder, which LMI finds beside the model; itself, where it is one.
+        packaged: The `serving.properties` of its folder, which LMI finds next to the model; itself, where it is one.
     """
 
     source: ConfigSource
@@ -96,13 +94,13 @@ class Subject:
 
     @property
     def instance(self) -> Instance | None:
-        """The instance type, when it is told and in the catalog."""
+        """The instance type, when it is known and in the catalog."""
         name = self.fact("instance_type")
         return find_instance(name) if name else None
 
     @property
     def architecture(self) -> Architecture | None:
-        """The model's shape, when its id is told and in the catalog."""
+        """The model's shape, when its id is known and in the catalog."""
         model = self.fields.get("model_id")
         return find_model(model.value) if model else None
 
@@ -177,7 +175,7 @@ def _rows_of(dialect: DialectName, version: Version, key: str, env: str) -> tupl
 
 
 def hub_id(value: str) -> bool:
-    """Say whether a model id names a repository of the hub: no path, no S3 URI."""
+    """Return whether a model id names a repository of the hub: no path, no S3 URI."""
     return bool(value) and not value.startswith(("/", ".", "~", "s3:", "djl:")) and "://" not in value
 
 
@@ -186,7 +184,6 @@ class LintCheck:
     """A function that judges a configuration, and what it says of itself.
 
     Attributes:
-        judge: The function.
         rules: The rules whose findings it may give; no other.
         handler: `own`: what the image's own engine makes of its options, of which nothing is known where a handler of
             the user reads them. `any`: what the service, the model server's Java side or the file itself makes of it.

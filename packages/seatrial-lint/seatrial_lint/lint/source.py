@@ -35,11 +35,8 @@ class SourceEntry:
 
     Attributes:
         key: As it is written, unescaped.
-        value: Its value, unescaped.
         line: Line of the key, counted from 1.
-        form: Whether it is a property or an environment variable.
         key_span: Characters of the key in the text, quotes included.
-        value_span: Characters of the value, quotes included.
         whole_span: Characters that go when the entry goes, line end included; `None` in JSON.
         is_known: The value is written there; otherwise only the deployment knows it, and nothing is said of it.
     """
@@ -59,15 +56,11 @@ class ConfigSource:
     """One container's configuration in one file.
 
     Attributes:
-        file: Path as the user gave it.
-        kind: What the file holds.
         entries: Its keys in order; those of the environment, or of the properties.
         facts: What is said beside the container's own keys (`image`, `instance_type`, …), by the names in `model.py`.
         is_json: Written as JSON, so that a replaced key is quoted.
-        text: The file's whole text.
-        encoding: In which the text is written.
         line: Line at which the container's configuration begins.
-        is_fixable: Keys and values stand in the text as their spans say, so that `--fix` may change them.
+        is_fixable: Keys and values are in the text as their spans say, so that `--fix` may change them.
         is_partial: It may have more keys than were read, so that nothing is said to be missing.
         unread: What of the container is not read, in words; empty when all is.
     """
@@ -94,10 +87,7 @@ class ConfigSource:
 class Unreadable:
     """A path that can't be linted, and why.
 
-    Attributes:
-        file: Path as the user gave it.
-        because: Why.
-        is_failure: It may hold a configuration; otherwise it is passed over in a folder.
+    `is_failure`: it may hold a configuration; otherwise it is passed over in a folder.
     """
 
     file: str
@@ -124,7 +114,7 @@ def _with_holes(value: JsonValue) -> str:
 
 
 def is_known(text: str) -> bool:
-    """Say whether a text has no hole."""
+    """Return whether a text has no hole."""
     return HOLE not in text
 
 

@@ -58,22 +58,10 @@ FIRST_ASYNC = (15,)
 LAST_LMI_DIST = (14,)
 _TGI_NAMES = frozenset(
     [
-        "MAX_INPUT_LENGTH",
-        "MAX_INPUT_TOKENS",
-        "MAX_TOTAL_TOKENS",
-        "MAX_BATCH_TOTAL_TOKENS",
-        "NUM_SHARD",
-        "WAITING_SERVED_RATIO",
-        "MAX_WAITING_TOKENS",
-        "MESSAGES_API_ENABLED",
-        "HF_MODEL_REVISION",
-        "HF_MODEL_QUANTIZE",
-        "QUANTIZE",
-        "SM_NUM_GPUS",
-        "MAX_BATCH_PREFILL_TOKENS",
-        "MAX_BEST_OF",
-        "SPECULATE",
-        "CUDA_GRAPHS",
+        *("MAX_INPUT_LENGTH", "MAX_INPUT_TOKENS", "MAX_TOTAL_TOKENS", "MAX_BATCH_TOTAL_TOKENS", "NUM_SHARD"),
+        *("WAITING_SERVED_RATIO", "MAX_WAITING_TOKENS", "MESSAGES_API_ENABLED", "HF_MODEL_REVISION"),
+        *("HF_MODEL_QUANTIZE", "QUANTIZE", "SM_NUM_GPUS", "MAX_BATCH_PREFILL_TOKENS", "MAX_BEST_OF"),
+        *("SPECULATE", "CUDA_GRAPHS"),
     ]
 )
 _IMAGE_ENGINES: tuple[tuple[str, EngineName], ...] = (
@@ -110,6 +98,19 @@ OWN_HANDLERS = "djl_python"
 JAVA_ENGINES = frozenset(
     ["rust", "onnxruntime", "pytorch", "tensorflow", "tensorrt", "mxnet", "xgboost", "lightgbm", "llama"]
 )
+
+
+def _content_engine(source: ConfigSource) -> tuple[EngineName | None, str]:
+    if source.kind == "serving.properties":
+        return "lmi", "a serving.properties is read by LMI"
+    keys = [entry.key for entry in source.entries]
+    for engine, container, prefixes, names in _MARKS:
+        marks = [key for key in keys if key.startswith(prefixes)] or [key for key in keys if key in names]
+        if marks:
+            return engine, f"{marks[0]} is a variable of {container}"
+    return None, ""
+
+
 # What a variable tells of the container, in order: prefixes, then names.
 _MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
     *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
@@ -130,10 +131,7 @@ _NEWEST_KNOWN: dict[EngineName, Version] = {"lmi": (27,), "tgi": (3, 3, 6), "vll
 class NamedOption:
     """One option: its name as the container's code calls it, and where that was written.
 
-    Attributes:
-        space: `option` of the engine, `server` of the model server, or a plain variable.
-        name: Without prefix.
-        entry: What was written.
+    `space`: `option` of the engine, `server` of the model server, or a plain variable.
     """
 
     space: Space
@@ -183,8 +181,6 @@ class TargetContainer:
     """The container that a configuration is read for.
 
     Attributes:
-        version: Its version, as a tuple that compares.
-        dialect: The way in which it is configured.
         flavour: What the image carries; empty when no image is named.
         assumed: Nothing names the version; the newest one that has this dialect is taken.
         because: Where engine and version come from.
@@ -203,7 +199,7 @@ class TargetContainer:
 
     @property
     def called(self) -> str:
-        """The container's version for people."""
+        """The container's version for users."""
         return version_text(self.engine, self.version)
 
 
@@ -215,8 +211,7 @@ def guess(
 ) -> TargetContainer | None:
     """Return the container of a configuration; what is given overrules what is written, `None` when nothing tells.
 
-    Args:
-        options: What the engine makes of the keys, when that was read before.
+    `options`: what the engine makes of the keys, when that was read before.
 
     Raises:
         ValueError: When the given version is none of the engine's.
@@ -224,14 +219,12 @@ def guess(
     image = source.fact("image") or ""
     repository = image.lower().partition(":")[0]
     of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
-    content, why = _engine_of_content(source)
+    content, why = _content_engine(source)
     chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
         return None
     named = _named_version(chosen, version, image if of_image == chosen else "")
-    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or (
-        _flavour(f":{version}") if chosen == "lmi" and version and "-" in version else ""
-    )
+    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
     dialect = _dialect(chosen, source, named, flavour, written)
@@ -243,7 +236,7 @@ def guess(
         dialect,
         flavour,
         assumed=named is None,
-        because=next(reason for reason in reasons if reason),
+        because=next(filter(None, reasons)),
         others=_others(chosen, written, flavour, number),
     )
 
@@ -254,12 +247,12 @@ def _others(engine: EngineName, written: dict[str, str], flavour: Flavour, versi
         return ()
     if written.get("rolling_batch", "auto") not in ("", "auto") or written.get("entryPoint"):
         return ()
-    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= _last_image(name))
+    return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= newest_build(name))
 
 
-@cache
-def _last_image(name: DialectName) -> Version:
-    return newest_build(name)
+def _tag(image: str) -> str:
+    name = image.rpartition("/")[2]
+    return name.partition("@")[0].partition(":")[2] or name
 
 
 def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
@@ -268,13 +261,13 @@ def _named_version(engine: EngineName, given: str | None, image: str) -> Version
     return read_version(engine, _tag(image)) if image else None
 
 
-def _tag(image: str) -> str:
-    name = image.rpartition("/")[2]
-    return name.partition("@")[0].partition(":")[2] or name
+def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
+    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
+    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
 
 
 def _is_other(image: str) -> bool:
-    """Say whether an image is known to be of another kind, whatever its variables are called."""
+    """Return whether an image is known to be of another kind, whatever its variables are called."""
     name = image.rpartition("/")[2].lower().partition(":")[0]
     return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
 
@@ -288,17 +281,6 @@ def _flavour(image: str) -> Flavour:
         ("lmi", "vllm"),
     )
     return next((flavour for mark, flavour in marks if mark in tag), "")
-
-
-def _engine_of_content(source: ConfigSource) -> tuple[EngineName | None, str]:
-    if source.kind == "serving.properties":
-        return "lmi", "a serving.properties is read by LMI"
-    keys = [entry.key for entry in source.entries]
-    for engine, container, prefixes, names in _MARKS:
-        marks = [key for key in keys if key.startswith(prefixes)] or [key for key in keys if key in names]
-        if marks:
-            return engine, f"{marks[0]} is a variable of {container}"
-    return None, ""
 
 
 def _dialect(
@@ -374,6 +356,7 @@ def _newest(dialect: DialectName, source: ConfigSource) -> Version:
     return newest_build(dialect)
 
 
+@cache
 def newest_build(dialect: DialectName) -> Version:
     """Return the newest version with an image that has a dialect."""
     row = engine_versions.DIALECTS[dialect]
@@ -392,7 +375,7 @@ def _newest_build(engine: EngineName) -> Version:
 
 
 def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
-    """Say whether `rolling_batch=disable` stands alone where that leads to Hugging Face Accelerate, not vLLM."""
+    """Return whether `rolling_batch=disable` is alone where that leads to Hugging Face Accelerate, not vLLM."""
     meant = written.get("quantize", "") in ("bitsandbytes4", "bitsandbytes8") or batches_dynamically(written)
     generates = written.get("task", "text-generation") in ("", "text-generation")
     alone = not meant and generates and not written.keys() & {"entryPoint", "device_map"}
@@ -401,12 +384,12 @@ def is_accelerate_trap(written: dict[str, str], number: Version) -> bool:
 
 
 def batches_dynamically(written: dict[str, str]) -> bool:
-    """Say whether whole requests are batched."""
+    """Return whether whole requests are batched."""
     return is_above_one(written.get("batch_size", written.get("max_dynamic_batch_size", "1")))
 
 
 def is_above_one(text: str) -> bool:
-    """Say whether a text is a whole number above 1."""
+    """Return whether a text is a whole number above 1."""
     digits = text.strip()
     return digits.isascii() and digits.isdigit() and digits.lstrip("0") not in ("", "1")
 
@@ -416,7 +399,7 @@ def handler_of(written: Mapping[str, str], *, has_model_py: bool) -> Handler:
 
     Args:
         written: Options by name, of `engine` without `option.` as well.
-        has_model_py: A `model.py` lies beside the file: PyModel.java takes it for the handler.
+        has_model_py: A `model.py` is next to the file: PyModel.java takes it for the handler.
     """
     if written.get("engine", "").strip().lower() in JAVA_ENGINES:
         return "java"

@@ -27,21 +27,23 @@ def check_templates(templates: Mapping[str, Template], region: str | None = None
 
     A value that only the deployment knows breaks no rule. References lead through `Ref`, `Fn::GetAtt`, `Fn::Sub`,
     `Fn::Join` and `Fn::ImportValue` of an output of another of these templates. Of a rule at most 100 findings of a
-    template are told; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
+    template are reported; what would take more comparisons than `MOST_STEPS` is left out, which SEA788 tells.
 
-    Args:
-        templates: The templates by name, of one account and region.
+    `templates`: the templates by name, of one account and region.
     """
     hosting = Hosting(templates, region)
     findings = {finding for check in CHECKS for finding in check(hosting)}
-    ordered = sorted(findings, key=_order)
-    return tuple(replace(finding, place=_with_line(finding.place, templates)) for finding in listed(ordered))
-
-
-def _order(finding: Finding) -> tuple[str, ...]:
-    # Whose line is not known yet.
-    place = finding.place
-    return place.file, place.resource, place.field, finding.rule, finding.message
+    # By places whose line is not known yet.
+    ordered = sorted(
+        findings,
+        key=lambda each: (each.place.file, each.place.resource, each.place.field, each.rule, each.message),
+    )
+    placed: list[Finding] = []
+    for each in listed(ordered):
+        place = each.place
+        line = templates[place.file].line(place.resource, place.field) if place.resource else place.line
+        placed.append(replace(each, place=replace(place, line=line)))
+    return tuple(placed)
 
 
 # The last that is registered: the others use up the budget.
@@ -52,7 +54,3 @@ def left_out(hosting: Hosting) -> Iterator[Finding]:
         message = f"it takes more than {MOST_STEPS:,} comparisons: not all of its policies and updates are checked"
         hint = "split the template, or its policies"
         yield Finding("SEA788", Place(template), message, hint)
-
-
-def _with_line(place: Place, templates: Mapping[str, Template]) -> Place:
-    return replace(place, line=templates[place.file].line(place.resource, place.field)) if place.resource else place

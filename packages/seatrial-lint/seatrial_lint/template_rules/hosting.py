@@ -39,11 +39,9 @@ _VARIANT_ID = re.compile(r"endpoint/(.+)/variant/(.+)")
 
 @dataclass(frozen=True, slots=True)
 class CopyRequirement:
-    """What one component asks for, as far as the template tells.
+    """What one component requests, as far as the template tells.
 
     Attributes:
-        resource: The component.
-        specification: The specification that asks.
         accelerators: Accelerators of one copy; `None` when only the deployment knows.
         copies: Copies at creation; `None` likewise.
     """
@@ -59,12 +57,10 @@ class SageMakerTarget:
     """A scalable target of SageMaker, with what it scales.
 
     Attributes:
-        resource: The target.
         dimension: Its scalable dimension; `None` when only the deployment knows.
         resource_id: Its resource ID, with references marked; `None` likewise.
         component: The component that it scales, of these templates.
         endpoint: The endpoint whose variant it scales, of these templates.
-        variant: The variant's name.
     """
 
     resource: TemplateResource
@@ -191,7 +187,7 @@ class Hosting:
         return self.resources.named(template, value, MODEL, "ModelName")
 
     def requirements(self, component: TemplateResource) -> Iterator[CopyRequirement]:
-        """Yield what each specification of a component asks for; adapters ask for nothing."""
+        """Yield what each specification of a component requests; adapters ask for nothing."""
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
             if specification.at("BaseInferenceComponentName").is_absent:
@@ -202,21 +198,24 @@ class Hosting:
     @cached_property
     def targets(self) -> tuple[SageMakerTarget, ...]:
         """The scalable targets of SageMaker."""
-        return tuple(map(self._target, filter(_is_sagemaker, self.resources.of(TARGET))))
-
-    def _target(self, resource: TemplateResource) -> SageMakerTarget:
-        written = self.resources.written(resource.template, resource.at("ResourceId"))
-        component = _COMPONENT_ID.fullmatch(written or "")
-        variant = _VARIANT_ID.fullmatch(written or "")
-        by_text = self.resources.by_text
-        return SageMakerTarget(
-            resource=resource,
-            dimension=resource.at("ScalableDimension").text,
-            resource_id=written,
-            component=by_text(resource.template, component and component[1], COMPONENT, "InferenceComponentName"),
-            endpoint=by_text(resource.template, variant and variant[1], ENDPOINT, "EndpointName"),
-            variant=variant[2] if variant else None,
-        )
+        targets: list[SageMakerTarget] = []
+        for resource in self.resources.of(TARGET):
+            dimension, by_text = resource.at("ScalableDimension").text, self.resources.by_text
+            if resource.at("ServiceNamespace").text != "sagemaker" and not (dimension or "").startswith("sagemaker:"):
+                continue
+            written = self.resources.written(resource.template, resource.at("ResourceId"))
+            component, variant = _COMPONENT_ID.fullmatch(written or ""), _VARIANT_ID.fullmatch(written or "")
+            targets.append(
+                SageMakerTarget(
+                    resource,
+                    dimension,
+                    written,
+                    by_text(resource.template, component and component[1], COMPONENT, "InferenceComponentName"),
+                    by_text(resource.template, variant and variant[1], ENDPOINT, "EndpointName"),
+                    variant[2] if variant else None,
+                )
+            )
+        return tuple(targets)
 
     def target_of(self, policy: TemplateResource) -> SageMakerTarget | None:
         """Return the scalable target that a policy belongs to."""
@@ -269,13 +268,13 @@ class Hosting:
     def has_unknown_alarm_actions(self) -> bool:
         """Whether the actions of some alarm are known at deployment alone."""
         alarms = (each for kind in ALARMS for each in self.resources.of(kind))
-        return any(self._is_unknown(alarm, alarm.at("AlarmActions")) for alarm in alarms)
-
-    def _is_unknown(self, alarm: TemplateResource, actions: TemplateValue) -> bool:
-        if not actions.is_known:
-            return not actions.is_absent
-        referred = self.resources.referred
-        return any(not each.is_known and referred(alarm.template, each) is None for each in actions.items)
+        for alarm, actions in ((each, each.at("AlarmActions")) for each in alarms):
+            if not actions.is_known and not actions.is_absent:
+                return True
+            unknown = (action for action in actions.items if not action.is_known)
+            if any(self.resources.referred(alarm.template, action) is None for action in unknown):
+                return True
+        return False
 
 
 def specifications(component: TemplateResource) -> tuple[TemplateValue, ...]:
@@ -307,11 +306,6 @@ def most_instances(variant: TemplateValue) -> float | None:
     scaling = variant.at("ManagedInstanceScaling")
     managed = scaling.at("Status").text == "ENABLED" or (scaling.at("Status").is_absent and not scaling.is_absent)
     return (scaling.at("MaxInstanceCount") if managed else variant.at("InitialInstanceCount")).number
-
-
-def _is_sagemaker(target: TemplateResource) -> bool:
-    namespace, dimension = target.at("ServiceNamespace").text, target.at("ScalableDimension").text
-    return namespace == "sagemaker" or (dimension or "").startswith("sagemaker:")
 
 
 def listed_names(names: Collection[str]) -> str:

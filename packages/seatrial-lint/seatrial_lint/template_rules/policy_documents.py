@@ -50,7 +50,7 @@ PLACES: Mapping[str, tuple[tuple[PolicyKind, tuple[str, ...]], ...]] = {
     "AWS::SageMaker::ModelPackageGroup": (("resource", ("ModelPackageGroupPolicy",)),),
     "AWS::SecretsManager::ResourcePolicy": (("resource", ("ResourcePolicy",)),),
 }
-"""Where policies stand in each resource type; the empty name is every item of a list."""
+"""Where policies are in each resource type; the empty name is every item of a list."""
 ATTACHED_TO: Mapping[str, tuple[str, ...]] = {
     INLINE_POLICY: ("Roles", "Users", "Groups"),
     MANAGED_POLICY: ("Roles", "Users", "Groups"),
@@ -90,10 +90,7 @@ _VARIABLE = re.compile(r"\$\{([*?$])\}|\$\{[^${}]*\}")
 class PolicyDocument:
     """A policy.
 
-    Attributes:
-        kind: Whose it is: `identity` of a role, user or group; `trust` of a role; of a `resource`.
-        resource: The resource of the template that has it.
-        value: The document.
+    `kind`: whose it is: `identity` of a role, user or group; `trust` of a role; of a `resource`.
     """
 
     kind: PolicyKind
@@ -111,10 +108,7 @@ class PolicyDocument:
 class PolicyCondition:
     """A condition on one key.
 
-    Attributes:
-        operator: As it is written, as `StringEquals`.
-        key: The condition key.
-        value: What it is compared with.
+    `operator`: as it is written, as `StringEquals`.
     """
 
     operator: str
@@ -139,12 +133,7 @@ class PolicyCondition:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStatement:
-    """A statement.
-
-    Attributes:
-        policy: The policy that it stands in.
-        value: The statement.
-    """
+    """A statement."""
 
     policy: PolicyDocument
     value: TemplateValue
@@ -161,17 +150,17 @@ class PolicyStatement:
 
     @property
     def actions(self) -> tuple[TemplateValue, ...]:
-        """What stands under `Action`."""
+        """What is under `Action`."""
         return several(self.value.at("Action"))
 
     @property
     def excepted_actions(self) -> tuple[TemplateValue, ...]:
-        """What stands under `NotAction`."""
+        """What is under `NotAction`."""
         return several(self.value.at("NotAction"))
 
     @property
     def resources(self) -> tuple[TemplateValue, ...]:
-        """What stands under `Resource`; nothing where the policy's own resource is meant."""
+        """What is under `Resource`; nothing where the policy's own resource is meant."""
         return several(self.value.at("Resource"))
 
     @property
@@ -197,7 +186,7 @@ def several(value: TemplateValue) -> tuple[TemplateValue, ...]:
 
 
 def arn_pattern(resources: TemplateResources, template: str, value: TemplateValue) -> str | None:
-    """Return the pattern of the ARNs that a value means; `None` when it can't be told.
+    """Return the pattern of the ARNs that a value means; `None` when it is unknown.
 
     References within an ARN, and variables of IAM, are any text; the ARN of a resource of the template has its ID for
     a name, so that a pattern tells types alone.

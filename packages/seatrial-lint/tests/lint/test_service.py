@@ -132,7 +132,7 @@ class TestWeights:
     def test_gated_weights_need_an_accepted_eula(self) -> None:
         assert said("SEA331", model(ModelDataSource=weights(GATED)), name="m.json") == [
             "11: ModelDataSource.S3DataSource.S3Uri: error: these weights are gated, but no ModelAccessConfig accepts "
-            "their EULA | read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+            "their EULA | read the EULA, then set ModelAccessConfig: {AcceptEula: true} next to S3Uri"
         ]
         accepted = weights(GATED, ModelAccessConfig={"AcceptEula": True})
         assert said("SEA331", model(ModelDataSource=accepted), name="m.json") == []

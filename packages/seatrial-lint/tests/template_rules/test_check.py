@@ -111,7 +111,7 @@ ON_SINGLE: list[tuple[str, str, object, str]] = [
             {"VariantName": name, "ModelName": "m", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
             for name in "ab"
         ],
-        "2 shadow variants beside 1 production variants",
+        "2 shadow variants for 1 production variants",
     ),
     ("SEA724", "Endpoint.Properties.RetainAllVariantProperties", DELETE, "sets it back to InitialInstanceCount"),
     ("SEA747", "Config.Properties.AsyncInferenceConfig", DELETE, "keeps at least 1 instance"),

@@ -55,7 +55,6 @@ def metric_query(
 
     Args:
         stat: CloudWatch's statistic (`Sum`, `Average`, `p95`).
-        dimensions: As `component_dimensions` returns them.
     """
     named: MetricTypeDef = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
     return {"Id": query_id, "MetricStat": {"Metric": named, "Period": period_s, "Stat": stat}}
@@ -147,7 +146,6 @@ def service_overhead(
     """Read CloudWatch once, as late as `patience_s` allows; what is missing is None, with the reason.
 
     Args:
-        variant_name: The variant, of an endpoint without inference components.
         patience_s: Longest wait for datapoints, which come about a minute late.
     """
     dimensions = component_dimensions(target, variant_name)

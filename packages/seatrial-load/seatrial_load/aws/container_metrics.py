@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from seatrial_base.errors import BenchError
+from seatrial_base.units import counted
 from seatrial_load.aws.cloudwatch import metric_query
 from seatrial_load.aws.credentials import credential_source, trusted_authorities
 from seatrial_load.aws.sigv4 import Signer
-from seatrial_load.documents.container_metrics import ContainerLoad
+from seatrial_load.documents.container_metrics import Cause, ContainerLoad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,11 +42,45 @@ if TYPE_CHECKING:
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.documents.request import TrialTarget
 
-
 SERVICE: Final = "monitoring"
 PATH: Final = "/api/v1/query_range"
 TIMEOUT_S: Final = 10.0
 FORM: Final = "application/x-www-form-urlencoded"
+# The shortest time between two publications.
+STEP_S: Final = 10.0
+COMPONENT_LABEL: Final = "aws.sagemaker.inference_component.name"
+ENDPOINT_LABEL: Final = "aws.sagemaker.endpoint.name"
+VARIANT_LABEL: Final = "aws.sagemaker.variant.name"
+# A label of the embedded AWS alone: what it measured in place of an engine and its accelerators.
+SIMULATED_LABEL: Final = "seatrial.simulated_by"
+RUNNING: Final = ("vllm:num_requests_running", "sglang:num_running_reqs")
+WAITING: Final = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
+# Shares, 0 to 1, in spite of the name; the second is that of vLLM's older releases.
+KV_CACHE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
+# Counters, since the engine started; SGLang's name changed.
+PREEMPTIONS: Final = (
+    "vllm:num_preemptions_total",
+    "sglang:num_retracted_requests_total",
+    "sglang:num_retracted_reqs_total",
+)
+# Percent.
+GPU: Final = ("DCGM_FI_DEV_GPU_UTIL",)
+GPU_USED: Final = ("DCGM_FI_DEV_FB_USED",)
+# MiB.
+GPU_FREE: Final = ("DCGM_FI_DEV_FB_FREE",)
+PERCENT: Final = 100.0
+COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
+# Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide).
+GPU_METRICS: Final = {"gpu": "GPUUtilizationNormalized", "memory": "GPUMemoryUtilizationNormalized"}
+GPU_PERIOD_S: Final = 60
+# Limits of the causes. vLLM documentation, "Optimization and tuning", preemption: a request loses its KV cache where
+# there is no free block. The shares are ours: a cache within a twentieth of full has no capacity for another prompt,
+# and accelerators that rest for half of the time while requests wait are not what limits.
+KV_FULL_SHARE: Final = 0.95
+GPU_BUSY_SHARE: Final = 0.9
+GPU_IDLE_SHARE: Final = 0.5
+# A queue grows where its second half is this many times as long as its first, and at least one request longer.
+GROWTH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,31 +186,6 @@ def _series(response: object) -> Iterator[MetricSeries]:
         yield MetricSeries({str(name): str(value) for name, value in labels.items()}, samples)
 
 
-# The shortest time between two publications.
-STEP_S: Final = 10.0
-COMPONENT_LABEL: Final = "aws.sagemaker.inference_component.name"
-ENDPOINT_LABEL: Final = "aws.sagemaker.endpoint.name"
-VARIANT_LABEL: Final = "aws.sagemaker.variant.name"
-# A label of the embedded AWS alone: what it measured in place of an engine and its accelerators.
-SIMULATED_LABEL: Final = "seatrial.simulated_by"
-RUNNING: Final = ("vllm:num_requests_running", "sglang:num_running_reqs")
-WAITING: Final = ("vllm:num_requests_waiting", "sglang:num_queue_reqs")
-# Shares, 0 to 1, in spite of the name; the second is that of vLLM's older releases.
-KV_CACHE: Final = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage")
-# Counters, since the engine started; SGLang's name changed.
-PREEMPTIONS: Final = (
-    "vllm:num_preemptions_total",
-    "sglang:num_retracted_requests_total",
-    "sglang:num_retracted_reqs_total",
-)
-# Percent.
-GPU: Final = ("DCGM_FI_DEV_GPU_UTIL",)
-GPU_USED: Final = ("DCGM_FI_DEV_FB_USED",)
-# MiB.
-GPU_FREE: Final = ("DCGM_FI_DEV_FB_FREE",)
-PERCENT: Final = 100.0
-
-
 @dataclass(frozen=True, slots=True)
 class ContainerSeries:
     """The series of an endpoint over a period, by metric; empty where none was published."""
@@ -243,12 +253,6 @@ def read_container_series(ask: PromQl, labels: Mapping[str, str], *, from_s: flo
     return ContainerSeries(*map(series_of, (RUNNING, WAITING, KV_CACHE, PREEMPTIONS, GPU, GPU_USED, GPU_FREE)))
 
 
-COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
-# Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide).
-GPU_METRICS: Final = {"gpu": "GPUUtilizationNormalized", "memory": "GPUMemoryUtilizationNormalized"}
-GPU_PERIOD_S: Final = 60
-
-
 def with_component_gpus(
     series: ContainerSeries, cloudwatch: CloudWatchClient, component: str, *, from_s: float, to_s: float
 ) -> ContainerSeries:
@@ -286,7 +290,6 @@ def _values(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[
 
 
 def _sums(series: Iterable[MetricSeries], from_s: float, to_s: float) -> list[tuple[float, float]]:
-    """Return the sum over series by time, oldest first."""
     sums: defaultdict[float, float] = defaultdict(float)
     for row in series:
         for at, value in row.samples:
@@ -312,3 +315,60 @@ def _risen(series: Iterable[MetricSeries], from_s: float, to_s: float) -> float 
                 risen += value - before if value >= before else value
             before = value
     return risen if is_known else None
+
+
+def causes_of(load: ContainerLoad) -> tuple[Cause, ...]:
+    """Return the causes that limit the throughput, the gravest first; none where none shows."""
+    causes: list[Cause] = []
+    waiting = f", up to {counted(round(load.waiting_max), 'request')} in the queue" if load.waiting_max else ""
+    mend = "Give the KV cache more room: a lower max_model_len, an fp8 KV cache, more accelerator memory, more copies."
+    if load.preemptions:
+        lost = counted(round(load.preemptions), "preemption")
+        causes.append(
+            Cause(
+                kind="preempted",
+                because=f"{lost}: the KV cache was full, and requests were computed again",
+                mend=f"{mend} Or set a lower max_num_seqs.",
+            )
+        )
+    elif load.kv_cache_share_max is not None and load.kv_cache_share_max >= KV_FULL_SHARE:
+        causes.append(
+            Cause(
+                kind="kv_cache_full", because=f"the KV cache is {load.kv_cache_share_max:.0%} full{waiting}", mend=mend
+            )
+        )
+    has_room = not causes
+    if has_room and load.waiting_max:
+        causes.append(_waiting_cause(load))
+    early, late = load.waiting_early, load.waiting_late
+    if early is not None and late is not None and late >= early + 1 and late >= GROWTH * early:
+        because = f"the queue grows: {early:.1f} requests in the first half of the time, {late:.1f} in the second"
+        mend = "Add copies, or let scaling add them sooner: more requests arrive than are answered."
+        causes.append(Cause(kind="queue_grows", because=because, mend=mend))
+    computes = load.gpu_share_mean
+    if has_room and not load.waiting_max and computes is not None and computes >= GPU_BUSY_SHARE:
+        causes.append(
+            Cause(
+                kind="gpu_busy",
+                because=f"the accelerators compute {computes:.0%} of the time, and no request waits",
+                mend="Choose a faster instance type, a smaller quantization, or more copies.",
+            )
+        )
+    return tuple(causes)
+
+
+def _waiting_cause(load: ContainerLoad) -> Cause:
+    cache = "" if load.kv_cache_share_max is None else f", the KV cache is {load.kv_cache_share_max:.0%} full"
+    waiting = counted(round(load.waiting_max or 0), "request")
+    if load.gpu_share_mean is not None and load.gpu_share_mean < GPU_IDLE_SHARE:
+        return Cause(
+            kind="gpu_idle",
+            because=f"up to {waiting} in the queue{cache}, and the accelerators compute only "
+            f"{load.gpu_share_mean:.0%} of the time",
+            mend="Look at the host: CPU, tokenizer, data transfer; then raise max_num_seqs.",
+        )
+    return Cause(
+        kind="batch_full",
+        because=f"up to {waiting} in the queue{cache}: the batch is full",
+        mend="Raise max_num_seqs, if the latency has room below its SLO; otherwise add copies.",
+    )

@@ -115,7 +115,7 @@ def credential_source(environ: Mapping[str, str] = os.environ) -> CredentialSour
 
 @lru_cache(maxsize=1)
 def _of_boto3(_environment: tuple[tuple[str, str], ...]) -> RenewedCredentials:
-    """Read boto3's chain once for an environment: a profile that takes on a role does so again each time."""
+    # Once for an environment: a profile that takes on a role does so again each time it is read.
     import boto3  # noqa: PLC0415 (costs more than a second; only needed where the environment has no credentials)
 
     with _explained():

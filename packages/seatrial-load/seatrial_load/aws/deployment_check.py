@@ -49,9 +49,6 @@ def prove_live(
 ) -> LiveProof:
     """Describe the live endpoint and compare it with this deployment.
 
-    Args:
-        patience_s: Longest wait for a missing permission.
-
     Raises:
         BenchError: SEA502, with every difference; SEA503 no credentials; SEA504 the control plane can't be reached;
             SEA511 a permission is missing; SEA512 a value of the AWS configuration can't be used.
@@ -244,7 +241,7 @@ def _component_differences(
 
 
 def _image_differences(live: _Live, expected: Expected) -> Iterator[tuple[str, str]]:
-    """Compare images where one is known: by its whole name, or by the digest that the plan pinned."""
+    # By its whole name, or by the digest that the plan pinned: a registry may resolve a tag to another name.
     wanted = expected.image
     if wanted is None or not live.images:
         return

@@ -80,7 +80,7 @@ def aws_problem(error: BaseException, *, where: str) -> Finding | None:
     Returns:
         The problem; None of a response about the call's subject, and of any other exception.
     """
-    from botocore import exceptions  # noqa: PLC0415 (half a second; whoever has such an error has loaded it)
+    from botocore import exceptions  # noqa: PLC0415 (half a second; the raiser of such an error has loaded it)
 
     if isinstance(error, exceptions.ClientError):
         return _of_answer(error, where)
@@ -124,7 +124,7 @@ def _of_answer(error: ClientError, where: str) -> Finding | None:
 
 
 def _denied(operation: str, text: str, where: str) -> Finding:
-    """Name caller, action and resource, as far as the service does; some services name the operation alone."""
+    # Some services name the operation alone, others caller, action and resource.
     match = _NOT_AUTHORIZED.search(text)
     if match is None:
         hint = f"allow the caller to call {operation} there, or use other credentials"

@@ -45,8 +45,6 @@ class Signer:
 
         Args:
             path: The path of the request line (percent-encoded once); no query.
-            headers: The headers to sign, `Host` among them.
-            body_sha256: The body's SHA-256 in hexadecimal digits.
             now: The time of signing, in UTC; the service accepts it for five minutes.
         """
         credentials = self.credentials()

@@ -92,7 +92,6 @@ def _named(request: TrialRequest, source: Literal["jsonl", "trace"], path: Path)
 
 
 def _conversing(request: TrialRequest, path: Path) -> TrialRequest:
-    """Return the request with the conversations of its file of prompts, if it has any."""
     from seatrial_load.prompts.jsonl import JsonlPrompts
 
     chat = request.workload.schema == "openai_chat"
@@ -190,7 +189,7 @@ class _Records:
 
     def keep(self, records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
         """Write the requests of a level, unless an earlier level could not be written."""
-        from seatrial_load.decode.records_file import write_records
+        from seatrial_load.decode.response import write_records
 
         if not self._is_whole:
             return
@@ -241,11 +240,7 @@ def measured_trial(
     baseline: BaselineResult | None,
     show: Show,
 ) -> TrialResult:
-    """Run a trial to its end.
-
-    Args:
-        speed: How much faster than recorded a trace is replayed.
-    """
+    """Run a trial to its end."""
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Tools
     from seatrial_load.trial.run import run_trial

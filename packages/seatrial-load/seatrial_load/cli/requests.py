@@ -118,7 +118,7 @@ def _levels(text: str, mistakes: Mistakes) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(level) for level in text.split(",")}))
     except ValueError:
-        mistakes.say("--levels", f"{text!r} is not a list of whole numbers as in 1,2,4")
+        mistakes.add("--levels", f"{text!r} is not a list of whole numbers as in 1,2,4")
         return ()
 
 
@@ -126,7 +126,7 @@ def _rates(text: str, mistakes: Mistakes) -> tuple[float, ...]:
     try:
         return tuple(float(rate) for rate in text.split(","))
     except ValueError:
-        mistakes.say("--rate", f"{text!r} is not a list of numbers as in 1,2.5")
+        mistakes.add("--rate", f"{text!r} is not a list of numbers as in 1,2.5")
         return ()
 
 
@@ -168,7 +168,6 @@ def request_of_server(written: Written, mistakes: Mistakes) -> TrialRequest:
 
 
 def _host(url: str) -> str:
-    """Return the host that a URL names; empty for what is no URL."""
     try:
         return urlsplit(url).netloc
     except ValueError:
@@ -179,7 +178,7 @@ def _objectives(texts: Iterable[str], mistakes: Mistakes) -> tuple[Objective, ..
     parsed = [(text, _objective(text)) for text in texts]
     for text in (text for text, objective in parsed if objective is None):
         wanted = "such as ttft_ms.p95=500, error_rate=0.01 or output_tok_s=1000"
-        mistakes.say("--slo", f"{text!r} is not an objective {wanted}")
+        mistakes.add("--slo", f"{text!r} is not an objective {wanted}")
     return tuple(objective for _, objective in parsed if objective is not None)
 
 
@@ -220,7 +219,7 @@ class Mistakes:
     given: frozenset[str]
     problems: list[Finding] = field(default_factory=list)
 
-    def say(self, option: str, message: str) -> None:
+    def add(self, option: str, message: str) -> None:
         """Add a problem of an option."""
         self.problems.append(Finding(RULE, Place.at(WHERE, option), message))
 
@@ -238,15 +237,15 @@ class Mistakes:
         for option, others, because in _EXCLUDED:
             for other in others:
                 if {option, other} <= self.given:
-                    self.say(option, f"can't be combined with {other}: {because}")
+                    self.add(option, f"can't be combined with {other}: {because}")
         for flag, needs in ((row.flag, row.option.needs) for row in OPTIONS.values()):
             if flag in self.given and needs and not self.given & set(needs):
-                self.say(flag, f"needs {' or '.join(needs)}")
+                self.add(flag, f"needs {' or '.join(needs)}")
 
     def speed(self, speed: float) -> None:
         """Add a speed of replay that is none."""
         if not (speed > 0 and isfinite(speed)):
-            self.say("--speed", f"{speed:g} is not a finite number above 0")
+            self.add("--speed", f"{speed:g} is not a finite number above 0")
 
     def values(self, request: TrialRequest) -> None:
         """Add the values that no trial can have."""
@@ -265,9 +264,9 @@ class Mistakes:
         load = request.load
         most = max(load.rates_per_s, default=0.0) * load.level_s
         if most > MOST_REQUESTS:
-            self.say("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
+            self.add("--rate", f"{most:,.0f} requests per level; the maximum is {MOST_REQUESTS:,}")
         if "--goal" in self.given and request.load.search != "adaptive" and "--rate" not in self.given:
-            self.say("--goal", "needs --search adaptive")
+            self.add("--goal", "needs --search adaptive")
 
     def in_options(self, error: BenchError) -> list[Finding]:
         """Return an error's problems, naming options where it names the fields that they fill."""
@@ -288,9 +287,9 @@ class Mistakes:
         if "--gate" not in self.given or ARRIVALS[request.load.arrival].is_open or not levels or gate < 1:
             return
         if request.load.search == "adaptive" and not levels[0] <= gate <= levels[-1]:
-            self.say("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
+            self.add("--gate", f"{gate} is not between the lowest and the highest level, {levels[0]} and {levels[-1]}")
         if request.load.search != "adaptive" and gate not in levels:
-            self.say("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
+            self.add("--gate", f"{gate} is not one of the levels {', '.join(map(str, levels))}")
 
 
 @contextmanager

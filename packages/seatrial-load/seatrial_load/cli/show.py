@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from seatrial_base.table import aligned_lines, number_columns, table_of, text_columns
 from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
-from seatrial_load.documents.progress import LevelEnded, LevelStarted, Told
+from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import outcome_sentence
 from seatrial_load.metrics.sent import cache_lines, sent_lines
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +87,7 @@ def _remark(level: LevelResult, *, has_slo: bool) -> str:
 
 
 @contextmanager
-def levels_told(watch: Watch) -> Iterator[Watch]:
+def levels_noted(watch: Watch) -> Iterator[Watch]:
     """Yield a watch that calls `watch`; a user who interrupts the trial reads which levels are over."""
     levels: list[LevelResult] = []
 
@@ -114,7 +114,7 @@ def line_watch(request: TrialRequest) -> Watch:
                 show_text(f"next: concurrency {event.concurrency}: {event.because}\n")
             case LevelEnded(level=level):
                 show_text(f"{level_line(level, has_slo=bool(request.objectives))}\n")
-            case Told(text=text):
+            case TrialMessage(text=text):
                 show_text(f"{text}\n")
             case _:
                 pass
@@ -124,7 +124,7 @@ def line_watch(request: TrialRequest) -> Watch:
 
 def watched_lines(request: TrialRequest, run: Callable[[Watch], TrialResult]) -> TrialResult:
     """Run a trial and show a line for each level."""
-    with levels_told(line_watch(request)) as watch:
+    with levels_noted(line_watch(request)) as watch:
         return run(watch)
 
 
@@ -145,7 +145,7 @@ def result_lines(result: TrialResult) -> Iterator[str]:
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
     """Return the doubts of the answers."""
-    return (f"doubt: {doubt}" for doubt in told_doubts(result))
+    return (f"doubt: {doubt}" for doubt in doubt_texts(result))
 
 
 def unmeasured_lines(result: TrialResult) -> Iterator[str]:

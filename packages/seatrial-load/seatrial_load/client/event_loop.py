@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Errand:
+class PendingRequest:
     """A request on its way, through all its attempts.
 
     Attributes:
@@ -71,7 +71,7 @@ class Stream:
 
     Attributes:
         give_up_s: When to stop waiting; infinite while there is nothing to wait for.
-        errand: The request that it carries or carried last; None before the first.
+        pending: The request that it carries or carried last; None before the first.
         exchange: The exchange that has just ended, until it is taken away.
     """
 
@@ -86,16 +86,16 @@ class Stream:
         "_reused",
         "_unsent",
         "_watch",
-        "errand",
         "exchange",
         "give_up_s",
         "opening",
+        "pending",
     )
 
     def __init__(self, dial: Dial, watch: Watch[Stream], clock: Callable[[], float], holding: Holding) -> None:
         self.opening = False
         self.give_up_s = NEVER_S
-        self.errand: Errand | None = None
+        self.pending: PendingRequest | None = None
         self.exchange: Exchange | None = None
         self._dial = dial
         self._watch = watch
@@ -119,9 +119,9 @@ class Stream:
         except OSError as broken:
             self._break(broken)
 
-    def start(self, errand: Errand, request: bytes, *, give_up_s: float) -> None:
+    def start(self, pending: PendingRequest, request: bytes, *, give_up_s: float) -> None:
         """Send a request, over a new connection when there is none."""
-        self.errand = errand
+        self.pending = pending
         self._request = request
         self._inbox = Inbox(self._holding)
         if self._connection is None:
@@ -129,7 +129,7 @@ class Stream:
         else:
             self.give_up_s = give_up_s
             self._reused = True
-            self._send_request(request, errand)
+            self._send_request(request, pending)
 
     def advance(self) -> None:
         """Do what the connection is ready for; what makes no sense ends the request with a failure."""
@@ -181,14 +181,14 @@ class Stream:
         if event != OPEN:
             return
         self.opening = False
-        if self._request is None or self.errand is None:
+        if self._request is None or self.pending is None:
             self.give_up_s = NEVER_S
         else:
-            self._send_request(self._request, self.errand)
+            self._send_request(self._request, self.pending)
 
-    def _send_request(self, request: bytes, errand: Errand) -> None:
-        if not errand.retried:
-            errand.sent_s = self._clock()
+    def _send_request(self, request: bytes, pending: PendingRequest) -> None:
+        if not pending.retried:
+            pending.sent_s = self._clock()
         try:
             self._flush(memoryview(request))
         except OSError as broken:
@@ -223,34 +223,32 @@ class Stream:
             self._end(None, at_s)
 
     def _break(self, broken: OSError) -> None:
-        """A kept-alive connection that the server closed in silence is opened again, once; else the request failed.
-
-        The server may have closed it while it was idle, or taken the request and dropped it: the client can't tell, so
-        it counts as repeated.
-        """
+        # A kept-alive connection that the server closed in silence is opened again, once; else the request failed. The
+        # server may have closed it while it was idle, or taken the request and dropped it: the client can't know, so it
+        # counts as repeated.
         silent, give_up_s = not self._inbox.received_bytes, self.give_up_s
         was_reused = self._reused
         self.hang_up()
-        if self._request is not None and self.errand is not None and was_reused and silent:
-            self.errand.retried += ("connection",)
+        if self._request is not None and self.pending is not None and was_reused and silent:
+            self.pending.retried += ("connection",)
             self.dial(give_up_s=give_up_s)
         elif self._request is not None:
             self._end(Failure("connection", shorten(broken.strerror or str(broken))))
 
     def _end(self, failure: Failure | None, at_s: float | None = None) -> None:
-        errand = self.errand
-        if errand is None:
+        pending = self.pending
+        if pending is None:
             return
         self.exchange = Exchange(
-            errand.sent_s,
+            pending.sent_s,
             self._clock() if at_s is None else at_s,
             self._inbox,
             failure,
-            errand.index,
-            errand.due_s,
-            errand.taken_s,
-            errand.retried,
-            errand.turn,
+            pending.index,
+            pending.due_s,
+            pending.taken_s,
+            pending.retried,
+            pending.turn,
         )
         self._request = None
         self.give_up_s = NEVER_S
@@ -330,7 +328,7 @@ STALE_S = 60.0
 # A response that a further turn waits for is read after this time though others arrive: one after each poll.
 UNREAD_S = 0.005
 ENOUGH_SHARE = 0.02
-TELL_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
+REPORT_EVERY_S = 5.0  # a terminal takes 20 ms to draw, in which nothing is read: no more than 0.4 % of the time
 
 
 class Loop:
@@ -371,11 +369,11 @@ class Loop:
         self._holding = holding
         self._over: deque[Inbox] = deque()
         self._taken = self._opened = 0
-        self._waiting: list[tuple[float, int, Errand, bytes]] = []
-        self._unread: deque[tuple[Errand, Exchange]] = deque()
+        self._waiting: list[tuple[float, int, PendingRequest, bytes]] = []
+        self._unread: deque[tuple[PendingRequest, Exchange]] = deque()
         self._wanted = wave.requests
         self._durations_s: list[float] = []
-        self._ask_again_s = self._tell_again_s = 0.0
+        self._ask_again_s = self._report_again_s = 0.0
         self._next_sweep_s = 0.0
 
     @property
@@ -420,19 +418,19 @@ class Loop:
         """Give up what is in flight, and return it with what arrived: the deadline has cut the wave."""
         idle = {id(stream) for stream in self._idle}
         return tuple(
-            self._cut_short(stream, stream.errand)
+            self._cut_short(stream, stream.pending)
             for stream in self._streams
-            if stream.errand is not None and id(stream) not in idle
+            if stream.pending is not None and id(stream) not in idle
         )
 
-    def _cut_short(self, stream: Stream, errand: Errand) -> Exchange:
-        """End a stream's request as unanswered; one that paused before a repetition as it was refused last."""
+    def _cut_short(self, stream: Stream, pending: PendingRequest) -> Exchange:
+        # A request that paused before a repetition ends as it was refused last, not as unanswered.
         stream.fail(Failure("unanswered", "no complete answer at the end of the level"))
         if stream.exchange is not None:
             return stream.exchange
-        refused = Failure(errand.retried[-1], f"refused {len(errand.retried)} times until the end of the level")
+        refused = Failure(pending.retried[-1], f"refused {len(pending.retried)} times until the end of the level")
         return Exchange(
-            errand.sent_s, self.now_s, Inbox(), refused, errand.index, retried=errand.retried, turn=errand.turn
+            pending.sent_s, self.now_s, Inbox(), refused, pending.index, retried=pending.retried, turn=pending.turn
         )
 
     def close(self) -> None:
@@ -460,10 +458,8 @@ class Loop:
         return True
 
     def _tidy(self) -> bool:
-        """End the inbox that is over for the longest time; return whether there was one.
-
-        Responses that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms.
-        """
+        # Responses that end together would else hold up the first tokens of the next ones: 512 of them by 75 ms. So one
+        # inbox ends at a time, the oldest first.
         if not self._over:
             return False
         self._over.popleft().end()
@@ -472,27 +468,27 @@ class Loop:
     def _send_due(self) -> None:
         while self._pausing and self._pausing[0][0] <= self.now_s:
             _, index, stream = heappop(self._pausing)
-            if stream.errand is not None:
-                self._start(stream, stream.errand, self._written_again(index, stream.errand))
+            if stream.pending is not None:
+                self._start(stream, stream.pending, self._written_again(index, stream.pending))
         for _ in range(SENDS_PER_TURN):
             if not self._idle or self._taken >= self._wanted:
                 return
             if self._waiting and self._waiting[0][0] <= self.now_s:
-                _, _, errand, request = heappop(self._waiting)
+                _, _, pending, request = heappop(self._waiting)
                 self._taken += 1
-                request = request or self._written_again(errand.index, errand)
-                errand.taken_s = errand.sent_s = self._clock()
-                self._start(self._idle.popleft(), errand, request)
+                request = request or self._written_again(pending.index, pending)
+                pending.taken_s = pending.sent_s = self._clock()
+                self._start(self._idle.popleft(), pending, request)
             elif len(self._idle) <= len(self._unread) or self._next_due_s() > self._clock():
                 return
             else:
                 self._start_next()
 
-    def _written_again(self, index: int, errand: Errand) -> bytes:
+    def _written_again(self, index: int, pending: PendingRequest) -> bytes:
         conversations = self._wave.conversations
-        if conversations is None or not errand.answers:
+        if conversations is None or not pending.answers:
             return self._write_request(index)
-        return conversations.write(index, errand.answers)
+        return conversations.write(index, pending.answers)
 
     def _read_answer(self) -> bool:
         """Read the oldest response that a further turn waits for; return whether there was one.
@@ -509,7 +505,7 @@ class Loop:
             return True
         index, rest = ended.rest[0], ended.rest[1:]
         at_s = exchange.ended_s + conversations.delay_s(index)
-        further = Errand(
+        further = PendingRequest(
             index=index, taken_s=at_s, sent_s=at_s, answers=(*ended.answers, text), rest=rest, turn=ended.turn + 1
         )
         is_soon = at_s - self._clock() < SWEEP_INTERVAL_S
@@ -525,9 +521,9 @@ class Loop:
         stream = self._idle.pop() if is_open else self._idle.popleft()
         now_s, index = self._clock(), self._index(self._opened)
         due_s = self._next_due_s() if is_open else None
-        errand = Errand(index=index, taken_s=now_s, due_s=due_s, sent_s=now_s)
+        pending = PendingRequest(index=index, taken_s=now_s, due_s=due_s, sent_s=now_s)
         if self._wave.conversations is not None:
-            errand.turn, errand.rest = 1, self._wave.conversations.numbers[self._opened][1:]
+            pending.turn, pending.rest = 1, self._wave.conversations.numbers[self._opened][1:]
         self._taken += 1
         self._opened += 1
         request = b""
@@ -536,10 +532,10 @@ class Loop:
             self._ahead_bytes -= len(request)
             if self.now_s - written_s >= STALE_S:
                 request = b""
-        self._start(stream, errand, request or self._write_request(index))
+        self._start(stream, pending, request or self._write_request(index))
 
-    def _start(self, stream: Stream, errand: Errand, request: bytes) -> None:
-        stream.start(errand, request, give_up_s=self._clock() + self._wave.timeout_s)
+    def _start(self, stream: Stream, pending: PendingRequest, request: bytes) -> None:
+        stream.start(pending, request, give_up_s=self._clock() + self._wave.timeout_s)
         if stream.exchange is not None:
             self._settle(stream, stream.exchange)
 
@@ -582,8 +578,8 @@ class Loop:
         while self._holding.is_urgent and self._tidy():
             pass
         self._idle.append(stream)
-        if stream.errand is not None and stream.errand.rest and exchange.failure is None:
-            self._unread.append((stream.errand, exchange))
+        if stream.pending is not None and stream.pending.rest and exchange.failure is None:
+            self._unread.append((stream.pending, exchange))
         head = exchange.inbox.head
         well = exchange.failure is None and head is not None and head.status == HTTPStatus.OK
         if well and exchange.index >= self._wave.measured_from:
@@ -595,12 +591,12 @@ class Loop:
         One that would have to wait longer than an attempt may take isn't repeated: its failure is final.
         """
         wanted = repetition_of(exchange, self._wave.max_retries)
-        if wanted is None or stream.errand is None:
+        if wanted is None or stream.pending is None:
             return False
         at_s = exchange.ended_s + wanted.pause_s
         if wanted.pause_s > self._wave.timeout_s or at_s >= self._wave.deadline_s:
             return False
-        stream.errand.retried += (wanted.error,)
+        stream.pending.retried += (wanted.error,)
         exchange.inbox.drop()
         heappush(self._pausing, (at_s, exchange.index, stream))
         return True
@@ -619,9 +615,9 @@ class Loop:
             if stream.exchange is not None:
                 self._settle(stream, stream.exchange)
         self._ask_enough()
-        if self._wave.tell is not None and now_s >= self._tell_again_s:
+        if self._wave.tell is not None and now_s >= self._report_again_s:
             self._wave.tell(len(self.exchanges))
-            self._tell_again_s = now_s + TELL_EVERY_S
+            self._report_again_s = now_s + REPORT_EVERY_S
 
     def _ask_enough(self) -> None:
         wave = self._wave

@@ -50,7 +50,6 @@ def payload(
 
     Args:
         content: The prompt. A whole body is sent as it is; only whether it streams, and the model, are set.
-        output_tokens: Length of the answer; a whole body has its own.
     """
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):

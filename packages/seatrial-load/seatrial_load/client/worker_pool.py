@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
-from seatrial_load.client.event_loop import ENOUGH_SHARE, TELL_EVERY_S, Watch, run_wave
+from seatrial_load.client.event_loop import ENOUGH_SHARE, REPORT_EVERY_S, Watch, run_wave
 from seatrial_load.decode.failure import shorten
 from seatrial_load.decode.response import RequestRecord, record_of
 from seatrial_load.decode.timed_answer import ANYTHING
@@ -225,7 +225,7 @@ class Worker:
         with suppress(OSError):
             self.channel.sendall(STOP)
 
-    def fate(self) -> str:
+    def ending(self) -> str:
         """Return how it ended, and what is missing for it."""
         self._reap()
         if self.broken_because is not None:
@@ -255,19 +255,15 @@ class Worker:
 
 
 def fork_worker(
-    share: CrewOrder,
+    share: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
     *,
     name: str,
-    elders: Sequence[Worker],
+    earlier: Sequence[Worker],
 ) -> Worker:
-    """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not.
-
-    Args:
-        elders: Those forked before, whose channels are not its own.
-    """
+    """Fork a process that loads its share and then ends; Python is its copy of this one, threads are not."""
     ours, theirs = socket.socketpair()
     held = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_THE_PARENT)  # until the child ignores them
     try:
@@ -286,7 +282,7 @@ def fork_worker(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
-        for channel in (ours, *(elder.channel for elder in elders)):
+        for channel in (ours, *(worker.channel for worker in earlier)):
             channel.close()
         _load_share(_Parent(theirs), share, write_request, dial_factory, clock)
     finally:
@@ -295,7 +291,7 @@ def fork_worker(
 
 def _load_share(
     parent: _Parent,
-    share: CrewOrder,
+    share: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     clock: Callable[[], float],
@@ -305,11 +301,11 @@ def _load_share(
         result = run_wave(wave, write_request, dial_factory(), clock=clock, ready=parent.ready)
         records = tuple(map(share.record, result.every))
         report = made_of(WorkerReport, result, records=records, evidence=evidence_of(wave, result))
-        parent.say(REPORT, write_report(report))
+        parent.send(REPORT, write_report(report))
     except BenchError as refused:
-        parent.say(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
+        parent.send(REFUSED, json.dumps([asdict(problem) for problem in refused.problems]).encode())
     except Exception as broken:  # noqa: BLE001 (the border of a process: its parent reports whatever broke it)
-        parent.say(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
+        parent.send(BROKEN, f"{type(broken).__name__}: {broken}".encode(errors="replace"))
 
 
 class _Parent:
@@ -317,22 +313,22 @@ class _Parent:
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
-        self._told = 0
+        self._sent = 0
 
-    def say(self, kind: bytes, content: bytes = b"") -> None:
+    def send(self, kind: bytes, content: bytes = b"") -> None:
         """Send a frame."""
         self._channel.sendall(frame(kind, content))
 
     def ready(self) -> float:
         """Report that the connections are open, and wait for the common start."""
-        self.say(READY)
+        self.send(READY)
         return float(_START.unpack(self._receive(_START.size, socket.MSG_WAITALL))[0])
 
     def enough(self, seconds: Sequence[float]) -> str | None:
         """Send the new durations; return a reason when the parent has enough."""
-        if len(seconds) > self._told:
-            self.say(SECONDS, write_seconds(seconds[self._told :]))
-            self._told = len(seconds)
+        if len(seconds) > self._sent:
+            self.send(SECONDS, write_seconds(seconds[self._sent :]))
+            self._sent = len(seconds)
         with suppress(BlockingIOError):
             self._receive(len(STOP), socket.MSG_DONTWAIT)
             return "the parent has enough"
@@ -357,8 +353,8 @@ LISTEN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewOrder:
-    """The load of a crew.
+class PoolOrder:
+    """The load of a pool.
 
     Attributes:
         wave: The load, all processes together.
@@ -378,8 +374,8 @@ class CrewOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewResult:
-    """The outcome of a crew's load.
+class PoolResult:
+    """The outcome of a pool's load.
 
     Attributes:
         records: The requests that ended, in order of ending; and as `unanswered` those that were in flight at the
@@ -408,18 +404,17 @@ class CrewResult:
 
 
 def load_with_workers(
-    order: CrewOrder,
+    order: PoolOrder,
     write_request: WriteRequest,
     dial_factory: Callable[[], Dial],
     *,
     workers: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
-) -> CrewResult:
+) -> PoolResult:
     """Load with several processes, or in this one.
 
     Args:
         write_request: Returns the bytes of the request with this index; called in the process that sends it.
-        dial_factory: Makes what starts connections; called in each process.
         workers: Processes; None chooses by the number of streams and of cores.
         clock: Monotonic seconds, the same in all processes.
 
@@ -433,48 +428,48 @@ def load_with_workers(
     if workers == 1:
         result = run_wave(order.wave, write_request, dial_factory(), clock=clock)
         records = tuple(map(order.record, result.every))
-        return made_of(CrewResult, result, records=records, evidence=evidence_of(order.wave, result))
-    crew: list[Worker] = []
+        return made_of(PoolResult, result, records=records, evidence=evidence_of(order.wave, result))
+    pool: list[Worker] = []
     try:
         for number in range(workers):
             share = replace(order, wave=replace(wave.share(number, workers), stop=None, tell=None))
             name = f"process {number + 1} of {workers}"
-            crew.append(fork_worker(share, write_request, dial_factory, clock, name=name, elders=crew))
-        return _Foreman(wave, crew, clock).result()
+            pool.append(fork_worker(share, write_request, dial_factory, clock, name=name, earlier=pool))
+        return _Supervisor(wave, pool, clock).result()
     finally:
-        for worker in crew:
+        for worker in pool:
             worker.end()
 
 
-class _Foreman:
+class _Supervisor:
     """Reads the workers' channels: lets them start together, decides when it is enough, takes their reports."""
 
-    def __init__(self, wave: Wave, crew: list[Worker], clock: Callable[[], float]) -> None:
+    def __init__(self, wave: Wave, pool: list[Worker], clock: Callable[[], float]) -> None:
         self._wave = wave
-        self._crew = crew
+        self._pool = pool
         self._clock = clock
-        self._at_work = {worker.channel.fileno(): worker for worker in crew}
-        self._awaited = len(crew)
+        self._at_work = {worker.channel.fileno(): worker for worker in pool}
+        self._awaited = len(pool)
         self._reports: list[WorkerReport] = []
         self._lost: dict[str, str] = {}
         self._seconds: list[float] = []
         self._enough_because: str | None = None
         self._given_up: Stop | None = None
-        self._ask_again_s = self._tell_again_s = 0.0
+        self._ask_again_s = self._report_again_s = 0.0
 
-    def result(self) -> CrewResult:
+    def result(self) -> PoolResult:
         """Wait for all reports, and merge them."""
         self._listen()
         if self._given_up is not None:
             now_s, streams = self._clock(), self._wave.streams
             evidence = ClientEvidence(
-                workers=len(self._crew),
+                workers=len(self._pool),
                 streams=streams,
                 receive_lag_p99_ms=None,
                 delivered_concurrency=None,
                 cpu_share=None,
             )
-            return CrewResult(
+            return PoolResult(
                 records=(),
                 cut=True,
                 started_s=now_s,
@@ -485,11 +480,11 @@ class _Foreman:
             )
         self._lost.update({worker.name: f"{worker.name} did not report" for worker in self._at_work.values()})
         reports = self._reports
-        lost = [self._lost[worker.name] for worker in self._crew if worker.name in self._lost]
+        lost = [self._lost[worker.name] for worker in self._pool if worker.name in self._lost]
         if not reports:
             raise BenchError.of("SEA507", f"all load workers failed: {'; '.join(lost)}")
         records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
-        return CrewResult(
+        return PoolResult(
             records=tuple(records),
             cut=bool(lost) or any(report.cut for report in reports),
             started_s=min(report.started_s for report in reports),
@@ -503,12 +498,12 @@ class _Foreman:
         """Read the channels until every worker has gone, the load is stopped, or decoding takes too long."""
         wave, watch = self._wave, Watch[Worker]()
         try:
-            for worker in self._crew:
+            for worker in self._pool:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
             while self._at_work and self._clock() < wave.deadline_s + DECODE_TIMEOUT_S:
-                if wave.tell is not None and self._clock() >= self._tell_again_s:
+                if wave.tell is not None and self._clock() >= self._report_again_s:
                     wave.tell(len(self._seconds))
-                    self._tell_again_s = self._clock() + TELL_EVERY_S
+                    self._report_again_s = self._clock() + REPORT_EVERY_S
                 self._given_up = wave.stop() if wave.stop is not None else None
                 if self._given_up is not None:
                     return
@@ -536,7 +531,7 @@ class _Foreman:
         if closed:
             del self._at_work[worker.channel.fileno()]
             if not worker.reported:
-                self._lost[worker.name] = shorten(f"{worker.name} {worker.fate()}")
+                self._lost[worker.name] = shorten(f"{worker.name} {worker.ending()}")
                 if not worker.started:
                     self._one_less_awaited()
 

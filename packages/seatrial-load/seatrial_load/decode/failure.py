@@ -94,8 +94,8 @@ class Failure:
             `model_error` (the container answered with an error), `validation` (the request was refused as wrong),
             `auth` (who sent it was refused: credentials expired, unknown or not allowed, a wrong signature, a wrong
             clock, a wrong key), `timeout` (ours: no complete answer in time), `stalled` (ours: a stream that had begun
-            was silent for too long), `connection` (refused or broken), `protocol` (bytes that make no sense, or say
-            what can't be of the request), `truncated` (the engine says that the limit on tokens was reached, far
+            was silent for too long), `connection` (refused or broken), `protocol` (malformed bytes, or an
+            impossible answer to the request), `truncated` (the engine reports the limit on tokens as reached, far
             below the requested number), `no_text` (four tokens or more are counted, and none came), `aborted` (the
             engine broke the generation off), `filtered` (it withheld content), `answer_too_large` (ours: an answer was
             cut that passed a limit of the client's memory), `server` (the service's own failure), `unanswered` (ours:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
 from urllib.parse import urlsplit
 
+from seatrial_base.field_facts import made_of
+from seatrial_base.units import MS_PER_S
 from seatrial_load.decode.event_stream import MEDIA_TYPE, FrameDecoder
 from seatrial_load.decode.failure import (
+    ErrorClass,
     Failure,
     failure_of_malformed,
     failure_of_response,
@@ -26,20 +31,29 @@ from seatrial_load.decode.timed_answer import (
     judged,
     read_whole,
 )
+from seatrial_load.documents.result import DoubtKind  # noqa: TC001 (likewise)
+from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.payload.answer import DONE, LineReader, generated_text, settled_count
 from seatrial_load.payload.json_text import AnswerError, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seatrial_load.decode.exchange import Exchange, Inbox
-    from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.decode.http1 import ResponseHead
     from seatrial_load.decode.timed_answer import AnswerTerms
-    from seatrial_load.documents.result import DoubtKind
-
 
 TokenSource: TypeAlias = Literal["events", "reported"]
+ENGINE_HEADER = "x-seatrial-engine"
+# Of the embedded AWS: no model serves this address.
+NO_MODEL_HEADER = "x-seatrial-no-model"
+MAX_EARLY_BYTES = 4_096
+# Read of a response that isn't 200: the message of an error is at its beginning.
+MAX_ERROR_BYTES = 65_536
+_NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
+                      finish_reason=None, failure=None)  # fmt: skip
+_REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
+DIGITS = 3  # of a millisecond: whole microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +112,10 @@ class RequestRecord:
         """Whether the request was answered in full."""
         return self.error is None
 
-
-ENGINE_HEADER = "x-seatrial-engine"
-# Of the embedded AWS: no model serves this address.
-NO_MODEL_HEADER = "x-seatrial-no-model"
-MAX_EARLY_BYTES = 4_096
-# Read of a response that isn't 200: the message of an error is at its beginning.
-MAX_ERROR_BYTES = 65_536
-_NOTHING = TimedAnswer((), finished=False, finished_at_s=None, reported_tokens=None, input_tokens=None,
-                      finish_reason=None, failure=None)  # fmt: skip
-_REDIRECTS = range(HTTPStatus.MULTIPLE_CHOICES, HTTPStatus.BAD_REQUEST)
+    @property
+    def order(self) -> tuple[float, int]:
+        """Its place among a level's requests: by number; of turns by time, since their numbers go by conversation."""
+        return (self.sent_s if self.turn else 0.0, self.index)
 
 
 class _Body(NamedTuple):
@@ -239,7 +247,7 @@ def _beginning(inbox: Inbox) -> bytes:
 
 
 def _redirected(head: ResponseHead) -> Failure:
-    """Name the host only: a query string may hold a signature."""
+    # The host alone is named: a query string may hold a signature.
     location = head.headers.get("location", "")
     try:
         host = urlsplit(location).hostname
@@ -291,3 +299,77 @@ def _failure_in(answer: TimedAnswer) -> Failure | None:
     if answer.failure is None and answer.finished_at_s is None:
         return Failure("protocol", "the answer has only its closing line")
     return answer.failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRequest:
+    """One request; times are milliseconds since the first sending of its level, as in `RequestRecord` otherwise.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of its level.
+        ramp: Whether it is one of those that aren't measured.
+    """
+
+    concurrency: int
+    ramp: bool
+    index: int
+    sent_ms: float
+    due_ms: float | None
+    first_token_ms: float | None
+    last_token_ms: float | None
+    ended_ms: float
+    token_times_ms: tuple[float, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    output_tokens_from: TokenSource | None
+    parts: int | None
+    error: ErrorClass | None
+    status: int | None
+    detail: str
+    retried: tuple[ErrorClass, ...]
+    doubts: tuple[DoubtKind, ...] = ()
+    turn: int = 0
+    cached_tokens: int | None = None
+
+
+def write_records(into: TextIO | Path, records: Sequence[RequestRecord], *, concurrency: int, ramp: int = 0) -> None:
+    """Append the requests of one level, a line each, in the order of their numbers.
+
+    Args:
+        concurrency: Requests in flight per copy, of the level.
+        ramp: Number of first requests that aren't measured.
+    """
+    if isinstance(into, Path):
+        with into.open("a", encoding="utf-8") as file:
+            write_records(file, records, concurrency=concurrency, ramp=ramp)
+        return
+    began_s = min((record.sent_s for record in records), default=0.0)
+
+    def since(at_s: float) -> float:
+        return round((at_s - began_s) * MS_PER_S, DIGITS)
+
+    for place, record in enumerate(sorted(records, key=attrgetter("order"))):
+        raw = made_of(
+            RawRequest,
+            record,
+            concurrency=concurrency,
+            ramp=place < ramp,
+            sent_ms=since(record.sent_s),
+            due_ms=None if record.due_s is None else since(record.due_s),
+            first_token_ms=None if record.first_token_s is None else since(record.first_token_s),
+            last_token_ms=None if record.last_token_s is None else since(record.last_token_s),
+            ended_ms=since(record.ended_s),
+            token_times_ms=tuple(map(since, record.token_times_s)),
+        )
+        into.write(f"{write_document(raw)}\n")
+
+
+def read_records(path: Path) -> Iterator[RawRequest]:
+    """Read what `write_records` wrote, strictly.
+
+    Raises:
+        BenchError: SEA501, with every problem of the first line that has one.
+    """
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            yield read_document(RawRequest, line, where=f"{path}:{number}")

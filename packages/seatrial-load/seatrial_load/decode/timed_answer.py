@@ -331,7 +331,6 @@ def judged(answer: TimedAnswer, terms: AnswerTerms) -> Judged:
 
 
 def _has_output(answer: TimedAnswer) -> bool:
-    """Return whether any output came: text, reasoning, a call, or tokens alone."""
     return bool(answer.events or answer.text or answer.calls_tool or answer.has_other_output)
 
 
@@ -352,7 +351,7 @@ def _doubts_of_length(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[Doubt
 
 
 def _doubts_of_text(text: str, tokens: int, answer: TimedAnswer) -> Iterator[DoubtKind]:
-    """Judge the whole answer: past the end of its text a good model may repeat one token up to the limit."""
+    # Of the whole answer: past the end of its text a good model may repeat one token up to the limit.
     if answer.calls_tool or answer.has_other_output or tokens < FEWEST_TOKENS:
         return
     if not any(character.isprintable() and not character.isspace() for character in text):
@@ -373,7 +372,7 @@ def _repeats_one(text: str, tokens: int) -> bool:
 
 
 def _doubts_of_cache(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtKind]:
-    """Compare the tokens computed again with those that no cache can hold; SGLang counted more cached than prompted."""
+    # The tokens computed again, compared with those that no cache can hold; SGLang counted more cached than prompted.
     if terms.own_tokens is None or answer.cached_tokens is None or answer.input_tokens is None:
         return
     if max(answer.input_tokens - answer.cached_tokens, 0) < WHOLE_SHARE * terms.own_tokens - CHANCE_TOKENS:
@@ -381,6 +380,6 @@ def _doubts_of_cache(answer: TimedAnswer, terms: AnswerTerms) -> Iterator[DoubtK
 
 
 def _is_same(requested: str, reported: str) -> bool:
-    """Return whether two names are of one model: servers add the owner's name, or leave a path out."""
+    # Servers add the owner's name, or leave a path out.
     one, other = requested.casefold().rstrip("/"), reported.casefold().rstrip("/")
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

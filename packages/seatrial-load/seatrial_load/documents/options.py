@@ -82,11 +82,7 @@ class CommandOption:
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     def words(self, *, known: str = "") -> str:
-        """Return the help.
-
-        Args:
-            known: A flag that is always written: the help of what needs it leaves that out.
-        """
+        """Return the help."""
         text = self.option.help or f"{self.facts.help.partition('. ')[0].rstrip('.')}."
         needs = " or ".join(flag for flag in self.option.needs if flag != known)
         if needs and not text.startswith("With "):

@@ -133,14 +133,14 @@ class LevelEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TrialMessage:
     """Something that is no level: the warm-up, the proof, a clock that is wrong."""
 
     text: str
     elapsed_s: float
 
 
-TrialEvent: TypeAlias = LevelStarted | LevelAdvanced | LevelEnded | Told
+TrialEvent: TypeAlias = LevelStarted | LevelAdvanced | LevelEnded | TrialMessage
 Watch: TypeAlias = Callable[[TrialEvent], None]
 
 

@@ -134,7 +134,7 @@ class Load:
     )
     rates_for_copies: int | None = data_field(
         None,
-        "The rates are for so many copies: where another number is live, they change with it. Null: they stay.",
+        "Number of copies that the rates are for: where another number is live, they change with it. Null: they stay.",
         since="0.2",
         above=0,
         of=OPEN_LOOP,
@@ -586,9 +586,9 @@ class TrialRequest:
         target_utilization: Share of the knee's concurrency to scale at, above 0 and at most 1.
         gate: The proof that is needed.
         prior: The plan's prediction.
-        manner: `load` loads as hard as `load` says, and looks for the knee; `in_place` adds load beside users'
+        manner: `load` loads as `load` requires, and looks for the knee; `in_place` adds load alongside users'
             requests, up to the gate; `verify` sends a few single requests, and no load.
-        alarms: Names of CloudWatch alarms; a trial beside users' requests ends when one is in ALARM.
+        alarms: Names of CloudWatch alarms; a trial alongside users' requests ends when one is in ALARM.
         quality: The evaluation set that is sent after the levels, and its bounds; None sends none.
         scaled: Values of the spec that the laptop replaces; empty elsewhere.
     """

@@ -69,7 +69,6 @@ def _beyond_bounds(document: DataclassInstance) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_lengths(workload: Workload) -> Iterator[tuple[str, str]]:
-    """Yield lengths that no distribution has, and those that contradict one another."""
     shared, prompt, facts = workload.shared_prefix_tokens, workload.input_tokens, facts_of(Workload)
     if prompt > 0 and not facts["shared_prefix_tokens"].wrong(shared) and (wrong := wrong_prefix(shared, prompt)):
         yield "shared_prefix_tokens", wrong

@@ -65,7 +65,6 @@ def load_words(concurrency: int | None, rate_per_s: float | None) -> str:
     """Return the load of a level in words.
 
     Args:
-        concurrency: Requests in flight per copy.
         rate_per_s: Requests per second that an open loop offered; None in a closed loop.
     """
     return f"concurrency {concurrency} per copy" if rate_per_s is None else f"{rate_per_s:g} requests/s"
@@ -433,7 +432,7 @@ class Knee:
 
     Attributes:
         detector: Which one.
-        concurrency: Requests in flight per copy, interpolated where it lies between two levels; None without a knee.
+        concurrency: Requests in flight per copy, interpolated between two levels; None without a knee.
         because: Its source, or why there is none.
         interval: Its 95 % interval, from those of the metric that it is read from; `high` is None where no level was
             past the knee. None where it is unknown.
@@ -453,7 +452,7 @@ class LiveProof:
         proven: Whether it is this deployment's; False when nothing was checked.
         endpoint_config_name: The live endpoint configuration.
         model_name: The live component's model.
-        copy_count: Its running copies; the load of the trial is for so many.
+        copy_count: Its running copies; the load of the trial is for this number.
         because: The evidence, in a sentence.
         planned_copy_count: Copies of the plan, where another count was live.
     """

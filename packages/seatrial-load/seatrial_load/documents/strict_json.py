@@ -38,7 +38,7 @@ def write_document(document: DataclassInstance, *, later_defaults: bool = True) 
 
 
 def _plain(value: object, *, later_defaults: bool) -> object:
-    """Return a value as JSON has it; `asdict` would copy every number before."""
+    # `asdict` would copy every number before.
     if isinstance(value, tuple | list):
         return [_plain(item, later_defaults=later_defaults) for item in value]
     if isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def _names_that_differ(document: DataclassInstance) -> Iterator[str]:
 
 
 def read_document(kind: type[DocumentT], text: str, *, where: str, retired: frozenset[str] = frozenset()) -> DocumentT:
-    """Read a document: every key known, every type right; a whole number stands for a number too.
+    """Read a document: every key known, every type right; a whole number is a number too.
 
     Args:
         retired: Keys at the top that earlier releases wrote; they are not read.
@@ -91,7 +91,7 @@ def not_finite(value: object, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object, each of whose keys is unique; readers differ in which of two values they take."""
+    # Readers of JSON differ in which of two values of a key they take.
     values: dict[str, object] = {}
     for key, value in pairs:
         if key in values:
@@ -154,12 +154,15 @@ class _Reader:
             known = {member.value: member for member in hint}
             return known[value] if value in known else self._wrong(path, f"one of {', '.join(known)}", value)
         if hint is int or hint is float:
-            if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
-                return hint(value)
-            if hint is float and isinstance(value, float) and math.isfinite(value):
-                return value
-            return self._wrong(path, _WORDS[hint], value)
+            return self._read_number(hint, value, path)
         return value if isinstance(hint, type) and isinstance(value, hint) else self._wrong(path, _WORDS[hint], value)
+
+    def _read_number(self, hint: type[int | float], value: object, path: str) -> object:
+        if isinstance(value, int) and not isinstance(value, bool) and (hint is int or abs(value) < 2**1023):
+            return hint(value)
+        if hint is float and isinstance(value, float) and math.isfinite(value):
+            return value
+        return self._wrong(path, _WORDS[hint], value)
 
     def _wrong(self, path: str, expected: str, value: object) -> object:
         self._note(path, f"expected {expected}, got {json.dumps(value)[:60]}")

@@ -149,16 +149,13 @@ def together(shares: Sequence[ClientEvidence]) -> ClientEvidence:
 
 
 def _busy_s(exchange: Exchange, start_s: float, until_s: float) -> float:
-    """Return how long the request kept its stream busy within the window; reconnecting and pauses count.
-
-    A server that closes its connections costs the trial time, but that is the endpoint's doing, not the client's.
-    """
+    # Reconnecting and pauses count: a server that closes its connections costs the trial time, but that is the
+    # endpoint's doing, not the client's.
     taken_s = exchange.sent_s if exchange.taken_s is None else exchange.taken_s
     return max(0.0, min(exchange.ended_s, until_s) - max(taken_s, start_s))
 
 
 def _open_loop(exchanges: Sequence[Exchange], streams: int) -> list[tuple[float, bool]]:
-    """Return how late each request was sent, and whether it found every stream busy when it was due."""
     taken_s = sorted(exchange.taken_s for exchange in exchanges if exchange.taken_s is not None)
     ended_s = sorted(exchange.ended_s for exchange in exchanges)
     return [
@@ -338,8 +335,6 @@ class LagMeter:
         """Note a turn.
 
         Args:
-            polled_s: When the poll returned.
-            done_s: When the last of its descriptors was read.
             waited: Whether the poll had to wait for them.
         """
         if count:

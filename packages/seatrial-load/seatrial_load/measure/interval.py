@@ -29,7 +29,7 @@ SLICES = 10  # of a window
 EXACT_UP_TO = 100_000  # trials; beyond, the normal approximation's rank is off by less than one in a thousand
 SERIES_UP_TO = 200  # degrees of freedom; beyond, the expansion is right within 1e-7
 BISECTIONS = 80  # halve any interval of interest below the resolution of a float
-NEGLIGIBLE_DEVIATIONS = 12.0  # what lies further from a binomial's mean is too rare for a float to notice
+NEGLIGIBLE_DEVIATIONS = 12.0  # anything further from a binomial's mean is too rare for a float to notice
 FEWEST_SLICES = 5
 ROUNDING = 1e-9  # a bound that floats miss by less is met: an exact tie, or a whole number
 NOTHING = Interval(low=None, high=None)
@@ -83,11 +83,7 @@ def fewest_bounded_from_above(percent: float, *, tail: float) -> int:
 
 
 def mean_interval(*, mean: float, deviation: float, count: int, tail: float) -> Interval:
-    """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom.
-
-    Args:
-        deviation: Their standard deviation s, with n - 1.
-    """
+    """Bound a mean: mean ± t x s / sqrt(n), with Student's t of n - 1 degrees of freedom."""
     if count < 2:  # noqa: PLR2004 (one measurement has no deviation)
         return NOTHING
     half = student_t(1 - tail, count - 1) * deviation / math.sqrt(count)
@@ -141,7 +137,6 @@ def ratio_interval(rate: float, *, relative_deviation: float, count: float, tail
 
     Args:
         relative_deviation: The standard deviation of that difference over requests.
-        count: Requests that the window holds.
     """
     if count < 2:  # noqa: PLR2004 (one request doesn't differ)
         return NOTHING
@@ -235,7 +230,6 @@ def _t_by_expansion(share: float, degrees: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _ranks(count: int, share: float, tail: float) -> tuple[int | None, int | None]:
-    """Return the ranks, from 0, of the lower and the upper bound."""
     above = _most_below(count, share, tail)
     below = _most_below(count, 1 - share, tail)
     return None if above == 0 else above - 1, None if below == 0 else count - below
@@ -303,7 +297,7 @@ def share_by(sent_s: float, ended_s: float, at_s: float) -> float:
     sent together end together: counted by their ends, a window that opens or closes among such ends would hold up to a
     whole round too many; with tokens counted as they arrive, it would hold more of the beginnings, when none arrives,
     than of the ends. While all streams are busy, this way yields streams x tokens / time of a request wherever the
-    window lies.
+    window is.
     """
     if at_s >= ended_s:
         return 1.0
@@ -311,5 +305,5 @@ def share_by(sent_s: float, ended_s: float, at_s: float) -> float:
 
 
 def share_inside(sent_s: float, ended_s: float, time: MeasuredTime) -> float:
-    """Return the share of a request's time that lies in a window, 0 to 1."""
+    """Return the share of a request's time within a window, 0 to 1."""
     return share_by(sent_s, ended_s, time.closed_s) - share_by(sent_s, ended_s, time.opened_s)

@@ -242,7 +242,7 @@ MOST_KEPT: Final = 8
 # Fewer answers of the same text are chance.
 FEWEST_SAME: Final = 4
 # Share of the answers from which a doubt is reported: at once what a good engine never does, the rest from a half on.
-_TOLD_FROM: Final[Mapping[DoubtKind, float]] = {
+_REPORTED_FROM: Final[Mapping[DoubtKind, float]] = {
     "ended_early": 0.0, "uncounted": 0.1, "cached": 0.0, "blank": 0.0, "repeated": 0.0
 }  # fmt: skip
 # An engine that can't ignore the end, a tiny one that shares its cores, and a model that answers prompts of words in no
@@ -321,7 +321,7 @@ def doubts_of(oddities: Oddities) -> tuple[AnswerDoubt, ...]:
     answered = oddities.answered
     for kind, words in _WORDS.items():
         count = max(oddities.texts.values(), default=0) if kind == "same_text" else oddities.kinds.get(kind, 0)
-        fewest = max(_TOLD_FROM.get(kind, USUAL_SHARE) * answered, FEWEST_SAME if kind == "same_text" else 1)
+        fewest = max(_REPORTED_FROM.get(kind, USUAL_SHARE) * answered, FEWEST_SAME if kind == "same_text" else 1)
         if count >= fewest:
             doubts.append(
                 AnswerDoubt(kind=kind, answers=count, of=answered, because=f"{count} of {answered} answers {words}")

@@ -95,12 +95,7 @@ class Histogram:
             self.counts[slot] = self.counts.get(slot, 0) + count
 
     def ranked(self, *, lowest_us: float = 0.0, highest_us: float = HIGHEST_US) -> RankedSlots:
-        """Return the values in ascending order, within the width of their slots.
-
-        Args:
-            lowest_us: The least of them, when it is known exactly.
-            highest_us: The greatest of them, likewise.
-        """
+        """Return the values in ascending order, within the width of their slots."""
         slots = sorted(self.counts)
         return RankedSlots(
             values_us=tuple(min(max(middle_of(slot), lowest_us), highest_us) for slot in slots),
@@ -156,7 +151,7 @@ class RankedSlots:
 
 
 def _runs(counts: Mapping[int, int]) -> Iterator[int]:
-    """Write counts from slot 0 to the last used one: a count as it is, empty slots as minus their number."""
+    # From slot 0 to the last used one: a count as it is, empty slots as minus their number.
     at = 0
     for slot in sorted(slot for slot, count in counts.items() if count):
         if slot > at:
@@ -166,7 +161,7 @@ def _runs(counts: Mapping[int, int]) -> Iterator[int]:
 
 
 def _varint(number: int) -> bytes:
-    """Encode ZigZag LEB128: seven bits a byte, least first, but eight in the ninth."""
+    # ZigZag LEB128: seven bits a byte, least first, but eight in the ninth.
     left = number << 1 if number >= 0 else (-number << 1) - 1
     groups = bytearray()
     while left >= MORE and len(groups) < MAX_VARINT_BYTES - 1:

@@ -10,8 +10,8 @@ from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import LevelResult
-from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
+from seatrial_load.measure.lengths import conversations_of
 from seatrial_load.metrics import request_metrics as metrics
 from seatrial_load.metrics.aggregate import distribution_of, output_tok_s_interval, tally_of
 from seatrial_load.metrics.counts import doubts_of, percentile_of_lengths
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.request import Arrival, Objective, PreparedBy, TrialRequest
     from seatrial_load.documents.result import ClientEvidence
     from seatrial_load.documents.stop import Void
-    from seatrial_load.measure.conversations import Conversations
+    from seatrial_load.measure.lengths import Conversations
     from seatrial_load.metrics.aggregate import LevelTally
 
 

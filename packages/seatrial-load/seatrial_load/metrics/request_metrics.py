@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seatrial_base.units import MS_PER_S
@@ -24,7 +25,7 @@ FASTEST_TPOT_MS = 0.05
 LEAST_HIDDEN_MS = 5.0
 
 
-def asked_s(record: RequestRecord) -> float:
+def counted_from_s(record: RequestRecord) -> float:
     """Return the time that a request's latencies count from: when an open loop had to send it, else when it was sent.
 
     A client that waits for a free connection would else leave the queue out of the latencies, which Gil Tene calls
@@ -37,14 +38,14 @@ def ttft_ms(record: RequestRecord) -> float | None:
     """Time to first token, ms: first token received - request sent, or due, at the client; queueing counts."""
     if record.first_token_s is None:
         return None
-    return (record.first_token_s - asked_s(record)) * MS_PER_S
+    return (record.first_token_s - counted_from_s(record)) * MS_PER_S
 
 
 def e2e_latency_ms(record: RequestRecord) -> float | None:
     """End-to-end latency, ms: last token received - request sent, or due."""
     if record.last_token_s is None:
         return None
-    return (record.last_token_s - asked_s(record)) * MS_PER_S
+    return (record.last_token_s - counted_from_s(record)) * MS_PER_S
 
 
 def tpot_ms(record: RequestRecord) -> float | None:
@@ -140,7 +141,7 @@ def parts_per_token(parts: int, tokens: int) -> float | None:
 def queue_share(unloaded_ttft_p50_ms: float, ttft_p50_ms: float) -> float | None:
     """Share of the median TTFT spent waiting for other requests, 0 to 1: 1 - median TTFT unloaded / median TTFT.
 
-    The lowest level stands for the unloaded engine. A level with a lower TTFT than that one doesn't wait: 0.
+    The lowest level represents the unloaded engine. A level with a lower TTFT than that one doesn't wait: 0.
     """
     return max(1 - unloaded_ttft_p50_ms / ttft_p50_ms, 0.0) if ttft_p50_ms > 0 else None
 
@@ -193,11 +194,8 @@ def has_steady_window(arrival: Arrival, protocol: PreparedBy) -> bool:
 
 
 def split(records: Sequence[RequestRecord], ramp: int) -> tuple[Sequence[RequestRecord], Sequence[RequestRecord]]:
-    """Part the first `ramp` requests, in the order of their numbers, from those whose latencies count.
-
-    Turns of conversations in the order of their sending: their numbers go by conversation.
-    """
-    ordered = sorted(records, key=lambda record: (record.sent_s if record.turn else 0.0, record.index))
+    """Part the first `ramp` requests, in their order, from those whose latencies count."""
+    ordered = sorted(records, key=attrgetter("order"))
     return ordered[:ramp], ordered[ramp:]
 
 
@@ -205,9 +203,6 @@ def measured_time(records: Sequence[RequestRecord], *, ramp: int, steady: bool) 
     """Choose the time over which a level's throughput is taken: the steady window, else the whole level.
 
     The whole level has the ramp in it, with its slow start and end.
-
-    Args:
-        steady: Whether the load is one that has a steady window (`has_steady_window`).
     """
     _, measured = split(records, ramp)
     seconds = sorted(record.ended_s - record.sent_s for record in measured if record.succeeded)
@@ -225,5 +220,5 @@ def record_share_by(record: RequestRecord, at_s: float) -> float:
 
 
 def record_share_inside(record: RequestRecord, time: MeasuredTime) -> float:
-    """Return the share of a request's time that lies in a window, 0 to 1."""
+    """Return the share of a request's time within a window, 0 to 1."""
     return share_inside(record.sent_s, record.ended_s, time)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.units import short, whole_or_tenths
 from seatrial_load.documents.arrivals import arrivals_of
-from seatrial_load.measure.conversations import conversations_of, planned_cached_share
-from seatrial_load.measure.lengths import lengths_of, shared_share
+from seatrial_load.measure.lengths import conversations_of, lengths_of, planned_cached_share, shared_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 QUEUEING = "latencies count from when a request was due: they hold the queue"
 
 
-def prefix_asked(workload: Workload) -> str:
+def prefix_words(workload: Workload) -> str:
     """Return the requested shared prefix; empty without one."""
     if not workload.shared_prefix_tokens:
         return ""
@@ -32,7 +31,7 @@ def prefix_asked(workload: Workload) -> str:
     return f"{shared} ({share:.0f} % of the prompt tokens)"
 
 
-def conversations_asked(workload: Workload) -> str:
+def conversation_words(workload: Workload) -> str:
     """Return the requested conversations; empty of single requests."""
     conversations = conversations_of(workload)
     if conversations is None:
@@ -42,7 +41,7 @@ def conversations_asked(workload: Workload) -> str:
     return f"conversations of {whole_or_tenths(conversations.turns.mean)}{spread} turns{delay}"
 
 
-def arrivals_asked(load: Load) -> str:
+def arrival_words(load: Load) -> str:
     """Return how requests were timed, in words."""
     return arrivals_of(load).description
 
@@ -51,11 +50,11 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
     """Yield the request and what the largest level got; nothing of a closed loop of requests of one length."""
     work, load = result.request.workload, result.request.load
     is_open = arrivals_of(load).is_open
-    talks = conversations_asked(work)
+    talks = conversation_words(work)
     if not (is_open or talks or work.shared_prefix_tokens) and lengths_of(work).are_fixed:
         return
     words = lengths_of(work).words + (" a turn" if talks else "")
-    requested = (words, talks, prefix_asked(work), arrivals_asked(load), QUEUEING if is_open else "")
+    requested = (words, talks, prefix_words(work), arrival_words(load), QUEUEING if is_open else "")
     yield f"sent: {'; '.join(part for part in requested if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):
@@ -63,7 +62,7 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
         rate = f"{level.requests:,} requests at {short(level.offered_requests_per_s)}/s" if is_timed else ""
         parts = (_realised("input", level.input_tokens_mean, level.input_tokens_p50, level.input_tokens_p95),
                  _realised("output", level.output_tokens_mean, level.output_tokens_p50, level.output_tokens_p95),
-                 rate, broken_told(level))  # fmt: skip
+                 rate, broken_words(level))  # fmt: skip
         if realised := "; ".join(part for part in parts if part):
             yield f"of {level.succeeded:,} answered requests: {realised}"
 
@@ -83,7 +82,7 @@ def _realised(name: str, mean: float | None, median: float | None, p95: float | 
     return f"{name} mean {whole_or_tenths(mean)}, p50 {whole_or_tenths(median)}, p95 {whole_or_tenths(p95)} tokens"
 
 
-def broken_told(level: LevelResult) -> str:
+def broken_words(level: LevelResult) -> str:
     """Return how many conversations a failed turn ended; empty for none."""
     broken = level.broken_conversations
     return f"{broken:,} of {max(level.conversations, broken):,} conversations ended by a failed turn" if broken else ""

@@ -12,6 +12,7 @@ import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -148,7 +149,7 @@ def was_cut(completion: Completion, max_tokens: int) -> bool | None:
 
     LMI's async handler leaves the reason of a whole answer null both for the limit and for the end of the text. Then
     the answer was cut if it has as many tokens as were allowed. One whose text happens to end with the last allowed
-    token can't be told from a cut one.
+    token looks like a cut one.
     """
     if completion.finish_reason is not None:
         return completion.finish_reason is FinishReason.LENGTH
@@ -181,7 +182,7 @@ class Fragment(NamedTuple):
         ended: Whether the generation is over.
         reason: The finish reason as it is written: a word, or a stop sequence or token.
         stop_sequence: The stop sequence that was met, where vLLM names it next to the reason.
-        stop_is_told: Whether vLLM names the stop that was met, so that none means the end of the text.
+        names_stop: Whether vLLM names the stop that was met, so that none means the end of the text.
         output_tokens: The reported number of generated tokens.
         model: The model that it names; only of OpenAI's schemas.
         is_plural: Whether it has another choice than the first.
@@ -198,7 +199,7 @@ class Fragment(NamedTuple):
     ended: bool = False
     reason: str | int | None = None
     stop_sequence: str | int | None = None
-    stop_is_told: bool = False
+    names_stop: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
     failure: EngineFailure | None = None
@@ -280,9 +281,12 @@ def _choices(fields: JsonObject) -> Fragment:
     message, reason = choice.get("message"), _reason(choice.get("finish_reason"))
     output = object_of(choice.get("delta") or message)
     calls_tool = bool(output.get("tool_calls") or output.get("function_call"))
-    piece = _choice_piece(choice, calls_tool=calls_tool) if message is None else None
-    text = None if message is None else _joined(object_of(message), _TEXT_KEYS) or ""
-    reasoning = None if message is None else _joined(object_of(message), _REASONING_KEYS)
+    piece = text = reasoning = tokens = None
+    if message is None:
+        piece = _choice_piece(choice, calls_tool=calls_tool)
+    else:
+        text, reasoning = _joined(object_of(message), _TEXT_KEYS) or "", _joined(object_of(message), _REASONING_KEYS)
+        tokens = _log_probabilities(choice)
     # Without text, whatever else a model gave out counts, whatever its name is.
     has_other_output = not (piece or text or reasoning) and (
         bool(choice.get("token_ids")) or any(value for key, value in output.items() if key != "role")
@@ -293,11 +297,11 @@ def _choices(fields: JsonObject) -> Fragment:
         pieces=(piece,) if piece else (),
         text=text,
         reasoning=reasoning,
-        tokens=None if message is None else _log_probabilities(choice),
+        tokens=tokens,
         ended=reason is not None or message is not None,
         reason=reason,
         stop_sequence=_reason(choice.get("stop_reason")),
-        stop_is_told="stop_reason" in choice,
+        names_stop="stop_reason" in choice,
         input_tokens=json_count(usage.get("prompt_tokens")),
         output_tokens=json_count(usage.get("completion_tokens")),
         failure=_failure(fields),
@@ -310,7 +314,6 @@ def _choices(fields: JsonObject) -> Fragment:
 
 
 def _first_of(choices: list[object]) -> tuple[JsonObject, bool]:
-    """Return the first choice, empty where there is none, and whether there are others."""
     if len(choices) == 1 and isinstance(choice := choices[0], dict) and not choice.get("index"):
         return choice, False
     first = next((choice for choice in map(object_of, choices) if not choice.get("index")), None)
@@ -342,7 +345,7 @@ def _token(fields: JsonObject) -> Token:
 
 
 def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
-    """Read the tokens of OpenAI's schemas: chat has a list of objects, completions has two lists side by side."""
+    # OpenAI's schemas differ: chat has a list of objects, completions has two parallel lists.
     listed = choice.get("logprobs")
     if not isinstance(listed, dict):
         return None
@@ -354,7 +357,7 @@ def _log_probabilities(choice: JsonObject) -> tuple[Token, ...] | None:
 
 
 def _log_probability(value: object) -> float | None:
-    """Return the value if it is the logarithm of a probability; rounding may lift it just above 0."""
+    # Of a logarithm of a probability; rounding may lift it just above 0.
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if abs(value) < 1e300 and math.isfinite(value) else None  # noqa: PLR2004 (an int may be larger than any float)
@@ -459,19 +462,22 @@ class AnswerReader:
         end = self._end or Fragment()
         reason = _finish_reason(self._schema, end)
         ended_by_error = _ENDED_BY_ERROR if reason is FinishReason.ERROR else None
-        count, counts_too_many = self._output_tokens, FACTS[self._schema].stream_count == "one_too_many"
-        if end.streamed and end.spelling == "generate" and counts_too_many and count is not None:
-            count = settled_count(len(self._pieces), count)
         return Completion(
             text="".join(piece.text for piece in self._pieces) if end.text is None else end.text,
             reasoning="".join(piece.reasoning or "" for piece in self._pieces) or end.reasoning,
-            tokens=end.tokens or tuple(token for piece in self._pieces for token in piece.tokens or ()) or None,
+            tokens=end.tokens or tuple(chain.from_iterable(piece.tokens or () for piece in self._pieces)) or None,
             finish_reason=reason,
             finish_word=None if end.reason is None else str(end.reason),
-            usage=Usage(self._input_tokens, count),
+            usage=Usage(self._input_tokens, self._counted(end)),
             finished=self._end is not None or self._done,
             failure=self._failure or ended_by_error,
         )
+
+    def _counted(self, end: Fragment) -> int | None:
+        counts_too_many = end.spelling == "generate" and FACTS[self._schema].stream_count == "one_too_many"
+        if end.streamed and counts_too_many and self._output_tokens is not None:
+            return settled_count(len(self._pieces), self._output_tokens)
+        return self._output_tokens
 
     def _read_lines(self, lines: Iterable[bytes]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -502,7 +508,7 @@ def _finish_reason(schema: Schema, end: Fragment) -> FinishReason | None:
     if end.spelling == "generate" and not end.streamed and names_stop_only:
         return FinishReason.STOP_SEQUENCE
     reason = FINISH_WORDS.get(str(end.reason), FinishReason.OTHER)
-    if reason is FinishReason.STOP and end.stop_is_told:
+    if reason is FinishReason.STOP and end.names_stop:
         return FinishReason.END_OF_TEXT if end.stop_sequence is None else FinishReason.STOP_SEQUENCE
     return reason
 
@@ -569,7 +575,7 @@ class LineReader:
         return events
 
     def _with_line_feeds(self, data: bytes) -> bytes:
-        """Return bytes in which LF alone ends a line; CR ends one at once, whether or not LF comes with the next."""
+        # CR ends a line at once, whether or not LF comes with the next bytes.
         follows_cr, self._follows_cr = self._follows_cr, data.endswith(b"\r") or (self._follows_cr and not data)
         rest = data[1:] if follows_cr and data.startswith(b"\n") else data
         return rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")

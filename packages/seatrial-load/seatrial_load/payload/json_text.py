@@ -39,7 +39,7 @@ MAX_COUNT = 1_000_000_000
 
 
 def _constant(name: str) -> float:
-    """Read the infinities that Python writes for an impossible token; NaN is of a broken model."""
+    # Python writes infinities for an impossible token; NaN is of a broken model.
     if name == "NaN":
         raise ValueError("NaN is not a JSON number")
     return float(name)

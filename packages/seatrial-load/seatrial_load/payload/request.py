@@ -30,7 +30,7 @@ class Options:
         repetition_penalty: 1 is none.
         seed: Of the random draws.
         ignore_eos: Generate past the end of the text, up to `max_tokens`.
-        log_probabilities: Ask for the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
+        log_probabilities: Request the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
         extra: More keys, spelled as the engine does: parameters of a generate schema, top-level keys of OpenAI's.
     """
 
@@ -60,12 +60,12 @@ def check_options(schema: Schema, options: Options) -> None:
     Raises:
         RequestError: SEA370, with every problem.
     """
-    problems = [Finding(REQUEST_RULE, Place.at(WHERE, name), text) for name, text in _impossible(schema, options)]
-    if problems:
-        raise RequestError(problems)
+    wrong = (*_impossible(options), *_contradictory(schema, options))
+    if wrong:
+        raise RequestError(Finding(REQUEST_RULE, Place.at(WHERE, name), message) for name, message in wrong)
 
 
-def _impossible(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
+def _impossible(options: Options) -> Iterator[tuple[str, str]]:
     names = ("max_tokens", "top_k", "top_p", "repetition_penalty")
     numbers: Mapping[str, float | None] = {name: getattr(options, name) for name in names}
     for name, number in numbers.items():
@@ -77,8 +77,11 @@ def _impossible(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
         yield "temperature", f"{options.temperature:g} is not a number of at least 0"
     if "" in options.stop:
         yield "stop", "an empty string would stop every generation"
-    for name in ("top_p", "top_k") if options.temperature == 0 else ():
-        if numbers[name] is not None:
+
+
+def _contradictory(schema: Schema, options: Options) -> Iterator[tuple[str, str]]:
+    for name in ("top_p", "top_k"):
+        if options.temperature == 0 and getattr(options, name) is not None:
             yield name, "has no effect with temperature 0 (greedy)"
     if options.ignore_eos and FACTS[schema].ignore_eos_key is None:
         yield "ignore_eos", f"{schema} does not support it"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seatrial_base.bounds import wrong_prefix
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
-from seatrial_load.measure.conversations import turns_listed
-from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.measure.lengths import lengths_of, turns_listed
 from seatrial_load.prompts.dataset import RULE as TRACE_RULE
 from seatrial_load.prompts.jsonl import RULE as JSONL_RULE
 from seatrial_load.prompts.jsonl import JsonlConversations, JsonlPrompts

@@ -349,7 +349,6 @@ def _json_rows(file: TextIO, problems: LineProblems, *, timed: bool) -> Iterator
 
 
 def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
-    """Yield the request of a line, or each turn of its conversation."""
     if "turns" not in document:
         yield from _row_of(document, line, problems, timed=timed)
         return

@@ -98,7 +98,7 @@ class JsonlPrompts:
         turns = tuple(after - before for before, after in pairwise(self._openings))
         return turns if max(turns) > 1 else ()
 
-    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number says which turn it is)
+    def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (its number identifies the turn)
         """Return the content of the line of this request, or the text of its turn."""
         line = self._entry(index)
         body, messages = line.get("body"), line.get("messages")
@@ -122,7 +122,6 @@ class JsonlPrompts:
         return None
 
     def _entry(self, index: int) -> Mapping[str, Json]:
-        """Return the line of a request; of a conversation's line, its turn."""
         row = index % self._openings[-1]
         place = bisect_right(self._openings, row) - 1
         start, end = self._starts[place], self._ends[place]
@@ -133,7 +132,6 @@ class JsonlPrompts:
         return turn if isinstance(turn, dict) else line
 
     def _note_turns(self, line: bytes) -> None:
-        """Note how many requests a line makes, and how long users think before each."""
         delays_ms: list[object] = [0]
         if b'"turns"' in line:
             with suppress(ValueError, RecursionError, AttributeError, TypeError):
@@ -214,7 +212,6 @@ def _wrong_turn(turn: object) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_value(key: str, value: object, *, chat: bool) -> str:
-    """Return the problem of a prompt, a body or messages; empty without one."""
     match key:
         case "prompt":
             return "" if isinstance(value, str) and value else "not a non-empty string"

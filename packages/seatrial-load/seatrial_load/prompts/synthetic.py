@@ -145,7 +145,6 @@ def words(seed: str, count: int) -> list[str]:
 
 
 def _order(seed: str, among: int) -> bytes:
-    """Return the places of the first words, at most 256, in the order of a seed."""
     return bytes(sorted(range(among), key=hashlib.shake_256(seed.encode()).digest(among).__getitem__))
 
 
@@ -164,9 +163,6 @@ def calibrated(
     too, so these are part of the length. Where a prompt was refused, the longest of the refused becomes 5 % shorter
     than was wanted; half as long where the refusal has no count.
 
-    Args:
-        wanted_tokens: `Prompts.input_tokens` of the source that wrote them.
-
     Returns:
         None when the endpoint reported no count.
     """
@@ -174,7 +170,7 @@ def calibrated(
     answered = [
         (wanted, tokens) for wanted, record in written if record.error is None and (tokens := record.input_tokens)
     ]
-    refused = [(wanted, told_prompt_tokens(record.detail)) for wanted, record in written if is_too_long(record)]
+    refused = [(wanted, reported_prompt_tokens(record.detail)) for wanted, record in written if is_too_long(record)]
     ratios = [BELOW_THE_LIMIT * wanted / counted if counted else _UNTOLD for wanted, counted in refused]
     if answered:
         ratios.append(sum(wanted for wanted, _ in answered) / sum(counted for _, counted in answered))
@@ -216,7 +212,7 @@ class Prompts(Protocol):
         """Return the fewest tokens of the prompt that no other one begins with; None when unknown."""
 
 
-def told_prompt_tokens(refusal: str) -> int | None:
+def reported_prompt_tokens(refusal: str) -> int | None:
     """Return the prompt's tokens by a refusal; None where it names none."""
     matches = (pattern.search(refusal) for pattern in _COUNTS)
     return next((int(match[1]) for match in matches if match is not None), None)
@@ -224,4 +220,4 @@ def told_prompt_tokens(refusal: str) -> int | None:
 
 def speaks_of_length(refusal: str) -> bool:
     """Return whether a request was refused because its prompt, or the prompt with its answer, is too long."""
-    return told_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None
+    return reported_prompt_tokens(refusal) is not None or _OF_LENGTH.search(refusal) is not None

@@ -25,8 +25,7 @@ from seatrial_load.payload.answer import read_answer
 from seatrial_load.payload.json_text import AnswerError
 from seatrial_load.payload.request import Options, request_body
 from seatrial_load.prompts.synthetic import RawBody
-from seatrial_load.quality.evaluation_set import prompt_content
-from seatrial_load.quality.scores import judged_quality, unmeasured_quality
+from seatrial_load.quality.scores import judged_quality, prompt_content, unmeasured_quality
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,9 +103,6 @@ def collect_answers(
     tools: QualityTools = EVERYDAY,
 ) -> tuple[EvaluationAnswer, ...]:
     """Send every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
-
-    Args:
-        within_s: Seconds after which the rest is given up.
 
     Returns:
         One answer for each prompt, in their order.
@@ -209,8 +205,8 @@ def measure_quality(
     """Send the evaluation set and compare the answers with the bounds; what can't be sent is reported, not raised.
 
     Args:
-        confidence: Of the proof: an objective is met or missed only when its one-sided interval says so; 0 takes the
-            measured value as it is.
+        confidence: Of the proof: an objective is met or missed only when its one-sided interval proves it; 0 takes
+            the measured value as it is.
     """
     if within_s <= 0:
         return unmeasured_quality(floor, "the budget was over")

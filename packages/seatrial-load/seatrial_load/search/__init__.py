@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.search.adaptive import next_adaptive
-from seatrial_load.search.saturating import load_that_pays, stops_paying
+from seatrial_load.search.adaptive import load_that_pays, next_adaptive, stops_paying
 from seatrial_load.search.view import search_view
 from seatrial_load.trial.budget import budget_over
 
@@ -58,15 +57,16 @@ def why_enough(request: TrialRequest, levels: Sequence[LevelResult]) -> Stop | N
     """Return why more load can't change verdict or scaling target any more, levels ascending; None while it can.
 
     That is so when the gate was measured, and either the SLO is missed at a load up to which more load pays in any
-    case, or the load from which more stops paying is known (`measure.saturation`).
+    case, or the load from which more stops paying is known (`measure.curves`).
     """
     view = search_view(request, levels)
     if not view.valid or view.valid[-1].concurrency < request.gate_concurrency:
         return None
     missed, pays = view.missed, load_that_pays(view)
-    slo_leads = pays is None or request.target_knee == "slo" or (missed or 0) <= pays.low
-    if request.objectives and missed is not None and (slo_leads or view.held is None):
-        return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
+    if request.objectives and missed is not None:
+        slo_leads = pays is None or request.target_knee == "slo" or missed <= pays.low
+        if slo_leads or view.held is None:
+            return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {missed} per copy")
     if pays is None or not pays.is_known or (request.objectives and request.target_knee == "slo"):
         return None
     if missed is None and view.valid[-1].concurrency < pays.shown:

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial_base.units import MS_PER_S
-from seatrial_load.knee.detectors import slo_bracket
+from seatrial_load.knee import slo_bracket
 from seatrial_load.slo.evaluate import reading_of
 
 if TYPE_CHECKING:

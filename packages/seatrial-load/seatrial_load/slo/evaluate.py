@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.units import fine_percent, tenths
 from seatrial_load.documents.request import PER_REQUEST_METRICS
 from seatrial_load.documents.result import Check
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.measure.curves import Reading
 from seatrial_load.measure.interval import (
     fewest_bounded_from_above,
     one_sided,
@@ -149,8 +149,8 @@ def checks_of(level: LevelResult, objectives: Sequence[Objective], confidence: f
     """Compare every objective with a level.
 
     Args:
-        confidence: An objective is met or missed only when its one-sided interval of this confidence says so; 0 takes
-            the measured value as it is.
+        confidence: An objective is met or missed only when its one-sided interval of this confidence proves it; 0
+            takes the measured value as it is.
     """
     return tuple(_check(level, objective, confidence) for objective in objectives)
 
@@ -239,7 +239,6 @@ class _Doubt:
 
 
 def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
-    """Return why an interval decides nothing, and what would."""
     objective, bounds = doubt.objective, doubt.bounds
     if (bounds.high if doubt.looks_up else bounds.low) is None:
         side = "above" if doubt.looks_up else "below"
@@ -251,7 +250,7 @@ def _doubt(doubt: _Doubt, confidence: float, sure: str) -> str:
 
 
 def _remedy(doubt: _Doubt) -> str:
-    """Return how many requests would decide: an interval shrinks with the square root of their number."""
+    # An interval shrinks with the square root of the number of requests.
     objective, end = doubt.objective, doubt.bounds.high if doubt.looks_up else doubt.bounds.low
     distance, reach = abs(objective.bound - doubt.measured), abs((end or 0.0) - doubt.measured)
     if reach * reach > MOST_TIMES * distance * distance:
@@ -267,7 +266,7 @@ def _name(objective: Objective) -> str:
 
 
 def _pair(measured: float, objective: Objective) -> tuple[str, str]:
-    """Write a value and its bound; where rounding would make them equal, with the digits that differ."""
+    # Where rounding would make value and bound equal, both are written with the digits that differ.
     value, bound = _written(measured, objective), _written(objective.bound, objective)
     if value != bound or measured == objective.bound:
         return value, bound

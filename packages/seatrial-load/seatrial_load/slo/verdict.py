@@ -1,11 +1,14 @@
-"""The verdict at the gate's concurrency, by levels compared with objectives and by doubtful answers."""
+"""The verdict at the gate's concurrency: by objectives, by doubtful answers, and by the last release."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from seatrial_load.documents.result import LevelResult, Verdict, loads_words
+from seatrial_base.units import fine_percent, tenths
+from seatrial_load.documents.distribution import Interval
+from seatrial_load.documents.result import Change, Comparison, LevelResult, Verdict, loads_words
+from seatrial_load.knee import cost_at, without_price
 from seatrial_load.measure.interval import CONFIDENCE, is_share_above
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.slo.evaluate import checks_of
@@ -13,9 +16,9 @@ from seatrial_load.slo.evaluate import checks_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seatrial_load.documents.request import Gate, Load, Objective
-    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, LevelResult, TrialResult, Unmeasured
-
+    from seatrial_load.documents.distribution import Distribution
+    from seatrial_load.documents.request import Gate, Load, Objective, TrialRequest
+    from seatrial_load.documents.result import AnswerDoubt, DoubtKind, TrialResult, Unmeasured
 
 # The share of doubtful answers up to which a level proves something, where no objective is stricter.
 MOST_DOUBTFUL: Final = 0.1
@@ -24,6 +27,9 @@ MOST_SAYING_NOTHING: Final = 0.01
 _SAY_NOTHING: Final[tuple[DoubtKind, ...]] = ("blank", "repeated")
 # What a local engine's random weights do by nature.
 _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
+_ROUNDING: Final = 1e-9
+SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
+WITHOUT_INTERVAL = 2.0  # times the tolerance, where no interval separates noise from change (an assumption)
 
 
 def grave_doubts(doubts: Sequence[AnswerDoubt], objectives: Sequence[Objective]) -> list[str]:
@@ -59,7 +65,7 @@ def saying_nothing(seen: Sequence[LevelResult | Unmeasured]) -> str | None:
     return None
 
 
-def told_doubts(result: TrialResult) -> Iterator[str]:
+def doubt_texts(result: TrialResult) -> Iterator[str]:
     """Yield the doubts of a trial's answers, each kind once: where it is worst, and the other levels."""
     seen: list[tuple[LevelResult | None, AnswerDoubt]] = [
         (level, doubt) for level in result.levels for doubt in level.doubts
@@ -72,9 +78,6 @@ def told_doubts(result: TrialResult) -> Iterator[str]:
         worst = max((doubt for _, doubt in same_kind), key=lambda doubt: doubt.share)
         places = loads_words([level for level, _ in same_kind if level is not None])
         yield f"{kind}: {worst.because}" + (f" ({places})" if places else "")
-
-
-_ROUNDING: Final = 1e-9
 
 
 def judged(level: LevelResult, objectives: Sequence[Objective]) -> LevelResult:
@@ -104,9 +107,6 @@ def verdict_at(
     No success is no doubt: where requests were sent at the gate's load and none was answered, though the client may
     have been the limit or the level cut, and where none of the whole trial was, the verdict is `fail`. So it is where
     answers say nothing (`saying_nothing`), whatever the limit was.
-
-    Args:
-        levels: What was measured, ascending.
     """
     verdict = _verdict_at(gate_concurrency, levels, objectives, confidence, unmeasured)
     dead = None if verdict.status == "fail" else no_success_at(gate_concurrency, levels, unmeasured)
@@ -114,9 +114,6 @@ def verdict_at(
     if (empty := saying_nothing(levels)) is None:
         return verdict
     return replace(verdict, status="fail", because=f"{empty}; {verdict.because}" if verdict.status == "fail" else empty)
-
-
-SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
 
 
 def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
@@ -167,7 +164,6 @@ def no_success_at(gate_concurrency: int, levels: Sequence[LevelResult], unmeasur
 def _at_gate(
     gate_concurrency: int, levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasured]
 ) -> tuple[LevelResult | None, Unmeasured | None]:
-    """Return the level that decides, or its outcome where it was cut: of an open loop, the highest rate."""
     cuts = [seen for seen in unmeasured if seen.occasion == "level"]
     opened = [level for level in levels if level.is_open]
     cut_rates = [seen for seen in cuts if seen.offered_requests_per_s is not None]
@@ -191,7 +187,6 @@ def _rate(seen: LevelResult | Unmeasured) -> float:
 
 
 def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
-    """Return that the gate's load was not measured, and its outcome where it was cut."""
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
     return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
@@ -253,3 +248,186 @@ def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: st
     met = {0: "no objective is set", 1: "objective met"}.get(len(checks), f"all {len(checks)} objectives met")
     because = f"{preface}{met}; {level.succeeded} of {level.requests} requests succeeded at {level.place}"
     return Verdict(status="pass", because=because, checks=checks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measure:
+    """One number of a level.
+
+    Attributes:
+        interval: The range of the true value; None when unknown.
+    """
+
+    name: str
+    value: float
+    interval: Interval | None
+    unit: str
+    more_is_better: bool = False
+
+    @property
+    def written(self) -> str:
+        """The number with its unit."""
+        if self.unit == "%":
+            return fine_percent(self.value)
+        return f"${self.value:.2f}" if self.unit == "$" else f"{tenths(self.value)} {self.unit}"
+
+
+def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, baseline_uri: str = "") -> Comparison:
+    """Compare a trial with the last release's.
+
+    Both must be of one endpoint and environment, of the same workload, kind of load and number of copies. They are
+    compared at the levels that both measured without the client limiting them: at the gate, and where the last release
+    met its SLO, since past that it promised nothing. A number is worse when it is worse by more than the request's
+    `regression_tolerance` and its interval doesn't overlap with the one before; where an interval is missing, when it
+    is worse by more than twice the tolerance.
+    """
+    if before is None:
+        return Comparison(status="incomparable", because="no result of an earlier release")
+    known = Comparison(
+        status="incomparable",
+        because="",
+        baseline_uri=baseline_uri,
+        baseline_plan_digest=before.request.plan_digest,
+        baseline_started_at=before.started_at,
+    )
+    if (difference := _difference(now.request, before.request)) is not None:
+        return replace(known, because=difference)
+    pairs = _common_levels(now, before)
+    if not pairs:
+        return replace(known, because="no level is valid in both results")
+    priced = now.request, before.request
+    if now.engine_note or before.engine_note:
+        priced = without_price(now.request), without_price(before.request)  # a local engine's speed is no GPU's
+    compared = [
+        _changed(level, earlier, measure, now.request.gate)
+        for level, base in pairs
+        for earlier, measure in _pairs_of(*priced, level, base)
+    ]
+    changes = tuple(change for change, _ in compared)
+    worse = [change.sentence for change in changes if change.worse]
+    better = [change.sentence for change, changed in compared if changed and not change.worse]
+    if worse:
+        return replace(known, status="worse", because="; ".join(worse), changes=changes)
+    if better:
+        return replace(known, status="better", because="; ".join(better), changes=changes)
+    because = f"{len(changes)} numbers unchanged, within tolerance or noise"
+    return replace(known, status="same", because=because, changes=changes)
+
+
+def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Verdict:
+    """Return the verdict, failed when the comparison is worse and the gate is set to fail on it."""
+    if comparison.status != "worse" or gate.on_regression != "fail":
+        return verdict
+    return replace(verdict, status="fail", because=f"{verdict.because}; regression: {comparison.because}")
+
+
+def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
+    pairs: dict[str, tuple[object, object]] = {
+        "endpoint": (now.endpoint, before.endpoint),
+        "environment": (now.environment, before.environment),
+        "workload": (now.workload, before.workload),
+        "manner": (now.manner, before.manner),
+        "arrival": (now.load.arrival, before.load.arrival),
+        "protocol": (now.load.protocol, before.load.protocol),
+        "number of copies": (now.copy_count, before.copy_count),
+    }
+    other = [name for name, (after, earlier) in pairs.items() if after != earlier]
+    return f"the last release was measured with a different {', '.join(other)}" if other else None
+
+
+def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:
+    """Pair the levels to compare, the gate's first."""
+    earlier = {level.offered_load: level for level in before.levels if level.valid and level.succeeded}
+    gate = now.request.gate_concurrency
+    pairs = [
+        (level, earlier[level.offered_load])
+        for level in now.levels
+        if level.valid and level.succeeded and level.offered_load in earlier
+    ]
+    wanted = [(level, base) for level, base in pairs if base.meets_slo or level.concurrency == gate]
+    return sorted(wanted, key=lambda pair: pair[0].concurrency != gate)
+
+
+def _pairs_of(
+    now: TrialRequest, before: TrialRequest, level: LevelResult, base: LevelResult
+) -> Iterator[tuple[_Measure, _Measure]]:
+    # The earlier number first; only the error rate has a change from 0.
+    gate = now.gate_concurrency
+    earlier = {measure.name: measure for measure in _measures_of(before, base, gate)}
+    for measure in _measures_of(now, level, gate):
+        other = earlier.get(measure.name)
+        if other is not None and (other.value > 0 or other.unit == "%"):
+            yield other, measure
+
+
+def _measures_of(request: TrialRequest, level: LevelResult, gate: int) -> Iterator[_Measure]:
+    if level.output_tok_s is not None:
+        interval = level.output_tok_s_interval
+        yield _Measure(
+            name="output_tok_s", value=level.output_tok_s, interval=interval, unit="tok/s", more_is_better=True
+        )
+    yield from _p95("ttft_ms p95", level.ttft_ms)
+    yield from _p95("tpot_ms p95", level.tpot_ms)
+    yield from _p95("e2e_latency_ms p95", level.e2e_latency_ms)
+    yield _Measure(name="error_rate", value=level.error_rate, interval=level.error_rate_interval, unit="%")
+    cost = cost_at(request, level)
+    if cost is not None and level.concurrency == gate:
+        interval = _cost_interval(request, level)
+        yield _Measure(name="usd_per_million_output_tokens", value=cost, interval=interval, unit="$")
+
+
+def _p95(name: str, values: Distribution | None) -> Iterator[_Measure]:
+    if values is not None:
+        yield _Measure(name=name, value=values.p95, interval=values.intervals.get("p95"), unit="ms")
+
+
+def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None:
+    # The cost falls as throughput rises, so the ends change places.
+    interval = level.output_tok_s_interval
+    if interval is None:
+        return None
+    low, high = (
+        None if tok_s is None else cost_at(request, replace(level, output_tok_s=tok_s))
+        for tok_s in (interval.high, interval.low)
+    )
+    return Interval(low=low, high=high)
+
+
+def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
+    """Compare one number; also return whether it changed beyond tolerance and noise, for the worse or the better."""
+    difference = after.value - before.value
+    apart = _are_apart(before, after, rose=difference > 0)
+    tolerance = gate.regression_tolerance * (WITHOUT_INTERVAL if apart is None else 1.0)
+    beyond = abs(difference) > tolerance * before.value
+    changed = beyond and apart is not False
+    worse = changed and (difference < 0) == after.more_is_better
+    share = difference / before.value if before.unit != "%" else difference
+    by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
+    width = f"the tolerance of {tolerance * 100:g} %" + (" (doubled: no interval)" if apart is None else "")
+    direction = ("worse " if worse else "better ") if changed else ""
+    noise = "" if apart is None or not beyond else " and noise" if apart else ", within noise"
+    side = f"{direction}{'beyond' if beyond else 'within'} {width}{noise}"
+    change = Change(
+        metric=after.name,
+        concurrency=level.concurrency,
+        before=before.value,
+        after=after.value,
+        share=share,
+        worse=worse,
+        better=changed and not worse,
+        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
+    )
+    return change, changed
+
+
+def _moved(before: _Measure, after: _Measure) -> str:
+    if after.value == before.value:
+        return f"stayed at {after.written}"
+    return f"{'rose' if after.value > before.value else 'fell'} from {before.written} to {after.written}"
+
+
+def _are_apart(before: _Measure, after: _Measure, *, rose: bool) -> bool | None:
+    if before.interval is None or after.interval is None:
+        return None
+    lower, upper = (before.interval.high, after.interval.low) if rose else (after.interval.high, before.interval.low)
+    return None if lower is None or upper is None else lower < upper

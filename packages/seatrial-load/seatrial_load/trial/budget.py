@@ -1,4 +1,4 @@
-"""How much a trial may load: its budget in time and in money, and what users leave of the endpoint.
+"""The budget of a trial: time, money, and what users leave of the endpoint.
 
 Two kinds of trial spare users: one that verifies with single requests, and one that loads up to what users leave.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial_load.documents.progress import TrialProgress
-    from seatrial_load.documents.request import Load, TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import LevelResult, LiveProof, Unmeasured, UsersLoad
 
 
 def budget_s(request: TrialRequest) -> float:
-    """Return how long the trial may measure, whichever budget ends first.
+    """Return how long the trial may measure, by the budget that ends first.
 
     Formula: budget_usd / (price per hour and copy x copies) x 3600 s; the whole trial is paid for.
     """
@@ -51,25 +51,22 @@ def budget_over(request: TrialRequest) -> Stop:
 def live_request(request: TrialRequest, progress: TrialProgress) -> TrialRequest:
     """Return the request with the number of copies that was proven live; as it is, where none was.
 
-    A level opens its concurrency for every copy, what a trial costs is the price of all of them, and rates for so many
-    copies become those of the live ones. Of a request that has the live number already, it is the same.
+    A level opens its concurrency for every copy, what a trial costs is the price of all of them, and rates for a number
+    of copies become those of the live ones. A request with the live number stays as it is.
     """
     live = progress.live.copy_count
     if not progress.live.proven or live is None or live < 1 or live == request.copy_count:
         return request
-    return replace(request, copy_count=live, load=_for_copies(request.load, live))
-
-
-def _for_copies(load: Load, copies: int) -> Load:
-    if load.rates_for_copies is None:
-        return load
-    share, gate = copies / load.rates_for_copies, load.gate_rate_per_s
-    return replace(
-        load,
-        rates_per_s=tuple(rate * share for rate in load.rates_per_s),
-        rates_for_copies=copies,
-        gate_rate_per_s=None if gate is None else gate * share,
-    )
+    load = request.load
+    if load.rates_for_copies is not None:
+        share, gate = live / load.rates_for_copies, load.gate_rate_per_s
+        load = replace(
+            load,
+            rates_per_s=tuple(rate * share for rate in load.rates_per_s),
+            rates_for_copies=live,
+            gate_rate_per_s=None if gate is None else gate * share,
+        )
+    return replace(request, copy_count=live, load=load)
 
 
 def beside_plan(live: LiveProof, planned: int | None) -> LiveProof:
@@ -94,12 +91,12 @@ def room_per_copy(request: TrialRequest, users: UsersLoad | None) -> int:
 
 
 def adds_load(request: TrialRequest, users: UsersLoad | None) -> bool:
-    """Tell whether the trial loads the endpoint: a verification doesn't, nor one that users leave no room for."""
+    """Return whether the trial loads the endpoint: a verification doesn't, nor one that users leave no capacity for."""
     return request.manner == "load" or (request.manner == "in_place" and room_per_copy(request, users) > 0)
 
 
 def next_sparing(request: TrialRequest, progress: TrialProgress) -> Step:
-    """Choose the next level beside users, or say why there is none; of a trial whose manner isn't `load`."""
+    """Choose the next level alongside users, or return why there is none; of a trial whose manner isn't `load`."""
     if not adds_load(request, progress.users):
         seen = verification_of(progress.unmeasured)
         if seen is None or seen.succeeded < seen.sent:
@@ -113,34 +110,30 @@ def next_sparing(request: TrialRequest, progress: TrialProgress) -> Step:
     room = room_per_copy(request, progress.users)
     wanted = levels_beside(room)
     if len(progress.levels) < len(wanted):
-        level = wanted[len(progress.levels)]
-        return NextLevel(concurrency=level, because=f"{level} of the {room} per copy that {_users(progress)} leave")
+        level, known = wanted[len(progress.levels)], None if progress.users is None else progress.users
+        users = f"users with {(known and known.concurrency_per_copy) or 0:g} per copy"
+        return NextLevel(concurrency=level, because=f"{level} of the {room} per copy that {users} leave")
     because = f"{beside_users(progress.levels, progress.users)}; no knee was sought"
     return Stop(reason=StopReason.NO_KNEE_SOUGHT, because=because)
 
 
 def levels_beside(room: int) -> tuple[int, ...]:
-    """Return the levels up to a room per copy: half of it, then all."""
+    """Return the levels up to a capacity per copy: half of it, then all."""
     half = room // 2
     return (half, room) if half else (room,)
 
 
 def beside_users(levels: Sequence[LevelResult], users: UsersLoad | None) -> str:
-    """Say what was loaded beside how much; the levels hold at least one."""
+    """Return the load alongside the users' one, in words, of one level or more."""
     highest = max(level.concurrency for level in levels)
     known = None if users is None else users.concurrency_per_copy
     others = "an unknown number" if known is None else f"about {whole_or_tenths(known)}"
-    return f"{highest} requests per copy beside {others} of users"
+    return f"{highest} requests per copy alongside {others} of users"
 
 
 def verification_of(unmeasured: Sequence[Unmeasured]) -> Unmeasured | None:
-    """Return what was seen of the single requests; None where none was sent."""
+    """Return the outcome of the single requests; None where none was sent."""
     return next((seen for seen in unmeasured if seen.occasion == "verification"), None)
-
-
-def _users(progress: TrialProgress) -> str:
-    known = None if progress.users is None else progress.users.concurrency_per_copy
-    return f"users with {0 if known is None else known:g} per copy"
 
 
 def _no_load(request: TrialRequest, users: UsersLoad | None) -> str:

@@ -1,4 +1,4 @@
-"""What a trial measures with: clocks, connections, credentials and the clients of the control plane."""
+"""Dependencies of a trial: clocks, connections, credentials and the clients of the control plane."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def utc_now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
 
 
-# Says why the trial is to stop at once; None while it may go on.
+# Returns why the trial is to stop at once; None while it may go on.
 ShouldStop: TypeAlias = "Callable[[], Stop | None]"
 
 
 def go_on() -> Stop | None:
-    """Give no reason to stop."""
+    """Return no reason to stop."""
     return None
 
 
@@ -55,25 +55,24 @@ class Keep(Protocol):
 
 
 def _not_kept(records: Sequence[RequestRecord], *, concurrency: int, ramp: int) -> None:
-    """Let the records of a level go."""
     del records, concurrency, ramp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a trial measures with; each has the default of everyday use.
+    """The dependencies of a trial; each has a default.
 
     Attributes:
         clock: Monotonic seconds, the same in all processes of the machine.
         wall_clock: Time of day in UTC; dates the trial and its signatures, and seeds its prompts.
-        credentials: What signs the requests; None is the process's own.
+        credentials: Sign the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
-        promql: CloudWatch's PromQL API, asked for what the containers told; None is that of the target's region.
+        promql: CloudWatch's PromQL API, with the containers' metrics; None is that of the target's region.
         prompts_file: The file that the workload names; None for made-up prompts.
         replay_speed: How much faster than recorded a trace is replayed.
         calibrates: Whether the client is measured against a server that costs nothing.
-        asks_cloudwatch: Whether CloudWatch is asked: what SageMaker adds (never of an engine that announces itself),
-            and what users send.
+        asks_cloudwatch: Whether CloudWatch is read, for SageMaker's overhead (never of an engine that announces itself)
+            and for the users' load.
         may_scale: Whether a component at zero may be set to one copy; otherwise requests wake it.
     """
 
@@ -102,7 +101,7 @@ class Tools:
         clock_offset_s: float | None = None,
         first: int = 0,
     ) -> RequestWriter:
-        """Return what writes the trial's requests.
+        """Return the writer of the trial's requests.
 
         Args:
             started_at: When it started; with the plan's digest it seeds the prompts.
@@ -122,7 +121,7 @@ class Tools:
         return request_writer(request.target, request.workload, prompts, now=now, credentials=self.credentials)
 
     def writer_of(self, request: TrialRequest, progress: TrialProgress) -> RequestWriter:
-        """Return what writes the requests of a trial's next level; raises as `writer` does."""
+        """Return the writer of the requests of a trial's next level; raises as `writer` does."""
         return self.writer(
             request,
             started_at=progress.started_at,

@@ -1,4 +1,4 @@
-"""How a trial ends: prove again what is live, find knees and what the containers add, judge, compare, price."""
+"""The end of a trial: prove the deployment again, add knees and the containers' metrics, judge, compare, price."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seatrial_base.field_facts import made_of
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.aws.cloudwatch import LATE_S, Measured, cloudwatch_client, cloudwatch_errors, service_overhead
 from seatrial_load.aws.container_metrics import (
+    causes_of,
     cloudwatch_promql,
     own_cloudwatch,
     read_container_series,
@@ -29,15 +30,13 @@ from seatrial_load.documents.result import (
     Verdict,
 )
 from seatrial_load.documents.stop import StopReason
-from seatrial_load.knee.causes import causes_of
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, fallback_target, scaling_target, without_price
+from seatrial_load.knee import blended_cost_at, cost_at, fallback_target, knees_of, scaling_target, without_price
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.metrics.level import with_queue_share
 from seatrial_load.quality.answers import MOST_AT_ONCE, QualityTools, measure_quality
 from seatrial_load.quality.scores import unmeasured_quality, with_quality
-from seatrial_load.slo.baseline import compare_with_baseline, with_regression
 from seatrial_load.slo.verdict import (
+    compare_with_baseline,
     grave_doubts,
     inconclusive,
     no_success_at,
@@ -45,6 +44,7 @@ from seatrial_load.slo.verdict import (
     up_to_gate,
     verdict_at,
     with_error_rate,
+    with_regression,
 )
 from seatrial_load.trial.budget import (
     VERIFICATION_REQUESTS,
@@ -58,7 +58,7 @@ from seatrial_load.trial.budget import (
 from seatrial_load.trial.dependencies import Tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from seatrial_load.aws.container_metrics import ContainerSeries, PromQl
     from seatrial_load.documents.container_metrics import Cause
@@ -73,20 +73,20 @@ if TYPE_CHECKING:
         UsersLoad,
     )
     from seatrial_load.documents.stop import Stop
-    from seatrial_load.knee.scaling_target import ScalingTarget
+    from seatrial_load.knee import ScalingTarget
 
 
 NOTHING = (
     "CloudWatch has no metric of the container for that time: the endpoint publishes none "
-    "(`hosting.metrics.detailed`), or its engine tells none"
+    "(`hosting.metrics.detailed`), or its engine has none"
 )
 
 
 def promql_of(request: TrialRequest, progress: TrialProgress, tools: Tools) -> PromQl | None:
-    """Return whom to ask what the containers told; None where CloudWatch is not asked.
+    """Return the source of the containers' metrics; None where CloudWatch is not read.
 
     A CloudWatch that is given without PromQL has none. Behind a local or simulated engine there is a CloudWatch only
-    where boto3 is told its address.
+    where boto3 has its address.
     """
     if request.target.kind != "sagemaker" or not tools.asks_cloudwatch or progress.measured_from_s is None:
         return None
@@ -100,10 +100,9 @@ def promql_of(request: TrialRequest, progress: TrialProgress, tools: Tools) -> P
 
 
 def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools) -> TrialResult:
-    """Return the result with what the containers told; a verdict that fails says what holds the throughput back.
+    """Return the result with the containers' metrics; a verdict that fails names what limits the throughput.
 
-    Args:
-        tools: Its CloudWatch is asked for the accelerators of a component that tells none in detail.
+    The CloudWatch of `tools` has the accelerators of a component that publishes none in detail.
     """
     times_s = [time_s for level in result.levels for time_s in (level.from_s, level.to_s) if time_s is not None]
     if ask is None or not times_s:
@@ -112,43 +111,37 @@ def with_container_metrics(result: TrialResult, ask: PromQl | None, tools: Tools
     try:
         series = read_container_series(ask, target_labels(target), from_s=from_s, to_s=to_s)
     except (OSError, ValueError) as refused:
-        return replace(result, container=ContainerMetrics(because=f"CloudWatch did not answer: {refused}"))
+        return replace(result, container=ContainerMetrics(because=f"CloudWatch did not respond: {refused}"))
     if not series.gpu and target.inference_component is not None and not result.engine_note:
         with suppress(*cloudwatch_errors()):
             cloudwatch = tools.cloudwatch or cloudwatch_client(target.region)
             series = with_component_gpus(series, cloudwatch, target.inference_component, from_s=from_s, to_s=to_s)
-    metrics = _told(result, series)
+    metrics = _metrics_of(result, series)
     verdict = result.verdict
     if metrics.causes and verdict.status == "fail" and not series.simulated_by:
         verdict = replace(verdict, because=f"{verdict.because}; {metrics.causes[0].because}")
     return replace(result, container=metrics, verdict=verdict)
 
 
-def _told(result: TrialResult, series: ContainerSeries) -> ContainerMetrics:
-    levels = tuple(_levels(result.levels, series))
+def _metrics_of(result: TrialResult, series: ContainerSeries) -> ContainerMetrics:
+    loads = [
+        (level, series.load(level.from_s, level.to_s))
+        for level in result.levels
+        if level.from_s is not None and level.to_s is not None
+    ]
+    levels = tuple(made_of(LevelMetrics, level, load=load) for level, load in loads if not load.is_empty)
     if not levels:
         return ContainerMetrics(because=NOTHING)
     source = (
         "CloudWatch, detailed observability" if series.waiting or series.running else "CloudWatch, accelerators alone"
     )
     if series.simulated_by:
-        source = f"the embedded AWS, measured by {series.simulated_by}: no GPU, and another engine than the one named"
+        source = f"the embedded AWS, measured by {series.simulated_by}: no GPU, and another engine than the named one"
     return ContainerMetrics(levels=levels, causes=_causes(result, levels), because=source)
 
 
-def _levels(levels: Sequence[LevelResult], series: ContainerSeries) -> Iterator[LevelMetrics]:
-    for level in levels:
-        if level.from_s is None or level.to_s is None:
-            continue
-        load = series.load(level.from_s, level.to_s)
-        if not load.is_empty:
-            yield LevelMetrics(
-                concurrency=level.concurrency, offered_requests_per_s=level.offered_requests_per_s, load=load
-            )
-
-
 def _causes(result: TrialResult, levels: Sequence[LevelMetrics]) -> tuple[Cause, ...]:
-    """Return what holds the throughput back at the first level past the knee; without one, at the highest.
+    """Return what limits the throughput at the first level past the knee; without one, at the highest.
 
     The queue of a closed loop can't grow: it sends no more than it has in flight.
     """
@@ -163,8 +156,8 @@ def _causes(result: TrialResult, levels: Sequence[LevelMetrics]) -> tuple[Cause,
 
 
 EVERYDAY = Tools()
-# The rules of a control plane that can't be asked: no credentials, connection or permission.
-UNASKED = ("SEA503", "SEA504", "SEA511", "SEA512")
+# The rules of a control plane that can't be read: no credentials, connection or permission.
+UNREADABLE = ("SEA503", "SEA504", "SEA511", "SEA512")
 
 
 def conclude_trial(
@@ -176,23 +169,23 @@ def conclude_trial(
     baseline_uri: str = "",
     patience_s: float = LATE_S,
 ) -> TrialResult:
-    """Make the result of everything that was measured.
-
-    Args:
-        patience_s: How long CloudWatch may be waited for.
+    """Make the result of a trial's measurements.
 
     Raises:
         BenchError: SEA502, the live endpoint isn't this deployment's any more.
-        ValueError: The progress says that a further level may be measured.
+        ValueError: A further level may be measured.
     """
     if progress.stopped is None:
         raise ValueError("the trial is not over")
     request = live_request(request, progress)
-    after, unasked = _proof(request, progress, tools)
-    doubt = unasked or _doubt(request, progress, after)
-    quality = _quality(request, progress, tools, doubt)
+    after, unread = _proof(request, progress, tools)
+    doubt = unread or _doubt(request, progress, after)
+    quality, result = _quality(request, progress, tools, doubt), _judged(request, progress, progress.stopped, doubt)
+    if quality is not None:
+        verdict, duration_s = with_quality(result.verdict, quality), result.duration_s + quality.duration_s
+        result = replace(result, quality=quality, verdict=verdict, duration_s=duration_s)
     result = replace(
-        _with_quality(_judged(request, progress, progress.stopped, doubt), quality),
+        result,
         live=_throughout(progress.live, after, request, progress.users),
         users=progress.users,
         overhead=_overhead(request, progress, tools, patience_s),
@@ -205,7 +198,7 @@ def conclude_trial(
         comparison = replace(comparison, status="incomparable", because=doubt.because, changes=())
         return replace(result, comparison=comparison)
     if request.manner != "load":
-        because = "the trial added no load" if request.manner == "verify" else "the load was beside users' requests"
+        because = "the trial added no load" if request.manner == "verify" else "the load was alongside users' requests"
         return replace(result, comparison=replace(comparison, status="incomparable", because=because, changes=()))
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
 
@@ -213,7 +206,7 @@ def conclude_trial(
 def _quality(
     request: TrialRequest, progress: TrialProgress, tools: Tools, doubt: _Doubt | None
 ) -> QualityResult | None:
-    """Ask the evaluation set after the levels, within what is left of the budget; None where none is to be asked."""
+    """Send the evaluation set after the levels, within the rest of the budget; None without a set."""
     floor, stopped = request.quality, progress.stopped
     if floor is None:
         return None
@@ -228,17 +221,8 @@ def _quality(
         confidence=request.gate.confidence,
         within_s=left_s(request, progress),
         streams=MOST_AT_ONCE if request.manner == "load" else 1,
-        tools=QualityTools(
-            clock=tools.clock, wall_clock=tools.wall_clock, credentials=tools.credentials, dial=tools.dial
-        ),
+        tools=made_of(QualityTools, tools),
     )
-
-
-def _with_quality(result: TrialResult, quality: QualityResult | None) -> TrialResult:
-    if quality is None:
-        return result
-    verdict = with_quality(result.verdict, quality)
-    return replace(result, quality=quality, verdict=verdict, duration_s=result.duration_s + quality.duration_s)
 
 
 def distinct_levels(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
@@ -253,9 +237,9 @@ def distinct_levels(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
 
 @unique
 class _DoubtKind(StrEnum):
-    NOT_VERIFIED = "not_verified"  # no copy served, or nobody could tell
+    NOT_VERIFIED = "not_verified"  # no copy served, or that is unknown
     BROKEN = "broken"  # the deployment was live before, and is not any more
-    CHANGED = "changed"  # copies came or went meanwhile, or nobody could ask
+    CHANGED = "changed"  # copies came or went meanwhile, or that is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +270,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         usd_per_million_output_tokens=cost_at(priced, target.at),
         blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
         stopped=stop,
-        users=None,  # whoever judges a trial beside users adds them
+        users=None,  # `conclude_trial` adds them
         seatrial_version=__version__,
     )
 
@@ -299,20 +283,18 @@ def _target(
     if request.manner != "load":
         return fallback_target(request, "no knee was sought")
     if request.load.rates_for_copies is not None and len(up_to_gate(levels, request.load)) == len(levels):
-        because = "no knee was sought: the rates end at the planned one"
-        return fallback_target(request, because if request.load.gate_rate_per_s is None else _why_no_knee(stop, levels))
+        if request.load.gate_rate_per_s is None:
+            return fallback_target(request, "no knee was sought: the rates end at the planned one")
+        planned = "the planned rate" if levels else "a rate"
+        because = f"no knee was found: {planned} was the highest that was measured ({stop.because})"
+        return fallback_target(request, because)
     return scaling_target(request, levels, knees)
-
-
-def _why_no_knee(stop: Stop, levels: Sequence[LevelResult]) -> str:
-    planned = "the planned rate" if levels else "a rate"
-    return f"no knee was found: {planned} was the highest that was measured ({stop.because})"
 
 
 def _verdict(
     request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult], doubt: _Doubt | None
 ) -> Verdict:
-    """Judge; no success, or no words, stays a failure though copies came or went, unless no copy could be woken."""
+    # No success, or no text, stays a failure though copies came or went, unless no copy could be woken.
     gate, unmeasured = request.gate_concurrency, up_to_gate(progress.unmeasured, request.load)
     levels = up_to_gate(levels, request.load)
     if doubt is not None and doubt.kind == _DoubtKind.NOT_VERIFIED:
@@ -334,22 +316,22 @@ def _verdict(
 
 
 def _proof(request: TrialRequest, progress: TrialProgress, tools: Tools) -> tuple[LiveProof, _Doubt | None]:
-    """Prove once more; where AWS can't be asked any more, doubt: what was measured before is not thrown away."""
+    # Where AWS can't be read any more, the measurements before are kept, in doubt.
     if request.expected is None or not progress.live.proven:
         return progress.live, None
     try:
         still = prove_still_live(request.target, request.expected, sagemaker=tools.sagemaker, sleep=tools.sleep)
         return beside_plan(still, progress.live.planned_copy_count), None
-    except BenchError as unasked:
-        if not all(problem.rule in UNASKED for problem in unasked.problems):
+    except BenchError as unread:
+        if not all(problem.rule in UNREADABLE for problem in unread.problems):
             raise
-        reasons = "; ".join(problem.message for problem in unasked.problems)
+        reasons = "; ".join(problem.message for problem in unread.problems)
         because = f"the deployment could not be checked after the trial: {reasons}"
         return replace(progress.live, proven=False, because=because), _Doubt(_DoubtKind.CHANGED, because)
 
 
 def _doubt(request: TrialRequest, progress: TrialProgress, after: LiveProof) -> _Doubt | None:
-    """Return why what was measured proves nothing of the deployment; None when it does.
+    """Return why the measurements prove nothing of the deployment; None when they do.
 
     Copies that come or go make the load per copy unknown; single requests have none.
     """
@@ -365,7 +347,7 @@ def _doubt(request: TrialRequest, progress: TrialProgress, after: LiveProof) -> 
 
 
 def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, users: UsersLoad | None) -> LiveProof:
-    """Join both proofs; copies that differ from those the trial loaded make its numbers per copy doubtful: say so."""
+    # Other copies than the loaded ones make the numbers per copy doubtful, so they are named.
     counts = {proof.copy_count for proof in (before, after)} - {None, request.copy_count}
     if not counts:
         return after
@@ -377,7 +359,7 @@ def _throughout(before: LiveProof, after: LiveProof, request: TrialRequest, user
 def _overhead(
     request: TrialRequest, progress: TrialProgress, tools: Tools, patience_s: float
 ) -> ServiceOverhead | None:
-    """Ask what SageMaker adds; None where nobody asks: a local or simulated engine has no CloudWatch behind it."""
+    # A local or simulated engine has no CloudWatch.
     start_s, end_s = progress.measured_from_s, progress.measured_to_s
     if request.target.kind != "sagemaker" or progress.engine_note or not tools.asks_cloudwatch:
         return None
@@ -405,7 +387,7 @@ def _overhead(
 def sparing_verdict(request: TrialRequest, progress: TrialProgress, levels: Sequence[LevelResult]) -> Verdict:
     """Judge a trial whose manner isn't `load`.
 
-    Harm to users fails it; what could not be watched proves nothing. Without load, every single request must have
+    Harm to users fails it; users who could not be observed prove nothing. Without load, every single request must have
     succeeded, or as many as the gate's error rate lets. With load, the highest level that was measured decides.
     """
     judged = _beside_users(request, progress, levels) if adds_load(request, progress.users) else _verified(

@@ -1,7 +1,7 @@
-"""What stops a trial beside users' requests: an alarm, or their latency past the SLO.
+"""The guard of a trial alongside users' requests: it stops at an alarm, or at their latency past the SLO.
 
 Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"): `ModelLatency` and
-`FirstChunkModelLatency` in microseconds, a datapoint a minute; percentiles are asked for as statistics (`p95`). The
+`FirstChunkModelLatency` in microseconds, a datapoint a minute; percentiles are statistics (`p95`). The
 trial's own requests are among them, so that it stops early rather than late.
 """
 
@@ -24,7 +24,7 @@ from seatrial_load.aws.deployment_check import asking
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
 
-# Seconds between two looks at CloudWatch, at least.
+# Seconds between two reads of CloudWatch, at least.
 LOOK_S = 10.0
 TICK_S = 1.0
 PERIOD_S = 60
@@ -48,7 +48,7 @@ UNREAD = ("InternalError", "Forbidden")
 
 
 class Guard:
-    """Watches how users fare while a trial adds load beside their requests."""
+    """Observes the users' requests while a trial adds load."""
 
     def __init__(
         self,
@@ -59,11 +59,7 @@ class Guard:
         now: Callable[[], datetime],
         every_s: float = LOOK_S,
     ) -> None:
-        """Watch the alarms and the objectives of a request.
-
-        Args:
-            every_s: Seconds between two looks, at least.
-        """
+        """Watch the alarms and the objectives of a request."""
         self._request = request
         self._cloudwatch = cloudwatch
         self._clock = clock
@@ -74,33 +70,35 @@ class Guard:
 
     @property
     def stopped(self) -> Stop | None:
-        """Why the trial is to stop, as far as the last look told; asks nothing."""
+        """Why the trial is to stop, as of the last read; reads nothing."""
         return self._stopped
 
     def check(self) -> Stop | None:
-        """Look, unless that was done a moment ago, and say why the trial is to stop; once said, it stays said.
+        """Read CloudWatch, unless that was done a moment ago, and return why the trial is to stop; a reason is final.
 
-        What can't be asked for twice in a row can't be watched, which stops the trial too.
+        Two failed reads in a row stop the trial too: the users can't be observed.
         """
         now_s = self._clock()
         if self._stopped is not None or (self._again_s is not None and now_s < self._again_s):
             return self._stopped
         self._again_s = now_s + self._every_s
-        try:
-            self._stopped = self._looked()
-        except cloudwatch_errors():
-            self._stopped = self._looked_again()
+        for may_fail in (True, False):
+            try:
+                self._stopped = self._alarm() or self._users()
+                break
+            except cloudwatch_errors() as refused:
+                self._stopped = None if may_fail else _unwatched(f"{refused}")
         return self._stopped
 
     @contextmanager
     def beside(self, should_stop: ShouldStop) -> Iterator[ShouldStop]:
-        """Look in a thread while the block runs, since a call of CloudWatch inside a level would hold up its clock.
+        """Check in a thread while the block runs, since a call of CloudWatch inside a level would hold up its clock.
 
         Args:
-            should_stop: Says why the trial is to stop for another reason; it comes first.
+            should_stop: Another reason to stop; it comes first.
 
         Yields:
-            What tells either; it asks nothing of CloudWatch itself.
+            What returns either reason; it doesn't read CloudWatch itself.
         """
         self.check()
         ended = Event()
@@ -120,22 +118,17 @@ class Guard:
             ended.set()
             thread.join()
 
-    def _looked_again(self) -> Stop | None:
-        try:
-            return self._looked()
-        except cloudwatch_errors() as refused:
-            return _unwatched(f"{refused}")
-
-    def _looked(self) -> Stop | None:
-        return self._alarm() or self._users()
-
     def _alarm(self) -> Stop | None:
         names = self._request.alarms
         states: dict[str, str] = {}
         for kind in ALARM_KINDS:
             unknown = [name for name in names if name not in states]
             for first in range(0, len(unknown), MOST_ALARMS):
-                states |= self._states(unknown[first : first + MOST_ALARMS], kind)
+                page = self._cloudwatch.describe_alarms(
+                    AlarmNames=unknown[first : first + MOST_ALARMS], AlarmTypes=[kind], MaxRecords=MOST_ALARMS
+                )
+                alarms = (*page.get("MetricAlarms", []), *page.get("CompositeAlarms", []))
+                states |= {alarm["AlarmName"]: alarm["StateValue"] for alarm in alarms}
         missing = [name for name in names if name not in states]
         if missing:
             return _unwatched(f"there is no alarm {', '.join(missing)}")
@@ -145,55 +138,41 @@ class Guard:
         subject = f"alarm {ringing[0]} is" if len(ringing) == 1 else f"alarms {', '.join(ringing)} are"
         return Stop(reason=StopReason.ALARM, because=f"{subject} in ALARM")
 
-    def _states(self, names: Sequence[str], kind: AlarmTypeType) -> dict[str, str]:
-        answer = self._cloudwatch.describe_alarms(AlarmNames=names, AlarmTypes=[kind], MaxRecords=MOST_ALARMS)
-        every = (*answer.get("MetricAlarms", []), *answer.get("CompositeAlarms", []))
-        return {alarm["AlarmName"]: alarm["StateValue"] for alarm in every}
-
     def _users(self) -> Stop | None:
-        """Hold the users' latency of the last whole minute, and of the one that runs, against the objectives."""
+        """Compare the users' latency of the last whole minute, and of the current one, with the objectives."""
         queries = self._queries()
         if not queries:
             return None
         until = self._now()
-        answer = self._cloudwatch.get_metric_data(
+        response = self._cloudwatch.get_metric_data(
             MetricDataQueries=[query for _, query in queries.values()],
             StartTime=until.replace(second=0, microsecond=0) - timedelta(seconds=PERIOD_S),
             EndTime=until,
         )
-        for result in answer["MetricDataResults"]:
+        for result in response["MetricDataResults"]:
             objective, _ = queries[result["Id"]]
             if result.get("StatusCode") in UNREAD:
-                return _unwatched(f"CloudWatch answered {result.get('StatusCode')} for {METRICS[objective.metric]}")
+                return _unwatched(f"CloudWatch returned {result.get('StatusCode')} for {METRICS[objective.metric]}")
             if result["Values"] and max(result["Values"]) / MICROSECONDS_PER_MS > objective.bound:
                 return _missed(objective, max(result["Values"]) / MICROSECONDS_PER_MS)
         return None
 
     def _queries(self) -> dict[str, tuple[Objective, MetricDataQueryTypeDef]]:
         dimensions = component_dimensions(self._request.target)
-        watched = [one for one in self._request.objectives if one.metric in METRICS and one.sense == "at_most"]
-        if dimensions is None:
-            return {}
-        return {
-            f"users_{number}": (
-                one,
-                metric_query(
-                    f"users_{number}",
-                    METRICS[one.metric],
-                    "Average" if one.statistic == "mean" else one.statistic,
-                    dimensions,
-                    period_s=PERIOD_S,
-                ),
-            )
-            for number, one in enumerate(watched)
-        }
+        watched = [goal for goal in self._request.objectives if goal.metric in METRICS and goal.sense == "at_most"]
+        queries: dict[str, tuple[Objective, MetricDataQueryTypeDef]] = {}
+        for number, objective in enumerate(watched if dimensions is not None else ()):
+            stat = "Average" if objective.statistic == "mean" else objective.statistic
+            name, metric = f"users_{number}", METRICS[objective.metric]
+            queries[name] = objective, metric_query(name, metric, stat, dimensions or [], period_s=PERIOD_S)
+        return queries
 
 
 def guard_of(request: TrialRequest, tools: Tools) -> Guard | None:
-    """Return what watches users during a trial beside their requests; None of any other trial.
+    """Return the guard of a trial alongside users' requests; None of any other trial.
 
     Raises:
-        BenchError: The region of the target can't be asked: SEA503, SEA504 or SEA512.
+        BenchError: The region of the target can't be read: SEA503, SEA504 or SEA512.
     """
     if request.manner != "in_place" or request.target.kind != "sagemaker" or not tools.asks_cloudwatch:
         return None

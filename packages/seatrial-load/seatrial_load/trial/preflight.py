@@ -1,4 +1,4 @@
-"""How a trial begins: wake a copy, one request that tells whether there is anything to measure, the proof, the warm-up.
+"""The beginning of a trial: a first request, which wakes a copy where none serves; the proof; the warm-up.
 
 Facts of a component scaled to zero (AWS documentation, "Scale an endpoint to zero instances"; the runtime API's
 errors): without copies it refuses requests with a validation error that speaks of capacity; each refusal counts in
@@ -23,7 +23,7 @@ from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
 from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
 from seatrial_load.decode.timed_answer import ANYTHING
-from seatrial_load.documents.progress import Told, TrialProgress
+from seatrial_load.documents.progress import TrialMessage, TrialProgress
 from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.self_calibration import calibrate_client
@@ -62,12 +62,12 @@ Knock: TypeAlias = "Callable[[], Failure | None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woken:
-    """How it went.
+    """The outcome of waking a component.
 
     Attributes:
-        slept: Whether there was none at first.
-        waited_s: How long it took, or was waited for.
-        reason: Why nothing is measured: no copy serves, nobody knows, or the component failed; None when one serves.
+        slept: Whether no copy served at first.
+        waited_s: Time until a copy served, or of the wait.
+        reason: Why nothing is measured: no copy serves, that is unknown, or the component failed; None when one serves.
     """
 
     slept: bool
@@ -78,7 +78,7 @@ class Woken:
     @property
     def failure(self) -> Stop | None:
         """Why the trial measures nothing; None when a copy serves."""
-        return None if self.reason is None else Stop(reason=self.reason, because=self.because)
+        return None if self.reason is None else made_of(Stop, self)
 
 
 def wake(
@@ -102,8 +102,8 @@ def wake(
         knock: Sends one small request; returns why it failed, None when it was answered.
         may_scale: Whether the number of copies may be set to one, which doesn't wait for the alarm; one that has copies
             already is left alone.
-        waited_s: How much of it has passed before this call.
-        should_stop: Says why nobody is to wait any longer; asked before each knock.
+        waited_s: How much of `timeout_s` has passed before this call.
+        should_stop: Returns why to wait no longer; called before each knock.
     """
     waking = _Waking(component, sagemaker, knock, should_stop, clock, sleep, clock() - waited_s)
     return waking.run(timeout_s, may_scale=may_scale)
@@ -144,7 +144,7 @@ class _Waking:
                 return self._not_awake(StopReason.COMPONENT_FAILED, because)
             if not self._refused() and _copies(described):
                 waited = f"{self._waited_s():.0f} s"
-                because = f"it scaled from zero in {waited}: {how}" if how else f"its copies answered after {waited}"
+                because = f"it scaled from zero in {waited}: {how}" if how else f"its copies responded after {waited}"
                 return Woken(slept=True, waited_s=self._waited_s(), because=because)
             if self._waited_s() + POLL_S > timeout_s:
                 last = f"; last: {self.refusal}" if self.refusal else ""
@@ -153,7 +153,7 @@ class _Waking:
             self.sleep(POLL_S)
 
     def _refused(self) -> bool:
-        """Knock; only a refusal for lack of a copy says that none serves, any other failure is the trial's to see."""
+        # Only a refusal for lack of a copy means that none serves; any other failure shows in the trial.
         failure = self.knock()
         self.refusal = "" if failure is None else failure.detail
         return failure is not None and failure.error == "not_ready"
@@ -208,17 +208,17 @@ def open_trial(
 ) -> TrialProgress:
     """Do everything that comes before the first level.
 
-    One request tells whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
+    One request shows whether the clock is right, and whether a copy serves. A component at zero is woken. Then the live
     configuration is proven, the client measured against a server that costs nothing, and the endpoint warmed up.
     Made-up prompts are made as long as the endpoint counts them: the first is short, and every answer and every refusal
-    for the length corrects the next, until they are as long as is wanted.
+    for the length corrects the next, until they have the requested length.
 
-    A trial that spares users asks first what they send. Where it is to add no load, a few single requests stand for
+    A trial that spares users reads their load first. Where it is to add no load, a few single requests stand for
     warm-up and levels.
 
     Raises:
         BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
-            SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS is asked for a model, SEA509 or SEA510 a
+            SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS has no OpenAI API, SEA509 or SEA510 a
             bad line of the prompts' file.
     """
     check_trial_request(request)
@@ -257,16 +257,17 @@ class _Opening:
         first = self._probe()
         woken = self._woken(first)
         if woken is not None and woken.failure is not None:
-            return self._told(replace(not_proven(), because=woken.because), stopped=self.should_stop() or woken.failure)
+            unproven = replace(not_proven(), because=woken.because)
+            return self._progress(unproven, stopped=self.should_stop() or woken.failure)
         live = self._proof()
         if not adds_load(self.request, self.users):
-            return self._told(live, stopped=self._verified() or self.should_stop())
+            return self._progress(live, stopped=self._verified() or self.should_stop())
         client = calibrate_client() if self.tools.calibrates else None
         self._warm_up()
-        return self._told(live, client=client, stopped=self.should_stop())
+        return self._progress(live, client=client, stopped=self.should_stop())
 
     def _users_load(self) -> UsersLoad | None:
-        """Ask what users send, before a request of the trial is among theirs; None where nobody wants to know."""
+        # Before a request of the trial is part of the users' load.
         if self.request.manner != "in_place":
             return None
         if not self.tools.asks_cloudwatch:
@@ -275,22 +276,11 @@ class _Opening:
         self._say(users.because)
         return users
 
-    def _told(
-        self,
-        live: LiveProof,
-        *,
-        client: ClientCalibration | None = None,
-        stopped: Stop | None = None,
+    def _progress(
+        self, live: LiveProof, *, client: ClientCalibration | None = None, stopped: Stop | None = None
     ) -> TrialProgress:
-        return made_of(
-            TrialProgress,
-            self,
-            elapsed_s=self._elapsed_s(),
-            live=live,
-            client=client,
-            stopped=stopped,
-            unmeasured=self.seen,
-        )
+        changes = {"elapsed_s": self._elapsed_s(), "unmeasured": self.seen}
+        return made_of(TrialProgress, self, live=live, client=client, stopped=stopped, **changes)
 
     def _probe(self) -> Exchange:
         probed = self._probed()
@@ -318,15 +308,13 @@ class _Opening:
         while True:
             probed = probe_clock(self._send, self.tools.wall_clock)
             self.clock_offset_s = probed.offset_s
-            if left_s < DENIED_POLL_S or not self._is_denied(probed.exchange) or self.should_stop() is not None:
+            record = self._record(probed.exchange)
+            is_denied = record.error == "auth" and "AccessDenied" in record.detail
+            if left_s < DENIED_POLL_S or not is_denied or self.should_stop() is not None:
                 return probed
-            self._say(f"AWS denies the request: asked again, for {left_s:.0f} s at most")
+            self._say(f"AWS denies the request: repeated for {left_s:.0f} s at most")
             left_s -= DENIED_POLL_S
             self.tools.sleep(DENIED_POLL_S)
-
-    def _is_denied(self, exchange: Exchange) -> bool:
-        record = self._record(exchange)
-        return record.error == "auth" and "AccessDenied" in record.detail
 
     def _send(self, offset_s: float) -> Exchange:
         self.clock_offset_s = offset_s or None
@@ -337,7 +325,6 @@ class _Opening:
         return None if record.error is None else Failure(record.error, record.detail)
 
     def _woken(self, first: Exchange) -> Woken | None:
-        """Wake a component that refused the first request for lack of a copy; None when there is nothing to wake."""
         component = self.request.target.inference_component
         if component is None or self._record(first).error != "not_ready":
             return None
@@ -398,7 +385,7 @@ class _Opening:
         return self._sent_once()
 
     def _is_repeated(self, record: RequestRecord) -> bool:
-        """Tell whether a request says nothing of the deployment: its prompt was too long, or a copy was waited for."""
+        # A request doesn't count whose prompt was too long, or that waited for a copy.
         waited = record.error == "not_ready" and self.request.target.inference_component is not None
         return waited or is_too_long(record)
 
@@ -411,26 +398,23 @@ class _Opening:
         return record, self.should_stop() or (None if woken is None else woken.failure)
 
     def _warm_up(self) -> None:
-        """Send the requests that aren't measured."""
         requested = self.request.load.warmup_requests
         if not requested:
             return
         self._correct_length()
         self._say(f"warm-up: {requested} requests")
         first = self.sent
-        records = [self._record(exchange) for exchange in self._wave(min(requested, self._most_at_once()), requested)]
+        # At most one copy's at the gate, or of the first level.
+        in_flight = self.request.gate_concurrency
+        if self.request.manner != "load":
+            in_flight = levels_beside(room_per_copy(self.request, self.users))[0]
+        records = [self._record(exchange) for exchange in self._wave(min(requested, in_flight), requested)]
         self._saw(records, "warm_up")
         self._learn(records, first)
         self._correct_length()
 
-    def _most_at_once(self) -> int:
-        """Return how many requests of the warm-up may be in flight: one copy's at the gate, or of the first level."""
-        if self.request.manner == "load":
-            return self.request.gate_concurrency
-        return levels_beside(room_per_copy(self.request, self.users))[0]
-
     def _correct_length(self) -> None:
-        """Send single requests until a made-up prompt is as long as is wanted, at most four."""
+        """Send single requests until a made-up prompt has the requested length, at most four."""
         for _ in range(MOST_CORRECTIONS):
             if not self.is_length_off or self.should_stop() is not None:
                 return
@@ -442,7 +426,7 @@ class _Opening:
     def _learn(self, records: Sequence[RequestRecord], first: int, *, tolerance: float = LENGTH_TOLERANCE) -> None:
         """Correct the length of made-up prompts by requests that are over, the first of which has this number.
 
-        Where the endpoint answers and tells no count, a word is taken for a token, as in the common vocabularies.
+        Where the endpoint answers without a count, a word is taken for a token, as in the common vocabularies.
         """
         if self.request.workload.source == "jsonl":
             return
@@ -495,7 +479,7 @@ class _Opening:
         )
 
     def _saw(self, records: Sequence[RequestRecord], occasion: Occasion) -> None:
-        """Keep what was seen; of requests that were given up because the trial is to stop, nothing."""
+        # Requests that were given up because the trial is to stop show nothing of the endpoint.
         if records and self.should_stop() is None:
             self.seen += (unmeasured_of(records, occasion),)
 
@@ -506,7 +490,7 @@ class _Opening:
         return record
 
     def _say(self, text: str) -> None:
-        self.tools.watch(Told(text=text, elapsed_s=self._elapsed_s()))
+        self.tools.watch(TrialMessage(text=text, elapsed_s=self._elapsed_s()))
 
     def _elapsed_s(self) -> float:
         return self.tools.clock() - self.began_s

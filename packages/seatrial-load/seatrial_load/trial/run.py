@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.field_facts import made_of
 from seatrial_load.aws.cloudwatch import LATE_S
 from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.documents.progress import LevelEnded, LevelStarted
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _not_kept(_progress: TrialProgress) -> None:
-    """Let the progress go."""
+    """Ignore the progress."""
 
 
 def run_trial(
@@ -45,11 +46,11 @@ def run_trial(
     baseline: TrialResult | None = None,
     baseline_uri: str = "",
 ) -> TrialResult | TrialProgress:
-    """Run a trial, or the part of it that ends in time. Requests that fail are data; what can't be a trial raises.
+    """Run a trial, or the part of it that ends in time. Requests that fail are data; an impossible trial raises.
 
     Args:
         resume: Where an earlier run of this trial paused; None begins it.
-        pause_after_s: This run may take so long: it pauses before a level that would take longer; None never pauses.
+        pause_after_s: Time limit of this run: it pauses before a level that would take longer; None never pauses.
 
     Returns:
         The result; or the progress, when the trial paused.
@@ -75,7 +76,7 @@ DECODE_S_PER_TOKEN = 1e-4
 
 
 class _Run:
-    """One run of the trial: its own clock beside the trial's."""
+    """One run of the trial, with a clock of its own next to the trial's."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class _Run:
         return None if self._pause_after_s is None else self._pause_after_s - self._elapsed_s()
 
     def measured(self, resume: TrialProgress | None) -> TrialProgress:
-        """Measure until the trial is over, which `stopped` tells, or until this run is."""
+        """Measure until the trial is over, which sets `stopped`, or until this run is."""
         if resume is None:
             progress = begin_trial(self._request, self._tools, should_stop=self._should_stop)
             self._has_worked = True
@@ -126,9 +127,11 @@ class _Run:
         return self._timed(progress)
 
     def _level(self, progress: TrialProgress, step: NextLevel) -> TrialProgress:
-        """Measure a level; without it, the progress says why, or nothing when the next run shall do it anew."""
-        request, tools = self._request, self._tools
-        self._announce(progress, step)
+        """Measure a level; without it, the progress has the reason, or none when the next run shall repeat it."""
+        request, tools, load = self._request, self._tools, self._request.load
+        size = level_size(request, step.concurrency).scheduled(tools.schedule(request, progress))
+        rate_per_s = arrivals_of(load).rate_per_s(load, len(progress.levels))
+        tools.watch(made_of(LevelStarted, step, size, rate_per_s=rate_per_s, elapsed_s=self._trial_s()))
         from_s, deadline_s = self._epoch_s(progress), self._deadline_s(progress, step)
         loaded = load_level(request, progress, step, deadline_s=deadline_s, should_stop=self._should_stop, tools=tools)
         if loaded.cut is not None:
@@ -139,15 +142,18 @@ class _Run:
         return absorbed
 
     def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
-        """Leave a level out, but for what was seen of it.
-
-        Its prompts were sent, so that nobody sends them again to a cache that knows them.
-        """
-        gone, crew = replace(progress, sent=progress.sent + loaded.sent), loaded.crew
-        if crew.stopped is None:
-            seen = unmeasured_level(self._request, progress, step, loaded, self._cut_because(progress, loaded))
+        # A level is left out, but for its outcome. Its prompts were sent, and must not be sent again to a cache that
+        # has them.
+        gone, pool = replace(progress, sent=progress.sent + loaded.sent), loaded.pool
+        if pool.stopped is None:
+            because = budget_over(self._request).because
+            if pool.lost_because is not None:
+                because = f"the load generator failed: {pool.lost_because}"
+            elif self._only_run_is_over(progress):
+                because = f"this run's {self._pause_after_s:g} s ended"
+            seen = unmeasured_level(self._request, progress, step, loaded, because)
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
-        failed = crew.lost_because is not None or crew.stopped is not None
+        failed = pool.lost_because is not None or pool.stopped is not None
         if failed or not self._only_run_is_over(progress):
             return replace(gone, stopped=loaded.cut)
         if self._has_worked and self._should_stop() is None:
@@ -155,33 +161,11 @@ class _Run:
         load = self._request.load
         place = load_words(step.concurrency, arrivals_of(load).rate_per_s(load, len(progress.levels)))
         because = f"one run of {self._pause_after_s:g} s is too short for {place}"
-        over = f"{len(crew.over)} of {loaded.size.requests} requests had ended"
+        over = f"{len(pool.over)} of {loaded.size.requests} requests had ended"
         return replace(gone, stopped=Stop(reason=StopReason.RUN_TOO_SHORT, because=f"{because} ({over})"))
 
-    def _cut_because(self, progress: TrialProgress, loaded: LoadedLevel) -> str:
-        if loaded.crew.lost_because is not None:
-            return f"the load generator failed: {loaded.crew.lost_because}"
-        if self._only_run_is_over(progress):
-            return f"this run's {self._pause_after_s:g} s ended"
-        return budget_over(self._request).because
-
-    def _announce(self, progress: TrialProgress, step: NextLevel) -> None:
-        request = self._request
-        load, number = request.load, len(progress.levels)
-        size = level_size(request, step.concurrency).scheduled(self._tools.schedule(request, progress))
-        self._tools.watch(
-            LevelStarted(
-                concurrency=step.concurrency,
-                rate_per_s=arrivals_of(load).rate_per_s(load, number),
-                streams=size.streams,
-                requests=size.requests,
-                because=step.because,
-                elapsed_s=self._trial_s(),
-            )
-        )
-
     def _must_pause(self, progress: TrialProgress, step: NextLevel) -> bool:
-        """Tell whether the level would outlast this run; a run that has done nothing yet tries it all the same."""
+        # A run that has done nothing yet tries a level that would outlast it all the same.
         left_s = self.time_left_s
         if left_s is None or not self._has_worked:
             return False
@@ -189,20 +173,19 @@ class _Run:
         return left_s * self._loading_share(progress, step) <= (expected_s or 0.0)
 
     def _loading_share(self, progress: TrialProgress, step: NextLevel) -> float:
-        """Return the share of this run's time that may go to loading; what arrives is decoded in the rest."""
+        # The rest of this run's time goes to decoding what arrives.
         tok_s = forecast(self._request, progress.levels).tok_s
         return 1 / (1 + DECODE_S_PER_TOKEN * (0.0 if tok_s is None else tok_s(step.concurrency)))
 
     def _only_run_is_over(self, progress: TrialProgress) -> bool:
-        """Tell whether this run's time is over, but not the trial's: a whole run of its own may measure the level."""
+        # Not the trial's time: a whole run of its own may measure the level.
         return self.time_left_s is not None and left_s(self._request, self._timed(progress)) > 0
 
     def _epoch_s(self, progress: TrialProgress) -> float:
-        """Return the time of day by the service's clock, by which CloudWatch is asked later."""
+        """Return the time of day by the service's clock, for reading CloudWatch later."""
         return self._tools.wall_clock().timestamp() + (progress.clock_offset_s or 0.0)
 
     def _deadline_s(self, progress: TrialProgress, step: NextLevel) -> float:
-        """Return when a level is given up: the trial's time is over, or this run's."""
         now_s, run_s = self._tools.clock(), self.time_left_s
         trial_s = left_s(self._request, self._timed(progress))
         if run_s is None:

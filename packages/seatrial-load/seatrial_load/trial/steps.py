@@ -1,4 +1,4 @@
-"""The steps of a trial from level to level: what comes next, how it is loaded, what is kept of it.
+"""The steps of a trial from level to level: choose the next one, load it, add it.
 
     begin_trial ─▶ next_step ─▶ load_level ─▶ add_level ─▶ next_step ─▶ … ─▶ conclude_trial
 
@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seatrial_base.errors import BenchError
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.client.event_loop import Wave, WaveConversations
-from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.arrivals import arrivals_of
@@ -22,8 +24,8 @@ from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, singl
 from seatrial_load.documents.result import LevelResult, SearchStep, load_words
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
-from seatrial_load.measure.conversations import conversations_of
 from seatrial_load.measure.interval import precision_of
+from seatrial_load.measure.lengths import conversations_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
@@ -37,17 +39,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.client.worker_pool import CrewResult
+    from seatrial_load.client.worker_pool import PoolResult
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Unmeasured
-    from seatrial_load.documents.stop import Void
     from seatrial_load.metrics.aggregate import LevelTally
     from seatrial_load.metrics.level import LevelSize
 
-
 JUMPSTART_REQUESTS_PER_CONCURRENCY = 3
 JUMPSTART_TIMEOUT_S = 60.0
+__all__ = [
+    "NextLevel",
+    "Step",
+    "add_level",
+    "begin_trial",
+    "conclude_trial",
+    "left_s",
+    "live_request",
+    "load_level",
+    "next_step",
+    "tallied",
+]
+EVERYDAY = Tools()
+ALL_SENT = "every request of the level was sent"
+# A worker whose connections opened this long after the common start didn't load together with the others.
+LATE_START_S = 0.25
+BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
 
 def jumpstart_2024(request: TrialRequest) -> TrialRequest:
@@ -74,29 +91,12 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
 
 
 def jumpstart_stop(level: LevelResult) -> Stop | None:
-    """Return that a request hit the time limit, which ends that article's way of measuring; None when none did."""
+    """Return that a request hit the time limit, which ends that article's protocol; None when none did."""
     late = level.errors.get("timeout", 0)
     if not late:
         return None
     because = f"{late} of {level.requests} requests exceeded {JUMPSTART_TIMEOUT_S:g} s at {level.concurrency}"
     return Stop(reason=StopReason.REQUEST_TIMEOUT, because=because)
-
-
-__all__ = [
-    "NextLevel",
-    "Step",
-    "add_level",
-    "begin_trial",
-    "conclude_trial",
-    "left_s",
-    "live_request",
-    "load_level",
-    "next_step",
-    "tallied",
-]
-
-EVERYDAY = Tools()
-ALL_SENT = "every request of the level was sent"
 
 
 def begin_trial(
@@ -105,8 +105,7 @@ def begin_trial(
     """Do everything that comes before the first level.
 
     Args:
-        should_stop: Says why the trial is to stop at once; the progress then says so.
-        waited_s: How long a component was waited for already, which was asleep when the trial began before.
+        waited_s: Time of the wait, so far, for a component that was asleep when the trial began before.
 
     Raises:
         BenchError: As `preflight.open_trial` does.
@@ -115,7 +114,7 @@ def begin_trial(
 
 
 def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
-    """Choose the next level, or say why there is none.
+    """Choose the next level, or return why there is none.
 
     Args:
         request: The trial, with the live number of copies (`live_request`).
@@ -128,19 +127,14 @@ def next_step(request: TrialRequest, progress: TrialProgress) -> Step:
         return budget_over(request)
     if request.manner == "in_place":
         return next_sparing(request, progress)
-    return _next_load(request, progress.levels, time_left_s)
-
-
-def _next_load(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
-    load = request.load
+    load, measured = request.load, progress.levels
     if load.protocol == "jumpstart-2024" and measured and (late := jumpstart_stop(measured[-1])) is not None:
         return late
-    if arrivals_of(load).is_open:
-        return _next_rate(request, measured, time_left_s)
-    return next_level(request, measured, left_s=time_left_s)
+    next_load = _next_rate if arrivals_of(load).is_open else next_level
+    return next_load(request, measured, left_s=time_left_s)
 
 
-def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Step:
+def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], *, left_s: float) -> Step:
     load, arrivals, number = request.load, arrivals_of(request.load), len(measured)
     if measured and not measured[-1].succeeded:
         return Stop(reason=StopReason.NO_SUCCESS, because="no request succeeded at the last rate")
@@ -151,7 +145,7 @@ def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left
         gate is not None
         and (arrivals.rate_per_s(load, number) or 0.0) > gate
         and measured
-        and (stop := _knee_known(request, measured, time_left_s)) is not None
+        and (stop := _knee_known(request, measured, left_s)) is not None
     ):
         return stop
     connections = max(1, load.max_connections // request.copy_count)
@@ -159,7 +153,7 @@ def _next_rate(request: TrialRequest, measured: Sequence[LevelResult], time_left
 
 
 def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_left_s: float) -> Stop | None:
-    """Return why a rate beyond the gate would teach nothing, or can't be tried any more; None where it would."""
+    """Return why a rate beyond the gate is of no use, or can't be tried any more; None where it can."""
     last, load = measured[-1], request.load
     if not last.valid:
         because = f"the client was the limit at {last.place}: {last.void_because}"
@@ -180,16 +174,16 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLevel:
-    """What loading a level brought.
+    """The outcome of loading a level.
 
     Attributes:
-        size: How many there were to be.
+        size: The planned requests.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
-        cut: Why the level counts for nothing: the trial was stopped, or its time was over; None when it counts.
+        cut: Why the level doesn't count: the trial was stopped, or its time was over; None when it counts.
     """
 
-    crew: CrewResult
+    pool: PoolResult
     size: LevelSize
     sent: int
     offered_per_s: float | None
@@ -230,20 +224,45 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    writer = tools.writer_of(request, progress)
-    wave = replace(wave, conversations=wave_conversations(request, size, writer, progress.sent))
-    dial = tools.dial_to(writer)
-    workers = 1 if tools.dial is not None else request.load.workers
-    order = CrewOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
-    crew = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
-    tools.keep(crew.over, concurrency=step.concurrency, ramp=size.ramp)
+    pool = _load(request, progress, wave, size, tools, workers=1 if tools.dial is not None else request.load.workers)
+    tools.keep(pool.over, concurrency=step.concurrency, ramp=size.ramp)
+    place = (
+        f"at {load_words(step.concurrency, arrivals_of(request.load).rate_per_s(request.load, len(progress.levels)))}"
+    )
+    cut = pool.stopped
+    if cut is None and pool.lost_because is not None:
+        because = f"the load generator failed {place}: {pool.lost_because}"
+        cut = Stop(reason=StopReason.LOAD_FAILED, because=because)
+    elif cut is None and pool.cut:
+        over = budget_over(request)
+        ended = f"({len(pool.over)} of {size.requests} requests had ended)"
+        cut = replace(over, because=f"{over.because} {place} {ended}")
     return LoadedLevel(
-        crew=crew,
+        pool=pool,
         size=size,
         sent=level_numbers(request, size, progress.sent),
         offered_per_s=None if due_s is None else arrivals_of(request.load).offered_per_s(request.load, due_s),
-        cut=crew.stopped or _cut(request, progress, step, crew, size.requests),
+        cut=cut,
     )
+
+
+def _load(
+    request: TrialRequest,
+    progress: TrialProgress,
+    wave: Wave,
+    size: LevelSize,
+    tools: Tools,
+    *,
+    workers: int | None,
+    part: slice = slice(None),
+) -> PoolResult:
+    """Load a level, or the part of its conversations that is this worker's."""
+    writer = tools.writer_of(request, progress)
+    if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
+        wave = replace(wave, conversations=replace(talks, numbers=talks.numbers[part]))
+    dial = tools.dial_to(writer)
+    order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
+    return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
 
 
 def wave_conversations(
@@ -270,27 +289,34 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
-    """Sum up what loading a level brought."""
+    """Sum up a loaded level."""
+    size, offered_per_s = loaded.size, loaded.offered_per_s
+    return _tally(request, loaded.pool, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
+
+
+def _tally(
+    request: TrialRequest, pool: PoolResult, *, concurrency: int, ramp: int, offered_per_s: float | None
+) -> LevelTally:
     return tally_of(
-        loaded.crew.records,
-        concurrency=step.concurrency,
+        pool.records,
+        concurrency=concurrency,
         objectives=request.objectives,
-        ramp=loaded.size.ramp,
+        ramp=ramp,
         arrival=request.load.arrival,
         protocol=request.load.protocol,
-        offered_requests_per_s=loaded.offered_per_s,
-        client=loaded.crew.evidence,
-        enough_because=loaded.crew.enough_because or ALL_SENT,
+        offered_requests_per_s=offered_per_s,
+        client=pool.evidence,
+        enough_because=pool.enough_because or ALL_SENT,
     )
 
 
 def unmeasured_level(
     request: TrialRequest, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, because: str
 ) -> Unmeasured:
-    """Sum up what was seen of a level that was cut, for a reason."""
+    """Sum up the outcome of a level that was cut, for a reason."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     return unmeasured_of(
-        loaded.crew.records,
+        loaded.pool.records,
         "level",
         concurrency=step.concurrency,
         offered_requests_per_s=loaded.offered_per_s if ordered is None else ordered,
@@ -299,37 +325,33 @@ def unmeasured_level(
 
 
 def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
-    """Take a measured level into the trial; one that the client limited is kept, and void."""
+    """Add a measured level to the trial; one that the client limited is kept, and void."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
-    level = replace(level, void=_void(request, progress, step, level))
+    if level.client is not None:
+        void = void_of(
+            level.client,
+            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
+            calibration=progress.client,
+            tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
+            e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
+            beside_engine=bool(progress.engine_note),
+        )
+        level = replace(level, void=void)
     size = level_size(request, step.concurrency)
     sent = level.requests if level.is_open else level_numbers(request, size, progress.sent)
     return replace(
         progress,
         sent=progress.sent + sent,
         levels=(*progress.levels, level),
-        search=(*progress.search, SearchStep(concurrency=level.concurrency, because=step.because)),
-    )
-
-
-def _void(request: TrialRequest, progress: TrialProgress, step: NextLevel, level: LevelResult) -> Void | None:
-    if level.client is None:
-        return None
-    return void_of(
-        level.client,
-        requested_streams=None if level.is_open else step.concurrency * request.copy_count,
-        itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
-        calibration=progress.client,
-        tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
-        e2e_p50_ms=level.e2e_latency_ms.p50 if level.e2e_latency_ms else None,
-        beside_engine=bool(progress.engine_note),
+        search=(*progress.search, made_of(SearchStep, level, step)),
     )
 
 
 def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]], str | None] | None:
-    """Return what ends a level's sending: the median latency is known well enough; None where all are to be sent."""
+    """Return the end of a level's sending: the median latency is known well enough; None where all are to be sent."""
     if size.least == size.most:
         return None
 
@@ -342,15 +364,122 @@ def _enough(request: TrialRequest, size: LevelSize) -> Callable[[Sequence[float]
     return enough
 
 
-def _cut(
-    request: TrialRequest, progress: TrialProgress, step: NextLevel, crew: CrewResult, requests: int
-) -> Stop | None:
-    rate_per_s = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
-    place = f"at {load_words(step.concurrency, rate_per_s)}"
-    if crew.lost_because is not None:
-        because = f"the load generator failed {place}: {crew.lost_because}"
-        return Stop(reason=StopReason.LOAD_FAILED, because=because)
-    if not crew.cut:
-        return None
-    over = budget_over(request)
-    return replace(over, because=f"{over.because} {place} ({len(crew.over)} of {requests} requests had ended)")
+class LateStartError(BenchError):
+    """A worker wasn't ready at the common start: all that is wrong is that it had too little time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareOrder:
+    """What one worker loads of a level.
+
+    Attributes:
+        concurrency: Requests in flight per copy, of the whole level.
+        worker: The worker's number, from 0.
+        workers: How many there are: every `workers`-th request is this one's.
+        streams: Requests that this worker keeps in flight.
+        requests: Requests of its share, ramp included.
+        ramp: Its first requests, which aren't measured.
+        due_s: When each of its requests must leave, from the start; None in a closed loop.
+        start_at_epoch_s: When all workers begin, in seconds since the epoch.
+    """
+
+    concurrency: int
+    worker: int
+    workers: int
+    streams: int
+    requests: int
+    ramp: int
+    first_index: int
+    due_s: tuple[float, ...] | None
+    start_at_epoch_s: float
+    deadline_epoch_s: float
+
+
+def plan_shares(
+    request: TrialRequest,
+    progress: TrialProgress,
+    concurrency: int,
+    workers: int,
+    now_epoch_s: float,
+    *,
+    barrier_s: float = BARRIER_S,
+    tools: Tools = EVERYDAY,
+) -> tuple[ShareOrder, ...]:
+    """Part a level among workers, at most one for each stream.
+
+    A share doesn't decide when enough is measured: every worker sends all of its requests, the level's fewest.
+
+    Args:
+        barrier_s: How long the workers have until they begin.
+    """
+    due_s = tools.schedule(request, progress)
+    size = level_size(request, concurrency).scheduled(due_s)
+    start_s = now_epoch_s + barrier_s
+    whole = Wave.of(
+        request.load,
+        streams=size.streams,
+        requests=size.ramp + size.least,
+        deadline_s=start_s + max(0.0, left_s(request, progress)),
+        first_index=progress.sent,
+        due_s=due_s,
+    )
+    workers = min(workers, whole.streams, whole.requests)
+    return tuple(
+        made_of(
+            ShareOrder,
+            whole.share(worker, workers),
+            concurrency=concurrency,
+            worker=worker,
+            workers=workers,
+            ramp=len(range(worker, size.ramp, workers)),
+            start_at_epoch_s=start_s,
+            deadline_epoch_s=whole.deadline_s,
+        )
+        for worker in range(workers)
+    )
+
+
+def send_worker_share(
+    request: TrialRequest,
+    progress: TrialProgress,
+    order: ShareOrder,
+    *,
+    should_stop: ShouldStop,
+    tools: Tools = EVERYDAY,
+) -> LevelTally:
+    """Wait for the common start, load the share and sum it up.
+
+    Raises:
+        LateStartError: SEA507, it came too late for the common start, or its connections did.
+        BenchError: SEA507, the share was stopped or cut short.
+    """
+    _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
+    epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
+    wave = Wave.of(
+        request.load,
+        streams=order.streams,
+        requests=order.requests,
+        deadline_s=order.deadline_epoch_s + epoch_to_clock_s,
+        first_index=order.first_index,
+        stride=order.workers,
+        start_s=order.start_at_epoch_s + epoch_to_clock_s,
+        due_s=order.due_s,
+        measured_from=order.first_index + order.ramp * order.workers,
+        stop=should_stop,
+    )
+    part = slice(order.worker, None, order.workers)
+    pool = _load(request, progress, wave, level_size(request, order.concurrency), tools, workers=1, part=part)
+    _check_start(order, pool.started_s - (wave.start_s or pool.started_s), LATE_START_S)
+    if pool.stopped is not None:
+        raise BenchError.of("SEA507", pool.stopped.because)
+    if pool.cut:
+        over = f"({len(pool.over)} of {order.requests} requests were over)"
+        raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
+    offered_per_s = None if order.due_s is None else arrivals_of(request.load).offered_per_s(request.load, order.due_s)
+    return _tally(request, pool, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
+
+
+def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:
+    if late_s > at_most_s:
+        message = f"worker {order.worker} of {order.workers} started {late_s:.1f} s late"
+        raise LateStartError.of("SEA507", message, hint="allow the workers more time to start")

@@ -1,4 +1,4 @@
-"""Runs one crew against a server in a process of its own; prints how its requests ended and its peak memory."""
+"""Runs one pool against a server in a process of its own; prints how its requests ended and its peak memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave
-from seatrial_load.client.worker_pool import CrewOrder, load_with_workers
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import Limits
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
@@ -23,7 +23,7 @@ class Flooded:
     Attributes:
         failures: Class and words of every request, in order of ending.
         tokens: Token events of every request.
-        peak_mib: The most memory that the process, this one of a crew, ever held.
+        peak_mib: The most memory that the process, this one of a pool, ever held.
     """
 
     failures: list[tuple[str | None, str]]
@@ -43,7 +43,7 @@ def main(port: int, streams: int, requests: int, limits: Limits | None) -> None:
     wave = Wave(streams=streams, requests=requests, timeout_s=40.0, deadline_s=time.perf_counter() + 40.0)
     if limits is not None:
         wave = Wave(**{name: getattr(wave, name) for name in Wave.__slots__} | {"limits": limits})
-    order = CrewOrder(wave=wave, stream=True)
+    order = PoolOrder(wave=wave, stream=True)
     result = load_with_workers(
         order, lambda _index: REQUEST, lambda: dialer(address, socket_addresses(address)), workers=1
     )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_load.documents.request import Objective
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import knees_of, scaling_target
 from tests.load.conftest import make_level
 from tests.load.search.conftest import Line, adaptive, searched
 

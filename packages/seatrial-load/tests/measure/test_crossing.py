@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from seatrial_load.documents.distribution import Interval
-from seatrial_load.measure.crossing import Reading, crossing
+from seatrial_load.measure.curves import Reading, crossing
 
 
 def readings(*pairs: tuple[float, float]) -> list[Reading]:

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from seatrial_load.documents.distribution import Interval
-from seatrial_load.measure.crossing import Reading
-from seatrial_load.measure.saturation import FILLED, Saturation, saturation
+from seatrial_load.measure.curves import FILLED, Reading, Saturation, saturation
 
 DOUBLING = [float(2**power) for power in range(10)]
 

@@ -11,6 +11,7 @@ import re
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final
@@ -21,13 +22,22 @@ from ministack.services import eventbridge
 
 from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
 from seatrial_laptop.aws.autoscaling.scaling_policies import COPIES, INSTANCES, check_steps, delete_alarms, put_alarms
-from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
-from seatrial_laptop.aws.control_plane.records import Kind, Store
-from seatrial_laptop.aws.json_document import Document, child, number, text_map, text_member, text_members, whole
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.control_plane.records import Kind, Store, is_asynchronous, live_variants
+from seatrial_laptop.aws.json_document import (
+    Document,
+    child,
+    number,
+    page_of,
+    text_map,
+    text_member,
+    text_members,
+    whole,
+)
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
 SERVICE: Final = "application-autoscaling"
@@ -44,7 +54,7 @@ ACTIVE: Final[Document] = {
     "DynamicScalingOutSuspended": False,
     "ScheduledScalingSuspended": False,
 }
-"""The suspended state of a target that nobody suspended."""
+"""The suspended state of a target that was never suspended."""
 
 Key = tuple[str, str, str]
 """Namespace, resource and dimension: what identifies a scalable target."""
@@ -56,7 +66,7 @@ AT: Final = re.compile(r"at\((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})\)")
 RATE: Final = re.compile(r"rate\((\d+)\s+(minute|hour|day)s?\)")
 CAPACITIES: Final = ("MinCapacity", "MaxCapacity")
 LOOKED: Final = "LookedUntil"
-"""The member of a kept action that tells up to which virtual date it was looked at; never told outside."""
+"""The member of a kept action with the virtual date up to which it was looked at; in no response."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,9 +74,9 @@ class ScalingActivity:
     """One change of a capacity by Application Auto Scaling.
 
     Attributes:
-        desired: The capacity that was asked for.
+        desired: The requested capacity.
         status: InProgress, Successful or Failed.
-        message: How it ended; while it goes on, what was asked for.
+        message: How it ended; while it goes on, what was requested.
         description: What was done, when it isn't a desired count.
         started_s: Seconds since the epoch.
         ended_s: Seconds since the epoch; None while it goes on.
@@ -95,7 +105,7 @@ class ScalingActivity:
         self.ended_s = time.time()
 
     def view(self) -> Document:
-        """Return what DescribeScalingActivities says."""
+        """Return an entry of the response of DescribeScalingActivities."""
         namespace, resource, dimension = self.key
         return {
             "ActivityId": self.activity_id,
@@ -194,20 +204,12 @@ def _put_policy(scaling: Scaling, request: Document) -> Document:
         raise absent(f"{kind} policies: they would never act")
     place = f"resource/{key[0]}/{key[1]}:policyName/{name}"
     arn = f"arn:aws:autoscaling:{REGION}:{own_account()}:scalingPolicy:{uuid.uuid4()}:{place}"
-    policy = {
-        "PolicyARN": arn,
-        "CreationTime": time.time(),
-        **old,
-        **request,
-        "PolicyType": kind,
-        "Alarms": [],
-    }
-    alarms: list[Document] = []
+    new = {"PolicyARN": arn, "CreationTime": time.time()}
+    policy: dict[str, object] = {**new, **old, **request, "PolicyType": kind, "Alarms": []}
     if kind == "StepScaling":
         check_steps(child(policy, "StepScalingPolicyConfiguration"))
     else:
-        alarms = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
-    policy = {**policy, "Alarms": alarms}
+        policy["Alarms"] = put_alarms(policy, child(policy, "TargetTrackingScalingPolicyConfiguration"))
     if old:
         delete_alarms(old)
     scaling.policies[key, name] = policy
@@ -240,9 +242,7 @@ def _describe_scheduled(scaling: Scaling, request: Document) -> Document:
     names = text_members(request, "ScheduledActionNames")
     views = [view_of(action) for action in scaling.scheduled.values() if _has(action, request)]
     matches = [view for view in views if not names or view["ScheduledActionName"] in names]
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
-    return {"ScheduledActions": matches[first : first + most], **more}
+    return page_of("ScheduledActions", matches, request, MOST_ACTIVITIES)
 
 
 def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
@@ -253,12 +253,10 @@ def _delete_scheduled(scaling: Scaling, request: Document) -> Document:
 
 
 def _describe_activities(scaling: Scaling, request: Document) -> Document:
-    """Return the activities, newest first; what was not scaled is not told here."""
+    """Return the activities, newest first; what was not scaled is no activity here."""
     views = [activity.view() for activity in reversed(scaling.activities)]
     matches = [view for view in views if _has(view, request)]
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", MOST_ACTIVITIES)
-    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
-    return {"ScalingActivities": matches[first : first + most], **more}
+    return page_of("ScalingActivities", matches, request, MOST_ACTIVITIES)
 
 
 def _tag(scaling: Scaling, request: Document) -> Document:
@@ -313,22 +311,18 @@ def _check_resource(store: Store, request: Document) -> None:
         if "BaseInferenceComponentName" in child(component.request, "Specification"):
             raise invalid(f"Inference component {rest} is an adapter: scale its base.")
     elif kind == "endpoint" and len(rest.split("/")) == len(("endpoint", "variant", "name")):
-        _check_variant(store, rest, request)
+        name, _, variant = rest.split("/")
+        endpoint = store.need(Kind.ENDPOINT, name)
+        live = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
+        if live is None:
+            raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
+        if not live.has_model:
+            raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
+        zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
+        if zero and not is_asynchronous(store, endpoint):
+            raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
     else:
         raise invalid(f"Unsupported resource ID: {text_member(request, 'ResourceId')}.")
-
-
-def _check_variant(store: Store, rest: str, request: Document) -> None:
-    name, _, variant = rest.split("/")
-    endpoint = store.need(Kind.ENDPOINT, name)
-    live = next((each for each in live_variants(store, endpoint) if each.name == variant), None)
-    if live is None:
-        raise invalid(f'Could not find variant "{variant}" of endpoint "{endpoint.arn}".')
-    if not live.has_model:
-        raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
-    zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
-    if zero and not is_asynchronous(store, endpoint):
-        raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
 
 
 def _not_found(message: str) -> ApiError:
@@ -350,9 +344,9 @@ def kept_action(old: Document, request: Document, now_s: float) -> Document:
     action: Document = {**new, **old, **request, **times, LOOKED: now_s}
     if "Schedule" not in action:
         raise invalid("Schedule is required to create a scheduled action.")
-    schedule = _schedule(action)
-    if isinstance(schedule, AtSchedule) and schedule.at_s <= number(action, LOOKED):
-        raise invalid(f"Schedule {text_member(action, 'Schedule')} is in the past.")
+    expression, next_time = text_member(action, "Schedule"), _schedule(action)
+    if AT.fullmatch(expression) and next_time(number(action, LOOKED)) is None:
+        raise invalid(f"Schedule {expression} is in the past.")
     wanted = capacities_of(action)
     if not wanted:
         raise invalid("ScalableTargetAction must set MinCapacity, MaxCapacity or both.")
@@ -366,24 +360,25 @@ def kept_action(old: Document, request: Document, now_s: float) -> Document:
 
 
 def view_of(action: Document) -> Document:
-    """Return what DescribeScheduledActions says."""
+    """Return an entry of the response of DescribeScheduledActions."""
     return {key: value for key, value in action.items() if key != LOOKED}
 
 
 def is_due(action: Document, now_s: float) -> bool:
     """Return whether an action came due since it was looked at, at a virtual date and time in seconds."""
-    due_s = _schedule(action).next_s(number(action, LOOKED))
+    next_time = _schedule(action)
+    due_s = next_time(number(action, LOOKED))
     first_s = number(action, "StartTime") if "StartTime" in action else float("-inf")
     last_s = number(action, "EndTime") if "EndTime" in action else float("inf")
     # A time before StartTime is passed over: the first one that counts comes after it.
     if due_s is not None and due_s < first_s:
-        due_s = _schedule(action).next_s(first_s - 1)
+        due_s = next_time(first_s - 1)
     return due_s is not None and due_s <= min(now_s, last_s)
 
 
 def is_over(action: Document, now_s: float) -> bool:
     """Return whether an action never comes due again: Application Auto Scaling then deletes it."""
-    next_s = _schedule(action).next_s(now_s)
+    next_s = _schedule(action)(now_s)
     return next_s is None or ("EndTime" in action and next_s > number(action, "EndTime"))
 
 
@@ -393,8 +388,8 @@ def capacities_of(action: Document) -> Mapping[str, int]:
     return {name: whole(wanted, name) for name in CAPACITIES if name in wanted}
 
 
-def _schedule(action: Document) -> Schedule:
-    start_s = number(action, "StartTime") if "StartTime" in action else number(action, "CreationTime")
+def _schedule(action: Document) -> NextTime:
+    start_s = number(action, "StartTime" if "StartTime" in action else "CreationTime")
     return parsed_schedule(text_member(action, "Schedule"), text_member(action, "Timezone"), start_s)
 
 
@@ -407,48 +402,12 @@ def _seconds(written: object) -> float:
         raise invalid(f"{written} is no time.") from error
 
 
-@dataclass(frozen=True, slots=True)
-class AtSchedule:
-    """Once, at a moment."""
-
-    at_s: float
-
-    def next_s(self, after_s: float) -> float | None:
-        """Return the next moment after another one, in seconds since the epoch."""
-        return self.at_s if self.at_s > after_s else None
+NextTime = Callable[[float], float | None]
+"""The next moment of a schedule after another one, in seconds since the epoch; None for no more within 4 years."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateSchedule:
-    """Again and again after the same time."""
-
-    start_s: float
-    every_s: float
-
-    def next_s(self, after_s: float) -> float | None:
-        """Return the next moment after another one, in seconds since the epoch."""
-        times = max(1, math.floor((after_s - self.start_s) / self.every_s) + 1)
-        return self.start_s + times * self.every_s
-
-
-@dataclass(frozen=True, slots=True)
-class CronSchedule:
-    """At the times of a cron expression, in a time zone; `fields` as MiniStack reads them."""
-
-    fields: object
-    zone: tzinfo
-
-    def next_s(self, after_s: float) -> float | None:
-        """Return the next moment after another one, in seconds since the epoch; None for no more within 4 years."""
-        fires = eventbridge._cron_next_fire(self.fields, datetime.fromtimestamp(after_s, self.zone))  # noqa: SLF001 (the contract)
-        return float(fires.timestamp()) if fires else None
-
-
-Schedule = AtSchedule | RateSchedule | CronSchedule
-
-
-def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
-    """Return what a schedule expression says.
+def parsed_schedule(expression: str, timezone: str, start_s: float) -> NextTime:
+    """Return when the schedule of an expression comes due.
 
     Args:
         start_s: When a rate begins, in seconds since the epoch.
@@ -456,31 +415,25 @@ def parsed_schedule(expression: str, timezone: str, start_s: float) -> Schedule:
     Raises:
         ApiError: ValidationException, the expression or the time zone isn't valid.
     """
-    zone = _zone(timezone)
-    if match := AT.fullmatch(expression):
-        return AtSchedule(_moment(match[1], expression).replace(tzinfo=zone).timestamp())
-    if (match := RATE.fullmatch(expression)) and int(match[1]) > 0:
-        return RateSchedule(start_s, int(match[1]) * UNITS[match[2]])
-    if (fields := eventbridge._parse_cron_fields(expression)) is not None:  # noqa: SLF001 (the contract)
-        return CronSchedule(fields, zone)
-    raise _wrong(expression)
-
-
-def _moment(written: str, expression: str) -> datetime:
     try:
-        return datetime.fromisoformat(written)
-    except ValueError as error:
-        raise _wrong(expression) from error
-
-
-def _wrong(expression: str) -> Exception:
-    return invalid(f"Schedule expression {expression} is not valid: use at(...), rate(...) or cron(...).")
-
-
-def _zone(timezone: str) -> tzinfo:
-    if not timezone:
-        return UTC
-    try:
-        return ZoneInfo(timezone)
+        zone: tzinfo = ZoneInfo(timezone) if timezone else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise invalid(f"Timezone {timezone} is not valid.") from error
+    wrong = invalid(f"Schedule expression {expression} is not valid: use at(...), rate(...) or cron(...).")
+    if match := AT.fullmatch(expression):
+        try:
+            at_s = datetime.fromisoformat(match[1]).replace(tzinfo=zone).timestamp()
+        except ValueError as error:
+            raise wrong from error
+        return lambda after_s: at_s if at_s > after_s else None
+    if (match := RATE.fullmatch(expression)) and int(match[1]) > 0:
+        every_s = int(match[1]) * UNITS[match[2]]
+        return lambda after_s: start_s + max(1, math.floor((after_s - start_s) / every_s) + 1) * every_s
+    if (fields := eventbridge._parse_cron_fields(expression)) is None:  # noqa: SLF001 (the contract)
+        raise wrong
+
+    def next_fire(after_s: float) -> float | None:
+        fires = eventbridge._cron_next_fire(fields, datetime.fromtimestamp(after_s, zone))  # noqa: SLF001 (the contract)
+        return float(fires.timestamp()) if fires else None
+
+    return next_fire

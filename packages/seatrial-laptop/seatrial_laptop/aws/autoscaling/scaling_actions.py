@@ -21,8 +21,7 @@ from seatrial_laptop.aws.autoscaling.scaling_policies import (
 )
 from seatrial_laptop.aws.control_plane.endpoints import update_weights_and_capacities
 from seatrial_laptop.aws.control_plane.inference_components import copy_count, scale_component
-from seatrial_laptop.aws.control_plane.live_variants import live_variants
-from seatrial_laptop.aws.control_plane.records import Kind, Status
+from seatrial_laptop.aws.control_plane.records import Kind, Status, live_variants
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 
 if TYPE_CHECKING:
@@ -276,7 +275,7 @@ class ScaledResource:
         return {"EndpointName": self.record.name, "DesiredWeightsAndCapacities": [wanted]}
 
     def failure(self, desired: int) -> str | None:
-        """Return why it has not the number that was asked for, or None when it has."""
+        """Return why it has not the requested number, or None when it has."""
         if self.record.failure_reason:
             return self.record.failure_reason
         if self.current == desired:

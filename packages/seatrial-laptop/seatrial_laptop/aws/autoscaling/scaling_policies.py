@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-import boto3
-
+from seatrial_laptop.aws.alarms import own_cloudwatch
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_cloudwatch.literals import StatisticType
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef
 
@@ -27,8 +25,6 @@ COOLDOWN_S: Final = 300
 """Virtual seconds between two actions of a policy that doesn't say (StepScalingPolicyConfiguration)."""
 LOWER: Final = "MetricIntervalLowerBound"
 UPPER: Final = "MetricIntervalUpperBound"
-
-
 HIGH: Final = "AlarmHigh"
 HIGH_PERIODS: Final = 3
 LOW: Final = "AlarmLow"
@@ -52,7 +48,7 @@ class Breach:
 
 
 def check_steps(configuration: Document) -> None:
-    """Refuse a step scaling policy that says nothing, or two things at once."""
+    """Refuse a step scaling policy without a change, or with two contradicting ones."""
     steps = children(configuration, "StepAdjustments")
     if not steps or "AdjustmentType" not in configuration:
         raise invalid("StepScalingPolicyConfiguration must have AdjustmentType and StepAdjustments.")
@@ -70,31 +66,23 @@ def check_steps(configuration: Document) -> None:
 
 def stepped_capacity(configuration: Document, current: int, breach: Breach) -> int:
     """Return the capacity that a policy wants; the current one when no step fits the breach."""
-    step = _fitting(children(configuration, "StepAdjustments"), breach)
-    if step is None:
+    for step in children(configuration, "StepAdjustments"):
+        low, high = _bound(step, LOWER, -math.inf), _bound(step, UPPER, math.inf)
+        # Above a threshold the lower bound belongs to a step, below one the upper.
+        if (low <= breach.delta < high) if breach.is_above else (low < breach.delta <= high):
+            break
+    else:
         return current
     adjustment = whole(step, "ScalingAdjustment")
     if text_member(configuration, "AdjustmentType") == "ExactCapacity":
         return adjustment
-    if _is_percent(configuration):
-        return current + _percent(current, adjustment, whole(configuration, "MinAdjustmentMagnitude"))
-    return current + adjustment
-
-
-def _fitting(steps: Sequence[Document], breach: Breach) -> Document | None:
-    """Return the step of a breach: above a threshold the lower bound belongs to it, below one the upper."""
-    for step in steps:
-        low, high = _bound(step, LOWER, -math.inf), _bound(step, UPPER, math.inf)
-        if (low <= breach.delta < high) if breach.is_above else (low < breach.delta <= high):
-            return step
-    return None
-
-
-def _percent(current: int, percent: int, least: int) -> int:
-    """Return a change in percent: less than one counts as one, more is cut to whole copies."""
-    change = current * percent / 100
-    size = max(math.floor(abs(change)), 1 if change else 0, least if percent else 0)
-    return size if percent > 0 else -size
+    if not _is_percent(configuration):
+        return current + adjustment
+    # In percent: a change by less than one copy counts as one, more is cut to whole copies.
+    change = current * adjustment / 100
+    least = whole(configuration, "MinAdjustmentMagnitude") if adjustment else 0
+    size = max(math.floor(abs(change)), 1 if change else 0, least)
+    return current + (size if adjustment > 0 else -size)
 
 
 def _is_percent(configuration: Document) -> bool:
@@ -152,12 +140,6 @@ PREDEFINED: Final = {
 """Predefined metric: the dimension that it fits, its CloudWatch name, statistic and period in seconds."""
 
 
-@functools.cache
-def _own_cloudwatch() -> CloudWatchClient:
-    """Return a client of this same process's CloudWatch; use it off the event loop only."""
-    return boto3.client("cloudwatch", region_name=REGION)
-
-
 def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     """Make the alarm that scales out (above the target) and the one that scales in (10 % below it).
 
@@ -177,13 +159,13 @@ def delete_alarms(policy: Document) -> None:
     """Delete the alarms of a policy."""
     names = [text_member(alarm, "AlarmName") for alarm in children(policy, "Alarms")]
     if names:
-        _own_cloudwatch().delete_alarms(AlarmNames=names)
+        own_cloudwatch().delete_alarms(AlarmNames=names)
 
 
 def _put_alarm(policy: Document, metric: Metric, side: Side) -> Document:
     name = f"TargetTracking-{text_member(policy, 'ResourceId')}-{side.name}-{uuid.uuid4()}"
     # A customized metric has the words of its request: CloudWatch refuses those that it does not know.
-    _own_cloudwatch().put_metric_alarm(
+    own_cloudwatch().put_metric_alarm(
         AlarmName=name,
         AlarmDescription=f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {text_member(policy, 'PolicyARN')}.",
         AlarmActions=[text_member(policy, "PolicyARN")],
@@ -206,22 +188,13 @@ def _metric(policy: Document, configuration: Document) -> Metric:
         fits, name, statistic, period_s = PREDEFINED.get(predefined, ("", "", "", 0))
         if fits != dimension:
             raise invalid(f"Predefined metric {predefined} does not fit scalable dimension {dimension}.")
-        return Metric("AWS/SageMaker", name, statistic, period_s, _dimensions(text_member(policy, "ResourceId")))
+        kind, resource, *rest = text_member(policy, "ResourceId").split("/")
+        dimensions: list[Document] = [{"Name": "InferenceComponentName", "Value": resource}]
+        if kind != "inference-component":
+            dimensions = [{"Name": "EndpointName", "Value": resource}, {"Name": "VariantName", "Value": rest[1]}]
+        return Metric("AWS/SageMaker", name, statistic, period_s, dimensions)
     custom = child(configuration, "CustomizedMetricSpecification")
     if "MetricName" not in custom:
         raise invalid("The embedded AWS tracks a predefined metric, or a customized one with a MetricName.")
-    statistic = text_member(custom, "Statistic")
-    return Metric(
-        text_member(custom, "Namespace"),
-        text_member(custom, "MetricName"),
-        statistic,
-        60,
-        children(custom, "Dimensions"),
-    )
-
-
-def _dimensions(resource_id: str) -> list[Document]:
-    parts = resource_id.split("/")
-    if parts[0] == "inference-component":
-        return [{"Name": "InferenceComponentName", "Value": parts[1]}]
-    return [{"Name": "EndpointName", "Value": parts[1]}, {"Name": "VariantName", "Value": parts[3]}]
+    namespace, name, statistic = (text_member(custom, member) for member in ("Namespace", "MetricName", "Statistic"))
+    return Metric(namespace, name, statistic, 60, children(custom, "Dimensions"))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextvars
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 import botocore.session
@@ -23,9 +24,17 @@ from ministack.services.cloudformation import changesets, engine, handlers
 
 from seatrial_laptop.aws.api import ApiError, service_model
 from seatrial_laptop.aws.json_document import Document, text_member
-from seatrial_laptop.aws.ministack import find_role, parameter, stack_operations, user_principal, validation_error, wrap
-from seatrial_laptop.aws.rights.role_rights import Right, denial, role_denial
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.ministack import (
+    find_role,
+    parameter,
+    stack_operations,
+    user_principal,
+    validation_error,
+    wrapper,
+)
+from seatrial_laptop.aws.rights import Right, denial, role_denial
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +78,7 @@ class Deployer:
     """A role or user that deploys.
 
     Attributes:
-        session_name: The name of the role's session, which error messages tell; empty for a user.
+        session_name: The name of the role's session, which error messages show; empty for a user.
     """
 
     arn: str
@@ -84,36 +93,36 @@ def remember_deployers() -> None:
     """Let MiniStack's operations run with the role that they are given or their stack had, or as their caller."""
     actions = stack_operations()
     for name in OPERATIONS:
-        actions[name] = _with_role(name, actions[name])
+        actions[name] = partial(_with_role, name, actions[name])
 
 
-def _with_role(name: str, theirs: Callable[[Parameters], Response]) -> Callable[[Parameters], Response]:
-    def answer(params: Parameters) -> Response:
-        # A request names the stack, its ID, or a change set.
-        change_set = _change_set(params)
-        named = parameter(params, "StackName") or (str(change_set["StackName"]) if change_set else "")
-        stack = named.partition(":stack/")[2].partition("/")[0] or named
-        arn = parameter(params, "RoleARN") or _kept(name, params, stack)
-        service, session = SESSIONS[stack.startswith(PROVISIONED)]
-        if arn and not is_trusting(arn, service):
-            return validation_error(f"Role {arn} is invalid or cannot be assumed")
-        token = deployer.set(Deployer(arn, session) if arn else _caller())
-        try:
-            answer = theirs(params)
-        finally:
-            deployer.reset(token)
-        if arn and answer[0] < SUCCEEDED:
-            # A change set keeps the role until it is executed, a stack for its next operation.
-            record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
-            if record is not None:
-                record[KEPT] = arn
-        return answer
-
+def _with_role(name: str, theirs: Callable[[Parameters], Response], params: Parameters) -> Response:
+    # A request names the stack, its ID, or a change set.
+    change_set = _change_set(params)
+    named = parameter(params, "StackName") or (str(change_set["StackName"]) if change_set else "")
+    stack = named.partition(":stack/")[2].partition("/")[0] or named
+    # The role of the change set that is executed, or of the stack's operation before.
+    records = [change_set if name == "ExecuteChangeSet" else None, _stack(stack)]
+    kept = next((str(record[KEPT]) for record in records if record and KEPT in record), "")
+    arn = parameter(params, "RoleARN") or kept
+    service, session = SESSIONS[stack.startswith(PROVISIONED)]
+    if arn and not is_trusting(arn, service):
+        return validation_error(f"Role {arn} is invalid or cannot be assumed")
+    token = deployer.set(Deployer(arn, session) if arn else _caller())
+    try:
+        answer = theirs(params)
+    finally:
+        deployer.reset(token)
+    if arn and answer[0] < SUCCEEDED:
+        # A change set keeps the role until it is executed, a stack for its next operation.
+        record = _change_set(params) if name == "CreateChangeSet" else _stack(stack)
+        if record is not None:
+            record[KEPT] = arn
     return answer
 
 
 def _caller() -> Deployer | None:
-    """Return the user, or the role's session, that asks; `None` for the root."""
+    """Return the user, or the role's session, that calls; `None` for the root."""
     arn = str(iam_evaluator.caller_arn())
     if ":user/" in arn:
         return Deployer(arn, "")
@@ -127,12 +136,6 @@ def _change_set(params: Parameters) -> dict[str, object] | None:
     name, stack = parameter(params, "ChangeSetName"), parameter(params, "StackName")
     _, record = changesets._find_change_set(name, stack)  # noqa: SLF001 (the contract)
     return cast("dict[str, object] | None", record)
-
-
-def _kept(name: str, params: Parameters, stack: str) -> str:
-    """Return the role of the change set that is executed, or of the stack's operation before."""
-    records = [_change_set(params) if name == "ExecuteChangeSet" else None, _stack(stack)]
-    return next((str(record[KEPT]) for record in records if record and KEPT in record), "")
 
 
 def _stack(name: str) -> dict[str, object] | None:
@@ -171,7 +174,13 @@ def _of_handler(right: Right, denied: str) -> str:
     service = right.action.partition(":")[0]
     if service == "iam" and right.action != "iam:PassRole" and ":role/" in right.resource:
         denied = denied.replace(right.resource, f"role {right.resource.rpartition('/')[2]}")
-    called, status = _client(CLIENTS.get(service, service))
+    called, status = CLIENTS.get(service, service), FORBIDDEN
+    if called in botocore.session.get_session().get_available_services():
+        model = service_model(called)
+        # The name is that of the SDK for Java; the JSON protocol refuses with 400.
+        words = f"{model.service_id}".split()
+        called = "".join(word.capitalize() if word.isupper() and not word.isdigit() else word for word in words)
+        status = BAD_REQUEST if model.metadata["protocol"] == "json" else FORBIDDEN
     answered = f"(Service: {called}, Status Code: {status}, Request ID: {uuid.uuid4()}) (SDK Attempt Count: 1)"
     return handler_message(f"{denied} {answered}", "AccessDenied")
 
@@ -181,33 +190,19 @@ def handler_message(message: str, code: str) -> str:
     return f'Resource handler returned message: "{message}" (RequestToken: {uuid.uuid4()}, HandlerErrorCode: {code})'
 
 
-def _client(service: str) -> tuple[str, int]:
-    """Return how the SDK for Java calls a service, and the status of its refusal: 400 of the JSON protocol."""
-    if service not in botocore.session.get_session().get_available_services():
-        return service, FORBIDDEN
-    model = service_model(service)
-    words = f"{model.service_id}".split()
-    called = "".join(word.capitalize() if word.isupper() and not word.isdigit() else word for word in words)
-    return called, BAD_REQUEST if model.metadata["protocol"] == "json" else FORBIDDEN
-
-
 def resolve_with_rights() -> None:
-    """Let MiniStack ask before it resolves a dynamic reference."""
+    """Let MiniStack check rights before it resolves a dynamic reference."""
 
-    def asking(theirs: Callable[[str], str]) -> Callable[[str], str]:
-        def resolve(literal: str) -> str:
-            if by := deployer.get():
-                for right in reference_rights(literal):
-                    check_right(by, right)
-            return theirs(literal)
-
-        return resolve
-
-    wrap("_resolve_dynamic_reference", asking, engine)
+    @wrapper("_resolve_dynamic_reference", engine)
+    def resolve(theirs: Callable[[str], str], literal: str) -> str:
+        if by := deployer.get():
+            for right in reference_rights(literal):
+                check_right(by, right)
+        return theirs(literal)
 
 
 def reference_rights(literal: str) -> Iterator[Right]:
-    """Return what a dynamic reference asks of the role that deploys.
+    """Return the rights that a dynamic reference needs of the role that deploys.
 
     Args:
         literal: As `{{resolve:secretsmanager:seatrial/hub-token}}`.

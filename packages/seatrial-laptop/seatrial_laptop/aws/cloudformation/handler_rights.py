@@ -23,8 +23,9 @@ from seatrial_base.catalog.resource_types import (
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.json_document import Document, child, text_member
 from seatrial_laptop.aws.ministack import find_role, physical_name
-from seatrial_laptop.aws.rights.role_rights import Right
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.rights import Right
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -103,7 +104,7 @@ class ResourceOperation:
 
 
 def needed_rights(operation: ResourceOperation) -> Iterator[Right]:
-    """Return what a handler asks of the role that deploys, each right once."""
+    """Return the rights that a handler needs of the role that deploys, each once."""
     if operation.resource_type.startswith(CUSTOM):
         yield Right("lambda:InvokeFunction", text_member(operation.given, "ServiceToken"))
         return
@@ -150,8 +151,11 @@ def _resources(operation: ResourceOperation, action: str) -> list[str]:
     is_foreign = action.partition(":")[0] != PREFIXES.get(prefix, prefix) or action == "iam:PassRole"
     if is_foreign or (facts and facts.is_described and not facts.targets_of(own)):
         return ["*"]
-    another = WITH_ANOTHER.get((action, operation.resource_type))
-    return [own, another(operation)] if another else [own]
+    if another := WITH_ANOTHER.get((action, operation.resource_type)):
+        kind, member = another
+        named = text_member(operation.given, member).lower()
+        return [own, f"arn:aws:sagemaker:{REGION}:{own_account()}:{kind}/{named}"]
+    return [own]
 
 
 def _own_arn(operation: ResourceOperation) -> str:
@@ -254,22 +258,13 @@ SPECIAL: Final[Mapping[str, Callable[[ResourceOperation], list[str]]]] = {
 """Where an action is not on the resource itself."""
 
 
-def _arn_of_endpoint(operation: ResourceOperation) -> str:
-    name = text_member(operation.given, "EndpointName").lower()
-    return f"arn:aws:sagemaker:{REGION}:{own_account()}:endpoint/{name}"
-
-
-def _arn_of_config(operation: ResourceOperation) -> str:
-    name = text_member(operation.given, "EndpointConfigName").lower()
-    return f"arn:aws:sagemaker:{REGION}:{own_account()}:endpoint-config/{name}"
-
-
-WITH_ANOTHER: Final[Mapping[tuple[str, str], Callable[[ResourceOperation], str]]] = {
-    ("sagemaker:CreateEndpoint", "AWS::SageMaker::Endpoint"): _arn_of_config,
-    ("sagemaker:UpdateEndpoint", "AWS::SageMaker::Endpoint"): _arn_of_config,
-    ("sagemaker:CreateInferenceComponent", "AWS::SageMaker::InferenceComponent"): _arn_of_endpoint,
+WITH_ANOTHER: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
+    ("sagemaker:CreateEndpoint", "AWS::SageMaker::Endpoint"): ("endpoint-config", "EndpointConfigName"),
+    ("sagemaker:UpdateEndpoint", "AWS::SageMaker::Endpoint"): ("endpoint-config", "EndpointConfigName"),
+    ("sagemaker:CreateInferenceComponent", "AWS::SageMaker::InferenceComponent"): ("endpoint", "EndpointName"),
 }
-"""Where an action is on another resource too (Service Authorization Reference, SageMaker)."""
+"""Where an action is on another resource too, its kind in ARNs and the property of its name (Service Authorization
+Reference, SageMaker)."""
 
 
 def _tag_context(operation: ResourceOperation, action: str, resource: str) -> dict[str, str | list[str]]:

@@ -72,7 +72,7 @@ def _is_system(key: object) -> bool:
 
 
 def _lines(error: ValidationError) -> Iterator[str]:
-    """Yield what everit says of a problem; that of a choice among schemas does not tell why none fits."""
+    """Yield everit's messages of a problem; that of a choice among schemas does not explain why none fits."""
     place = "#" + "".join(f"/{part}" for part in error.absolute_path)
     keyword, value, wanted, schema = (
         getattr(error, name) for name in ("validator", "instance", "validator_value", "schema")
@@ -117,12 +117,6 @@ def _validator(resource_type: str) -> jsonschema.Draft7Validator:
     return made
 
 
-def _checked_type(_validator: Schema, schema: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    kinds = [schema] if isinstance(schema, str) else schema
-    if not any(_is_a(value, kind) for kind in kinds):
-        yield ValidationError("type")
-
-
 def _is_a(value: object, kind: str) -> bool:
     """Tell whether a value is of a kind, or becomes one when it is read as it is written."""
     if kind in CONTAINERS:
@@ -142,19 +136,22 @@ def _number(value: object) -> float | None:
     return float(value) if NUMBER.fullmatch(str(value)) else None
 
 
-def _checked_minimum(_validator: Schema, least: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if (number := _number(value)) is not None and number < least:
-        yield ValidationError("minimum")
+HOLDS: Final[Mapping[str, Callable[[Schema, Schema], bool]]] = {
+    "type": lambda kinds, value: any(_is_a(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)),
+    "minimum": lambda least, value: (number := _number(value)) is None or number >= least,
+    "maximum": lambda most, value: (number := _number(value)) is None or number <= most,
+    "pattern": lambda pattern, value: not isinstance(value, str) or bool(regex.search(pattern, value)),
+    "enum": lambda values, value: value in values or str(value) in [str(allowed) for allowed in values],
+}
+"""Whether a value keeps to what a schema writes under a keyword, read as leniently as CloudFormation reads it."""
 
 
-def _checked_maximum(_validator: Schema, most: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if (number := _number(value)) is not None and number > most:
-        yield ValidationError("maximum")
+def _checked(keyword: str) -> Callable[..., Iterator[ValidationError]]:
+    def check(_validator: Schema, written: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
+        if not HOLDS[keyword](written, value):
+            yield ValidationError(keyword)
 
-
-def _checked_pattern(_validator: Schema, pattern: Schema, value: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not regex.search(pattern, value):
-        yield ValidationError("pattern")
+    return check
 
 
 def _checked_names(validator: Schema, named: Schema, names: Schema, _schema: Schema) -> Iterator[ValidationError]:
@@ -181,19 +178,10 @@ def _extraneous(schema: Schema, value: Schema) -> list[str]:
     ]
 
 
-def _checked_enum(_validator: Schema, values: Schema, actual: Schema, _schema: Schema) -> Iterator[ValidationError]:
-    if actual not in values and str(actual) not in [str(value) for value in values]:
-        yield ValidationError("enum")
-
-
 LENIENT: Final[Schema] = cast("Callable[..., Schema]", extend)(
     jsonschema.Draft7Validator,
     {
-        "type": _checked_type,
-        "minimum": _checked_minimum,
-        "maximum": _checked_maximum,
-        "pattern": _checked_pattern,
-        "enum": _checked_enum,
+        **{keyword: _checked(keyword) for keyword in HOLDS},
         "patternProperties": _checked_names,
         "additionalProperties": _checked_rest,
     },

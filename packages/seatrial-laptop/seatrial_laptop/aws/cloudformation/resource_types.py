@@ -1,7 +1,7 @@
 """The resource types that MiniStack lacks, and its bucket with what it leaves out.
 
 - SageMaker's Model, EndpointConfig, Endpoint and InferenceComponent: the physical ID (`Ref`) is the ARN (resource
-  schemas). An update comes here only where no property needs a new resource (`guarded_resources`); an inference
+  schemas). An update comes here only where no property needs a new resource (`register`); an inference
   component has none that does.
 - Application Auto Scaling's ScalableTarget, whose physical ID is its resource, dimension and namespace, joined by `|`,
   and ScalingPolicy, whose is its ARN.
@@ -29,7 +29,7 @@ from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
 from seatrial_laptop.aws.ministack import physical_name
 from seatrial_laptop.aws.runtime.artifacts import own_s3
-from seatrial_laptop.aws.service_catalog.catalog import (
+from seatrial_laptop.aws.service_catalog import (
     Artifact,
     Constraint,
     Product,
@@ -37,7 +37,8 @@ from seatrial_laptop.aws.service_catalog.catalog import (
     new_id,
     read_product_template,
 )
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.json_document import Handlers
-    from seatrial_laptop.aws.service_catalog.catalog import Catalog
+    from seatrial_laptop.aws.service_catalog import Catalog
 
 
 POLL_S: Final = 0.05
@@ -84,16 +85,23 @@ ACTIONS: Final = frozenset({"Expiration", "AbortIncompleteMultipartUpload", "Non
 
 def sagemaker_types(cloud: Cloud) -> dict[str, Handlers]:
     """Return MiniStack's tables of the four types."""
-    kinds = [SageMakerType(kind, cloud) for kind in Kind]
     return {
-        f"AWS::SageMaker::{each.kind}": {
-            "create": each.create,
-            "update": each.update,
-            "update_with_logical_id": True,
-            "delete": each.delete,
-        }
-        for each in kinds
+        f"AWS::SageMaker::{kind}": {**_table(SageMakerType(kind, cloud)), "update_with_logical_id": True}
+        for kind in Kind
     }
+
+
+def _table(
+    of: SageMakerType
+    | ScalableTargetType
+    | ScalingPolicyType
+    | PortfolioType
+    | ProductType
+    | AssociationType
+    | ConstraintType
+    | BucketType,
+) -> Handlers:
+    return {"create": of.create, "update": of.update, "delete": of.delete}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +112,22 @@ class SageMakerType:
     cloud: Cloud
 
     def create(self, logical_id: str, properties: Document, stack: str) -> Created:
-        """Create the resource and wait until it serves; what fails is removed again, because nobody else knows it.
+        """Create the resource and wait until it serves; what fails is removed again, as the stack has no ID of it.
 
         Raises:
             ResourceFailed: The resource's status is Failed.
         """
-        name = text_member(properties, f"{self.kind}Name") or self._free_name(stack, logical_id)
+        name = text_member(properties, f"{self.kind}Name")
+        if not name:
+            name = physical_name(stack, logical_id, LONGEST_NAME).strip("-")
+            if self.cloud.store.find(self.kind, name) is not None:
+                # The name follows from the stack and the logical ID alone: that of a replaced resource is still taken
+                # by the old one.
+                name = name[:-SUFFIX_LENGTH] + uuid.uuid4().hex[:SUFFIX_LENGTH].upper()
         self._call("Create", {**self._request(properties), f"{self.kind}Name": name})
         record = self._settle(name)
         if record is not None and record.failure_reason:
-            # The stack has no physical ID of it yet, so nobody else would remove it.
+            # The stack has no physical ID of it yet, so nothing else would remove it.
             self._delete(name)
             raise ResourceFailed(f"{self.kind} {name} failed: {record.failure_reason}")
         return self._created(name)
@@ -141,9 +155,8 @@ class SageMakerType:
             self._call("Update", {**request, f"{self.kind}Name": record.name})
             settled = self._settle(record.name)
             if settled is None or settled.failure_reason:
-                raise ResourceFailed(
-                    f"{self.kind} {record.name} failed: {settled.failure_reason if settled else 'gone'}"
-                )
+                reason = settled.failure_reason if settled else "gone"
+                raise ResourceFailed(f"{self.kind} {record.name} failed: {reason}")
         return self._created(record.name)
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
@@ -185,14 +198,6 @@ class SageMakerType:
                 raise
         self._settle(name)
 
-    def _free_name(self, stack: str, logical_id: str) -> str:
-        name = physical_name(stack, logical_id, LONGEST_NAME).strip("-")
-        if self.cloud.store.find(self.kind, name) is None:
-            return name
-        # The name follows from the stack and the logical ID alone: that of a replaced resource is still taken
-        # by the old one.
-        return name[:-SUFFIX_LENGTH] + uuid.uuid4().hex[:SUFFIX_LENGTH].upper()
-
     def _created(self, name: str) -> Created:
         record = self.cloud.store.need(self.kind, name)
         attributes: dict[str, object] = {f"{self.kind}Name": name, f"{self.kind}Arn": record.arn, "Id": record.arn}
@@ -207,18 +212,9 @@ class ResourceFailed(Exception):  # noqa: N818 (named after the status)
 
 def autoscaling_types(scaling: Scaling) -> dict[str, Handlers]:
     """Return MiniStack's tables of the two types."""
-    target, policy = ScalableTargetType(scaling), ScalingPolicyType(scaling)
     return {
-        "AWS::ApplicationAutoScaling::ScalableTarget": {
-            "create": target.create,
-            "update": target.update,
-            "delete": target.delete,
-        },
-        "AWS::ApplicationAutoScaling::ScalingPolicy": {
-            "create": policy.create,
-            "update": policy.update,
-            "delete": policy.delete,
-        },
+        "AWS::ApplicationAutoScaling::ScalableTarget": _table(ScalableTargetType(scaling)),
+        "AWS::ApplicationAutoScaling::ScalingPolicy": _table(ScalingPolicyType(scaling)),
     }
 
 
@@ -314,18 +310,12 @@ def _call_unless_gone(scaling: Scaling, operation: str, request: Document) -> No
 
 def service_catalog_types(catalog: Catalog) -> dict[str, Handlers]:
     """Return MiniStack's tables of the types."""
-    portfolio, product = PortfolioType(catalog), ProductType(catalog)
-    offered, principal = AssociationType(catalog, "ProductId"), AssociationType(catalog, "PrincipalARN")
-    each: dict[str, PortfolioType | ProductType | AssociationType | ConstraintType] = {
-        f"{PREFIX}Portfolio": portfolio,
-        f"{PREFIX}CloudFormationProduct": product,
-        f"{PREFIX}PortfolioProductAssociation": offered,
-        f"{PREFIX}PortfolioPrincipalAssociation": principal,
-        **{name: ConstraintType(catalog, kind) for name, kind in CONSTRAINTS.items()},
-    }
     return {
-        name: {"create": handler.create, "update": handler.update, "delete": handler.delete}
-        for name, handler in each.items()
+        f"{PREFIX}Portfolio": _table(PortfolioType(catalog)),
+        f"{PREFIX}CloudFormationProduct": _table(ProductType(catalog)),
+        f"{PREFIX}PortfolioProductAssociation": _table(AssociationType(catalog, "ProductId")),
+        f"{PREFIX}PortfolioPrincipalAssociation": _table(AssociationType(catalog, "PrincipalARN")),
+        **{name: _table(ConstraintType(catalog, kind)) for name, kind in CONSTRAINTS.items()},
     }
 
 
@@ -430,7 +420,7 @@ class AssociationType:
         return "|".join(pair), {}
 
     def update(self, physical_id: str, old: Document, new: Document, stack: str) -> Created:  # noqa: ARG002 (MiniStack's signature)
-        """Associate anew; another physical ID lets the engine remove this one."""
+        """Associate again; another physical ID lets the engine remove this one."""
         return self.create("", new, stack)
 
     def delete(self, physical_id: str, properties: Document) -> None:  # noqa: ARG002 (MiniStack's signature)
@@ -480,8 +470,7 @@ class ConstraintType:
 
 def bucket_type(theirs: Handlers) -> Handlers:
     """Return MiniStack's table of the bucket with our creation, update and deletion around its own."""
-    each = BucketType(theirs)
-    return {**theirs, "create": each.create, "update": each.update, "delete": each.delete}
+    return {**theirs, **_table(BucketType(theirs))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,28 +514,23 @@ def _completed(created: Created, properties: Document) -> Created:
         own_s3().put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": tags})
     else:
         own_s3().delete_bucket_tagging(Bucket=bucket)
-    _set_rules(bucket, properties)
-    # MiniStack has no key of AWS's own, and refuses uploads that name it: no such default is set.
-    defaults = [
-        child(each, "ServerSideEncryptionByDefault")
-        for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
-    ]
-    rules = [{"ApplyServerSideEncryptionByDefault": default} for default in defaults if "KMSMasterKeyID" in default]
-    if rules:
-        own_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})  # type: ignore[arg-type, misc] # the words of the API
-    return created
-
-
-def _set_rules(bucket: str, properties: Document) -> None:
-    """Set the lifecycle rules that expire objects or end uploads; others are left out, as nothing executes them."""
-    rules = [_rule(each) for each in children(child(properties, "LifecycleConfiguration"), "Rules")]
-    kept = [rule for rule in rules if rule.keys() & ACTIONS]
-    if kept:
+    # Lifecycle rules that expire objects or end uploads; others are left out, as nothing executes them.
+    rules = [_rule(rule) for rule in children(child(properties, "LifecycleConfiguration"), "Rules")]
+    if kept := [rule for rule in rules if rule.keys() & ACTIONS]:
         shape = input_shape("s3", "PutBucketLifecycleConfiguration").members["LifecycleConfiguration"]
         configuration = cast("BucketLifecycleConfigurationTypeDef", coerced(shape, {"Rules": kept}))
         own_s3().put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=configuration)
     else:
         own_s3().delete_bucket_lifecycle(Bucket=bucket)
+    # MiniStack has no key of AWS's own, and refuses uploads that name it: no such default is set.
+    defaults = [
+        child(each, "ServerSideEncryptionByDefault")
+        for each in children(child(properties, "BucketEncryption"), "ServerSideEncryptionConfiguration")
+    ]
+    keys = [{"ApplyServerSideEncryptionByDefault": default} for default in defaults if "KMSMasterKeyID" in default]
+    if keys:
+        own_s3().put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": keys})  # type: ignore[arg-type, misc] # the words of the API
+    return created
 
 
 def _rule(rule: Document) -> Document:
@@ -563,7 +547,13 @@ def _rule(rule: Document) -> Document:
 
 def budget_type() -> Handlers:
     """Return MiniStack's table of the type."""
-    return {"create": _create_budget, "update": _update_budget, "delete": _delete_budget}
+
+    def update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
+        # Made again under its name: another name, or other notifications, replace it.
+        _delete_budget(physical_id, old)
+        return _create_budget("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": physical_id}}, stack)
+
+    return {"create": _create_budget, "update": update, "delete": _delete_budget}
 
 
 def _create_budget(logical_id: str, properties: Document, stack: str) -> Created:
@@ -573,12 +563,6 @@ def _create_budget(logical_id: str, properties: Document, stack: str) -> Created
     notifications = children(properties, "NotificationsWithSubscribers")
     _call_budgets("CreateBudget", {"Budget": budget, "NotificationsWithSubscribers": notifications})
     return text_member(budget, "BudgetName"), {}
-
-
-def _update_budget(physical_id: str, old: Document, new: Document, stack: str) -> Created:
-    """Make the budget anew under its name; another name, or other notifications, replace it."""
-    _delete_budget(physical_id, old)
-    return _create_budget("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": physical_id}}, stack)
 
 
 def _delete_budget(physical_id: str, _properties: Document) -> None:

@@ -18,12 +18,13 @@ import asyncio
 import contextvars
 import math
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ministack.services import cloudformation
 from ministack.services.cloudformation import changesets, custom_resource, handlers
 
-from seatrial_laptop.aws.ministack import parameter, stack_operations, stack_records, validation_error, wrap
+from seatrial_laptop.aws.ministack import parameter, replace, stack_operations, stack_records, validation_error, wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -142,20 +143,18 @@ def delete_what_is_still_created() -> None:
         handlers._delete_stack_async,  # noqa: SLF001 (the contract)
         lambda name: stack_records().get(name),
     )
-    wrap("_deploy_stack_async", lambda _: tasks.deploy, handlers, changesets)
-    wrap("_delete_stack_async", lambda _: tasks.delete, handlers)
+    replace("_deploy_stack_async", tasks.deploy, handlers, changesets)
+    replace("_delete_stack_async", tasks.delete, handlers)
 
 
 def list_resources_in_progress() -> None:
-    """Let requests that list resources tell those that are created, updated or deleted at the moment."""
-    wrap("_resolve_stack", _with_progress, handlers)
+    """Let requests that list resources list those too that are created, updated or deleted at the moment."""
     table = stack_operations()
-    table.update({name: _listing(table[name]) for name in LISTING})
-    table[BY_ID] = _by_id(table[BY_ID])
+    table.update({name: partial(_listed, table[name]) for name in LISTING})
+    table[BY_ID] = partial(_by_id, table[BY_ID])
 
-
-def _with_progress(theirs: Callable[[str], dict[str, Any] | None]) -> Callable[[str], dict[str, Any] | None]:
-    def resolve_stack(stack_name: str) -> dict[str, Any] | None:
+    @wrapper("_resolve_stack", handlers)
+    def resolve_stack(theirs: Callable[[str], dict[str, Any] | None], stack_name: str) -> dict[str, Any] | None:
         stack = theirs(stack_name)
         # Every other request goes on with the record itself, which it may change.
         if stack is None or not _lists.get() or not stack["StackStatus"].endswith(AT_WORK):
@@ -163,39 +162,30 @@ def _with_progress(theirs: Callable[[str], dict[str, Any] | None]) -> Callable[[
         events = cloudformation._stack_events.get(stack["StackId"], ())  # noqa: SLF001 (the contract)
         return {**stack, "_resources": with_those_in_progress(stack.get("_resources", {}), events)}
 
-    return resolve_stack
 
-
-def _by_id(theirs: Handler) -> Handler:
+def _by_id(theirs: Handler, params: Parameters) -> object:
     """Let a request name a resource by its physical ID in place of a stack, of which the whole is listed then.
 
     The wording for an ID that no stack has is that of public issues; AWS documents a ValidationError alone.
     """
-
-    def listed(params: Parameters) -> object:
-        resource = parameter(params, "PhysicalResourceId")
-        if not resource:
-            return theirs(params)
-        if parameter(params, "StackName"):
-            return validation_error("StackName and PhysicalResourceId exclude each other")
-        for stack_id, stack in stack_records().items():
-            ids = {each["PhysicalResourceId"] for each in stack.get("_resources", {}).values()}
-            if resource in ids and stack["StackStatus"] != "DELETE_COMPLETE":
-                return theirs({"StackName": stack_id})
-        return validation_error(f"Stack for {resource} does not exist")
-
-    return listed
+    resource = parameter(params, "PhysicalResourceId")
+    if not resource:
+        return theirs(params)
+    if parameter(params, "StackName"):
+        return validation_error("StackName and PhysicalResourceId exclude each other")
+    for stack_id, stack in stack_records().items():
+        ids = {member["PhysicalResourceId"] for member in stack.get("_resources", {}).values()}
+        if resource in ids and stack["StackStatus"] != "DELETE_COMPLETE":
+            return theirs({"StackName": stack_id})
+    return validation_error(f"Stack for {resource} does not exist")
 
 
-def _listing(theirs: Handler) -> Handler:
-    def listed(params: object) -> object:
-        token = _lists.set(True)
-        try:
-            return theirs(params)
-        finally:
-            _lists.reset(token)
-
-    return listed
+def _listed(theirs: Handler, params: object) -> object:
+    token = _lists.set(True)
+    try:
+        return theirs(params)
+    finally:
+        _lists.reset(token)
 
 
 def with_those_in_progress(done: Mapping[str, Resource], events: Iterable[Resource]) -> dict[str, Resource]:

@@ -49,22 +49,12 @@ class Cloud:
     capture: CaptureFiles = field(default_factory=CaptureFiles)
 
 
-def no_alarm(_name: str) -> StateValue | None:
-    """Return that there is no such alarm."""
-    return None
-
-
-def any_role(_role_arn: str, _alarm: str) -> bool:
-    """Return that a role may read an alarm."""
-    return True
-
-
 def open_cloud(
     state_dir: Path,
     engines: Mapping[str, str],
     *,
-    alarm_state: Callable[[str], StateValue | None] = no_alarm,
-    reads_alarm: Callable[[str, str], bool] = any_role,
+    alarm_state: Callable[[str], StateValue | None] = lambda _name: None,
+    reads_alarm: Callable[[str, str], bool] = lambda _role_arn, _alarm: True,
     clock: VirtualClock | None = None,
 ) -> Cloud:
     """Return an empty cloud that keeps its files under `state_dir` and starts engines with these variables."""
@@ -92,17 +82,13 @@ def open_cloud(
 
 
 def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, name: str) -> threading.Thread:
-    """Do the slow part of a record's change while the caller already has its answer.
-
-    A defect of the work fails the record: it must not change for ever, since whoever waits for it would wait as long.
-    """
+    """Do the slow part of a record's change while the caller already has its response."""
 
     def change() -> None:
         try:
             work()
         except Exception as error:  # noqa: BLE001 (the border of a thread)
-            # A record that changes for ever would let everyone wait for ever who waits for it: a defect
-            # fails it.
+            # A record that changes for ever would be waited for as long: a defect fails it.
             traceback.print_exc()
             reason = f"InternalFailure: {type(error).__name__}: {error}"
             cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(reason))
@@ -113,10 +99,10 @@ def in_background(cloud: Cloud, record: Record, work: Callable[[], None], *, nam
 
 
 def clipped(reason: str) -> str:
-    """Shorten a failure reason to what the API can say; its first sentence and its last lines stay."""
+    """Shorten a failure reason to the API's limit."""
     if len(reason) <= LONGEST_REASON:
         return reason
-    # The first sentence says what happened and the last lines say why: the middle is left out.
+    # The first sentence is what happened and the last lines are why: the middle is left out.
     head, _, _ = reason.partition("\n")
     head = head[: LONGEST_REASON // 2]
     gap = "\n...\n"

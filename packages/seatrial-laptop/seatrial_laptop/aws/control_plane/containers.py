@@ -1,4 +1,4 @@
-"""The container that a model or an inference component asks for."""
+"""The container of a model or an inference component."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from seatrial_base.catalog import images
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.records import Kind, Record, Store
 from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, pull_denial, role_exists
+from seatrial_laptop.aws.rights import assumption_denial, download_denial, pull_denial, role_exists
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, copy_prefix, unpack_artifact
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +52,7 @@ class ContainerSpec:
         Raises:
             ArtifactError: The artifact can't be had, or the execution role may not pull or download.
         """
-        # A role that is not known is one of a real account: what it may do is not known either, so it is not
-        # judged.
+        # A role that is not known is one of a real account: its rights are not known either, so it is not judged.
         if self.checked_role and (reason := self._denial(self.checked_role)):
             raise ArtifactError(reason)
         if self.artifact_url:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
-from seatrial_laptop.aws.control_plane.live_variants import (
+from seatrial_laptop.aws.control_plane.records import (
     COUNT,
     DESIRED,
     WEIGHT,
     EmulatedVariant,
+    Kind,
+    Record,
+    Status,
     configured_variants,
     is_asynchronous,
     live_variants,
     merged_changes,
 )
-from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.control_plane.rollout import (
     AlarmWatch,
     FleetShift,
@@ -73,7 +75,7 @@ def update_endpoint(cloud: Cloud, request: Document) -> Document:
         record = settled_record(cloud, Kind.ENDPOINT, text_member(request, "EndpointName"))
         config = cloud.store.need(Kind.ENDPOINT_CONFIG, text_member(request, "EndpointConfigName"))
         if _has(record, config.name) and cloud.faults.settings().same_config == "refused":
-            # In our words: it isn't known what SageMaker says.
+            # In our words: SageMaker's are not known.
             raise invalid(
                 f'Cannot update endpoint "{record.arn}": it has endpoint configuration "{config.arn}" already. '
                 "You must create a new EndpointConfig."
@@ -135,7 +137,7 @@ def delete_endpoint(cloud: Cloud, request: Document) -> Document:
 
 
 def endpoint_view(cloud: Cloud, record: Record) -> Document:
-    """Return what DescribeEndpoint says."""
+    """Return the response of DescribeEndpoint."""
     config = cloud.store.find(Kind.ENDPOINT_CONFIG, text_member(record.request, "EndpointConfigName"))
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
     live = live_variants(cloud.store, record)
@@ -197,10 +199,9 @@ def _has(record: Record, config_name: object) -> bool:
 
 
 def _retains(request: Document, what: str) -> bool:
-    excluded = [
-        text_member(each, "VariantPropertyType") for each in children(request, "ExcludeRetainedVariantProperties")
-    ]
-    return request.get("RetainAllVariantProperties") is True and what not in excluded
+    excluded = children(request, "ExcludeRetainedVariantProperties")
+    retained = request.get("RetainAllVariantProperties") is True
+    return retained and what not in [text_member(each, "VariantPropertyType") for each in excluded]
 
 
 def _retained(cloud: Cloud, record: Record, config: Record, request: Document) -> list[Document]:
@@ -218,10 +219,8 @@ def _retained(cloud: Cloud, record: Record, config: Record, request: Document) -
 
 def _check_changes(cloud: Cloud, record: Record, changes: Sequence[Document]) -> None:
     variants = {variant.name: variant for variant in live_variants(cloud.store, record)}
-    repeated = [
-        name for name, count in Counter(text_member(each, "VariantName") for each in changes).items() if count > 1
-    ]
-    if repeated:
+    counts = Counter(text_member(change, "VariantName") for change in changes)
+    if repeated := [name for name, count in counts.items() if count > 1]:
         raise invalid(f"Variants are named more than once: {', '.join(repeated)}.")
     for change in changes:
         name = text_member(change, "VariantName")
@@ -255,7 +254,9 @@ class _Deployment:
             check_capacity(cloud, sum(copy.copies for copy in self.copies.values()))
             for variant in self.hosts:
                 cloud.fleets.open(record.name, variant, retained=self.retained)
-            if self._renews:
+            # An update to the same configuration may replace the instances of components.
+            is_same = _has(record, self.wanted["EndpointConfigName"]) and record.status is not Status.CREATING
+            if is_same and cloud.faults.settings().same_config == "replaced":
                 self._renew()
             FleetShift(cloud, self.copies, before, self.deployment).run()
         except CopyFailed as failure:
@@ -265,15 +266,6 @@ class _Deployment:
         cloud.fleets.close(record.name, keep=[text_member(variant, "VariantName") for variant in self.hosts])
         cloud.traffic.forget(record.name)
         cloud.store.change(record, status=Status.IN_SERVICE, request=self.wanted)
-
-    @property
-    def _renews(self) -> bool:
-        """Whether an update to the same configuration replaces the instances of components."""
-        return (
-            self.record.status is not Status.CREATING
-            and _has(self.record, self.wanted["EndpointConfigName"])
-            and self.cloud.faults.settings().same_config == "replaced"
-        )
 
     def _renew(self) -> None:
         """Start new instances, and the copies of all components on them."""

@@ -36,7 +36,7 @@ NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
 _FEWEST_TO_MERGE: Final = 2
 """Instances with copies, of which one can become idle."""
 OTHERS_POLL_S: Final = 1.0
-"""Virtual seconds between two looks at an instance that somebody else has started."""
+"""Virtual seconds between two looks at an instance that another thread has started."""
 IDLE_MINUTES: Final = 20
 """Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
 
@@ -48,7 +48,7 @@ PENDING_POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceRules:
-    """What a variant says about its instances.
+    """The rules of a variant for its instances.
 
     Attributes:
         accelerators: Of one instance; None for a type that is not in the catalog.
@@ -79,7 +79,7 @@ class InstanceRules:
 
 
 def instance_rules(variant: Document) -> InstanceRules:
-    """Return what a variant says about its instances; without managed scaling their number doesn't change."""
+    """Return the rules of a variant for its instances; without managed scaling their number doesn't change."""
     scaling, count = child(variant, "ManagedInstanceScaling"), whole(variant, "InitialInstanceCount", 1)
     pools = pools_of(variant)
     managed = text_member(scaling, "Status") == "ENABLED"
@@ -141,7 +141,7 @@ class _Instance:
         return sum(seat.devices for seat in self.seats)
 
     def has_room(self, wanted: int) -> bool:
-        """Return whether a copy with so many accelerators fits beside the others."""
+        """Return whether a copy with this number of accelerators fits with the others."""
         return self.pool.takes(self.used + wanted)
 
 
@@ -179,7 +179,7 @@ class Fleet:
             return [instance.pool.instance_type for instance in self._instances if instance.running]
 
     def grow(self, count: int) -> None:
-        """Start instances until there are so many, and wait until they run."""
+        """Start instances until there are `count`, and wait until they run."""
         with self._lock:
             if count > self._most():
                 raise lack_of_capacity(
@@ -220,7 +220,7 @@ class Fleet:
     def reserve(
         self, owner: str, wanted: int, count: int, *, strategy: str = "", meanwhile: Meanwhile | None = None
     ) -> tuple[Seat, ...]:
-        """CopyPlace copies with so many accelerators each, and wait until every instance runs that they need.
+        """Place copies with `wanted` accelerators each, and wait until every instance runs that they need.
 
         Args:
             strategy: SPREAD, BINPACK, or nothing for the first instance with room.
@@ -230,7 +230,7 @@ class Fleet:
             CopyFailed: InsufficientInstanceCapacity, or `meanwhile` raised it; none of them was placed.
         """
         with self._lock:
-            # All copies are placed or none: a part of them would hold seats that nobody uses.
+            # All copies are placed or none: a part of them would hold seats that are never used.
             before = list(self._instances)
             seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
             reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
@@ -258,7 +258,7 @@ class Fleet:
         return tuple(seats)
 
     def _await_others(self, seats: Sequence[Seat], meanwhile: Meanwhile | None) -> None:
-        """Wait for the instances that somebody else has started."""
+        """Wait for the instances that another thread has started."""
         while True:
             with self._lock:
                 homes = [instance for instance in self._instances if any(seat in instance.seats for seat in seats)]
@@ -269,7 +269,7 @@ class Fleet:
             self._clock.wait(OTHERS_POLL_S)
 
     def change(self, rules: InstanceRules, *, retained: bool) -> None:
-        """Go on with other rules: the copies are placed anew, on as many instances as before when that is retained.
+        """Go on with other rules: the copies are placed again, on as many instances as before when that is retained.
 
         Raises:
             CopyFailed: InsufficientInstanceCapacity; nothing was changed.
@@ -310,7 +310,7 @@ class Fleet:
         return self.rules.most if limit is None else min(self.rules.most, limit)
 
     def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> str:
-        """CopyPlace copies anew on instances that stay and on new ones; return why they can't be had, or nothing."""
+        """Place copies again on instances that stay and on new ones; return why they can't be had, or nothing."""
         now_s = self._clock.now_s()
         try:
             new = [self._instance() for _ in range(count - len(kept))]
@@ -320,7 +320,7 @@ class Fleet:
         return self._place_all(seats, most=max(self._most(), count))
 
     def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> str:
-        """CopyPlace copies, with more instances where they don't fit; return why they can't be had, or nothing."""
+        """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
         for seat in seats:
             if not any(pool.takes(seat.devices) for pool in self.rules.choices):
                 return (
@@ -336,17 +336,25 @@ class Fleet:
                 self._instances.append(home)
             home.seats.append(seat)
             seat.instance_type = home.pool.instance_type
-        return self._lack(seats[0].owner) if seats and len(self._instances) > most else ""
+        if not seats or len(self._instances) <= most:
+            return ""
+        owner = seats[0].owner
+        held = sum(seat.owner == owner for instance in self._instances for seat in instance.seats)
+        return self._settings().no_capacity_reason or (
+            f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
+            f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
+        )
 
     def _home(self, seat: Seat, strategy: str) -> _Instance | None:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
         open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
         if strategy == "SPREAD":
+            # First by the copies of the same component, then by the accelerators that are taken.
             return min(
-                open_, key=lambda each: (sum(seat.owner == seat.owner for seat in each.seats), each.used), default=None
+                open_, key=lambda home: (sum(held.owner == seat.owner for held in home.seats), home.used), default=None
             )
         if strategy == "BINPACK":
-            return max(open_, key=lambda each: each.used, default=None)
+            return max(open_, key=lambda home: home.used, default=None)
         return next(iter(open_), None)
 
     def _consolidate(self, now_s: float) -> None:
@@ -379,7 +387,7 @@ class Fleet:
                     instance.idle_since_s = self._clock.now_s()
 
     def _instance(self, wanted: int = 0) -> _Instance:
-        """Return a new instance for a copy with so many accelerators; it doesn't run yet."""
+        """Return a new instance for a copy with `wanted` accelerators; it doesn't run yet."""
         return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
 
     def _await(self, fresh: Sequence[_Instance], meanwhile: Meanwhile | None = None) -> None:
@@ -388,13 +396,6 @@ class Fleet:
         with self._lock:
             for each in fresh:
                 each.running, each.idle_since_s = True, self._clock.now_s()
-
-    def _lack(self, owner: str) -> str:
-        held = sum(seat.owner == owner for instance in self._instances for seat in instance.seats)
-        return self._settings().no_capacity_reason or (
-            f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
-            f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
-        )
 
 
 class Fleets:
@@ -452,25 +453,27 @@ class InstancePool:
     model_name: str = ""
 
     def takes(self, devices: int) -> bool:
-        """Return whether a copy with so many accelerators fits on an empty instance."""
+        """Return whether a copy with this number of accelerators fits on an empty instance."""
         return self.accelerators is None or devices <= self.accelerators
 
 
 def pools_of(variant: Document) -> tuple[InstancePool, ...]:
-    """Return the pools of a variant, the most wanted first; its InstanceType is a pool of its own."""
+    """Return the pools of a variant, the first by priority first; its InstanceType is a pool of its own."""
     model = text_member(variant, "ModelName")
     listed = sorted(children(variant, "InstancePools"), key=lambda pool: whole(pool, "Priority", 1))
-    if not listed:
-        return (_pool(text_member(variant, "InstanceType"), model),)
-    return tuple(
-        _pool(text_member(pool, "InstanceType"), text_member(pool, "ModelNameOverride", model)) for pool in listed
-    )
+    pools = []
+    for pool in listed or [variant]:
+        instance_type = text_member(pool, "InstanceType")
+        known = find_instance(instance_type)
+        accelerators = known.accelerator_count if known else None
+        pools.append(InstancePool(instance_type, accelerators, text_member(pool, "ModelNameOverride", model)))
+    return tuple(pools)
 
 
 def pool_with_capacity(
     pools: Sequence[InstancePool], settings: Callable[[], ControlSettings], devices: int = 0
 ) -> InstancePool:
-    """Return the first pool that has capacity for a copy with so many accelerators.
+    """Return the first pool that has capacity for a copy with this number of accelerators.
 
     Raises:
         CopyFailed: InsufficientInstanceCapacity, none has.
@@ -482,11 +485,6 @@ def pool_with_capacity(
         types = ", ".join(pool.instance_type for pool in fitting or pools)
         raise lack_of_capacity(settings(), f"InsufficientInstanceCapacity: no instance of {types} can be had.")
     return chosen
-
-
-def _pool(instance_type: str, model_name: str) -> InstancePool:
-    known = find_instance(instance_type)
-    return InstancePool(instance_type, known.accelerator_count if known else None, model_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,7 +506,11 @@ class StartTimes:
                 raise lack_of_capacity(
                     self.settings(), f"InsufficientInstanceCapacity: no instance within {capacity_s:g} s."
                 )
-            self._look(meanwhile)
+            if meanwhile is None:
+                time.sleep(PENDING_POLL_S)
+            else:
+                meanwhile()
+                self.clock.wait(LOOK_S)
         self._wait(self.settings().start_s, meanwhile)
 
     def await_copies(self, spec: ContainerSpec, meanwhile: Meanwhile | None = None) -> None:
@@ -536,13 +538,6 @@ class StartTimes:
             self._wait(limit_s, meanwhile)
             raise CopyFailed(message.format(limit_s))
         self._wait(seconds, meanwhile)
-
-    def _look(self, meanwhile: Meanwhile | None) -> None:
-        if meanwhile is None:
-            time.sleep(PENDING_POLL_S)
-            return
-        meanwhile()
-        self.clock.wait(LOOK_S)
 
     def _wait(self, seconds: float, meanwhile: Meanwhile | None) -> None:
         if meanwhile is None:

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,15 @@ from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_backgroun
 from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
 from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
-from seatrial_laptop.aws.control_plane.live_variants import has_model, live_variants
-from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_of, production_variants
+from seatrial_laptop.aws.control_plane.records import (
+    Kind,
+    Record,
+    Status,
+    arn_of,
+    has_model,
+    live_variants,
+    production_variants,
+)
 from seatrial_laptop.aws.control_plane.rollout import (
     AlarmWatch,
     Configured,
@@ -45,7 +53,7 @@ STUCK_POLL_S: Final = 0.05
 
 
 def create_component(cloud: Cloud, request: Document) -> Document:
-    """CopyPlace a model on an endpoint and start its copies.
+    """Place a model on an endpoint and start its copies.
 
     Raises:
         ApiError: ValidationException, the request doesn't fit the endpoint, or the name is taken.
@@ -64,28 +72,21 @@ def create_component(cloud: Cloud, request: Document) -> Document:
         raise invalid(f'Could not find variant "{name}" of endpoint "{endpoint.arn}".')
     variant = name or text_member(placed[0], "VariantName")
     kept = with_one_specification(cloud, {**plain, "VariantName": variant})
-    if base_name(kept):
-        return _create_adapter(cloud, request, kept)
-    if copy_count(kept) == 0:
+    own_name, is_adapter = text_member(request, "InferenceComponentName"), bool(base_name(kept))
+    if not is_adapter and copy_count(kept) == 0:
         raise invalid("RuntimeConfig.CopyCount must be at least 1 to create an inference component.")
-    wanted = Configured(kept, specified_container(cloud, kept), copy_count(kept))
-    record = Record(
-        Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"), kept, status=Status.CREATING
-    )
-    record = cloud.store.add(record, children(request, "Tags"))
-    in_background(cloud, record, lambda: _create(cloud, record, wanted), name=f"create-{record.name}")
-    return {"InferenceComponentArn": record.arn}
-
-
-def _create_adapter(cloud: Cloud, request: Document, kept: Document) -> Document:
     with cloud.store.lock:
-        base = check_adapter(cloud, kept)
-        kept = {**kept, "VariantName": base.request["VariantName"]}
-        record = Record(
-            Kind.INFERENCE_COMPONENT, text_member(request, "InferenceComponentName"), kept, status=Status.CREATING
-        )
+        if is_adapter:
+            kept = {**kept, "VariantName": check_adapter(cloud, kept).request["VariantName"]}
+        spec = None if is_adapter else specified_container(cloud, kept)
+        record = Record(Kind.INFERENCE_COMPONENT, own_name, kept, status=Status.CREATING)
         record = cloud.store.add(record, children(request, "Tags"))
-    in_background(cloud, record, lambda: _load_adapter(cloud, record, kept), name=f"create-{record.name}")
+    work = (
+        partial(_load_adapter, cloud, record, kept)
+        if spec is None
+        else partial(_create, cloud, record, Configured(kept, spec, copy_count(kept)))
+    )
+    in_background(cloud, record, work, name=f"create-{record.name}")
     return {"InferenceComponentArn": record.arn}
 
 
@@ -107,9 +108,10 @@ def _load_adapter(cloud: Cloud, record: Record, wanted: Document) -> None:
 def update_component(cloud: Cloud, request: Document) -> Document:
     """Change a component's specification or its number of copies.
 
-    New copies start before the old ones stop, in batches when the DeploymentConfig says so. When they fail, the old
-    ones go on serving the old specification and the component is InService again, with a FailureReason. A request that
-    changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live copy count.
+    New copies start before the old ones stop, in batches when the DeploymentConfig has a rolling update. When they
+    fail, the old ones go on serving the old specification and the component is InService again, with a FailureReason. A
+    request that changes nothing restarts nothing and clears the FailureReason; one without RuntimeConfig keeps the live
+    copy count.
 
     Raises:
         ApiError: ValidationException, the component isn't there, is changing, or the request isn't allowed.
@@ -121,7 +123,9 @@ def update_component(cloud: Cloud, request: Document) -> Document:
         last = {"LastDeploymentConfig": deployment} if deployment else {}
         if "Specification" in changes and "Specifications" in changes:
             raise invalid("Specification and Specifications exclude each other.")
-        plain = {key: value for key, value in record.request.items() if key not in _replaced(changes)}
+        specified = {"Specification", "Specifications"}
+        replaced = specified if specified & changes.keys() else ()
+        plain = {key: value for key, value in record.request.items() if key not in replaced}
         requested = with_one_specification(cloud, {**plain, **changes, **last})
         if base_name(record.request) or base_name(requested):
             if base_name(record.request) != base_name(requested):
@@ -143,12 +147,6 @@ def update_component(cloud: Cloud, request: Document) -> Document:
     change = _Update(cloud, record, wanted, batch, deployment)
     in_background(cloud, record, change.run, name=f"update-{record.name}")
     return {"InferenceComponentArn": record.arn}
-
-
-def _replaced(changes: Document) -> tuple[str, ...]:
-    """Return the members that a change of the specification replaces."""
-    either = ("Specification", "Specifications")
-    return either if any(key in changes for key in either) else ()
 
 
 def scale_component(cloud: Cloud, request: Document) -> Document:
@@ -181,7 +179,7 @@ def delete_component(cloud: Cloud, request: Document) -> Document:
 
 
 def component_view(cloud: Cloud, record: Record) -> Document:
-    """Return what DescribeInferenceComponent says."""
+    """Return the response of DescribeInferenceComponent."""
     several = children(record.request, "Specifications")
     reason = {"FailureReason": record.failure_reason} if record.failure_reason else {}
     plain = {key: value for key, value in record.request.items() if key != "Specification"}
@@ -202,7 +200,7 @@ def component_view(cloud: Cloud, record: Record) -> Document:
 
 
 def _deployed(specification: Document) -> Document:
-    """Return a specification as Describe tells it: the image as a DeployedImage."""
+    """Return a specification as in the response of Describe: the image as a DeployedImage."""
     container = child(specification, "Container")
     if not container:
         return specification
@@ -211,7 +209,7 @@ def _deployed(specification: Document) -> Document:
 
 
 def copy_count(request: Document) -> int:
-    """Return the number of copies that a request asks for."""
+    """Return the number of copies of a request."""
     return whole(child(request, "RuntimeConfig"), "CopyCount", 1)
 
 
@@ -342,7 +340,7 @@ def check_adapter(cloud: Cloud, request: Document) -> Record:
     """Return the base of an adapter.
 
     Raises:
-        ApiError: ValidationException, the base isn't there or doesn't fit, or the adapter asks for more than its files.
+        ApiError: ValidationException, the base isn't there or doesn't fit, or the adapter requests more than its files.
     """
     specification, endpoint = child(request, "Specification"), text_member(request, "EndpointName")
     base = cloud.store.need(Kind.INFERENCE_COMPONENT, base_name(request))

@@ -15,11 +15,11 @@ from seatrial_base.units import MIB
 from seatrial_laptop.aws.api import invalid, output_members, summary_members
 from seatrial_laptop.aws.control_plane.containers import model_container
 from seatrial_laptop.aws.control_plane.records import JobStatus, OptimizationJobRecord
-from seatrial_laptop.aws.json_document import Document, child, children, text_map, text_member, whole
-from seatrial_laptop.aws.rights.role_rights import assumption_denial, download_denial, role_exists, upload_denial
+from seatrial_laptop.aws.json_document import Document, child, children, page_of, text_map, text_member, whole
+from seatrial_laptop.aws.rights import assumption_denial, download_denial, role_exists, upload_denial
 from seatrial_laptop.aws.runtime.artifacts import ArtifactError, object_urls, own_s3, read_s3_object
-from seatrial_laptop.engine.gguf_types import GgufType, quantize_file, stands_for
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.engine.weights import GgufType, quantize_file, stands_for
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,23 +67,21 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
 
 
 def describe_optimization_job(cloud: Cloud, request: Document) -> Document:
-    """Tell everything of a job."""
+    """Return everything of a job."""
     view = _view(cloud.jobs.need(text_member(request, "OptimizationJobName")))
     members = output_members(SERVICE, "DescribeOptimizationJob")
     return {key: value for key, value in view.items() if key in members}
 
 
 def list_optimization_jobs(cloud: Cloud, request: Document) -> Document:
-    """Tell the jobs that a request asks for, the newest first by default."""
+    """Return the jobs that match a request, the newest first by default."""
     views = [_view(record) for record in cloud.jobs.all() if _matches(record, request)]
     keys = {"Name": "OptimizationJobName", "Status": "OptimizationJobStatus"}
     key = keys.get(text_member(request, "SortBy"), "CreationTime")
     views.sort(key=lambda view: str(view[key]), reverse=text_member(request, "SortOrder", "Descending") == "Descending")
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, "ListOptimizationJobs", "OptimizationJobSummaries")
-    page = [{name: value for name, value in view.items() if name in members} for view in views[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(views) else {}
-    return {"OptimizationJobSummaries": page, **more}
+    summaries = [{name: value for name, value in view.items() if name in members} for view in views]
+    return page_of("OptimizationJobSummaries", summaries, request, 100)
 
 
 def stop_optimization_job(cloud: Cloud, request: Document) -> Document:
@@ -146,7 +144,6 @@ def _check_variables(name: str, variables: Document) -> None:
 
 
 def _run(cloud: Cloud, record: OptimizationJobRecord) -> None:
-    """Take a job through its states; a defect fails it, because whoever waits for it would wait for ever."""
     try:
         _run_to_the_end(cloud, record)
     except RunFailed as failed:

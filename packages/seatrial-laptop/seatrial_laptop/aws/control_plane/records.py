@@ -1,4 +1,4 @@
-"""Records of the control planes."""
+"""Records of the control planes, and the variants of an endpoint as UpdateEndpointWeightsAndCapacities changed them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import time
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, invalid
-from seatrial_laptop.aws.json_document import Document, children, text_member
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from seatrial_laptop.aws.json_document import Document
@@ -41,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """Where an endpoint or an inference component stands."""
+    """The status of an endpoint or an inference component."""
 
     CREATING = "Creating"
     UPDATING = "Updating"
@@ -51,7 +52,7 @@ class Status(StrEnum):
 
     @property
     def in_transit(self) -> bool:
-        """Whether it changes by itself, so that no change can be asked for."""
+        """Whether it changes by itself, so that no change can be requested."""
         return self in (Status.CREATING, Status.UPDATING, Status.DELETING)
 
 
@@ -62,7 +63,7 @@ def arn_of(kind: Kind, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One resource: what was asked for, and where it stands.
+    """One resource: what was requested, and its status.
 
     Attributes:
         request: The request that made it, with the changes of later updates, without tags.
@@ -187,7 +188,7 @@ def production_variants(endpoint_config: Record) -> list[Document]:
 
 
 class JobStatus(StrEnum):
-    """Where an optimization job stands."""
+    """The status of an optimization job."""
 
     STARTING = "STARTING"
     INPROGRESS = "INPROGRESS"
@@ -280,7 +281,7 @@ class OptimizationJobs:
     def move(
         self, name: str, status: JobStatus, *, failure_reason: str = "", image: str = ""
     ) -> OptimizationJobRecord | None:
-        """Note where a job stands; `None` for one that was deleted or has ended, which stays as it is."""
+        """Note the status of a job; `None` for one that was deleted or has ended, which stays as it is."""
         now_s = time.time()
         with self.lock:
             known = self._records.get(name)
@@ -300,3 +301,100 @@ class OptimizationJobs:
         """Forget a job."""
         with self.lock:
             self._records.pop(name, None)
+
+
+DESIRED: Final = "DesiredWeightsAndCapacities"
+"""The member of an endpoint's request that keeps the changes since its configuration was deployed."""
+SHADOWS: Final = "ShadowProductionVariants"
+COUNT: Final = "DesiredInstanceCount"
+WEIGHT: Final = "DesiredWeight"
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedVariant:
+    """One variant of an endpoint.
+
+    Attributes:
+        document: Its part of the endpoint configuration.
+        weight: Its share of the traffic, relative to the other variants.
+        instances: How many instances it should have.
+        is_shadow: Whether it gets copies of requests only.
+    """
+
+    name: str
+    document: Document
+    weight: float
+    instances: int
+    is_shadow: bool = False
+
+    @property
+    def has_model(self) -> bool:
+        """Whether its instances run a model, not inference components."""
+        return has_model(self.document)
+
+
+def has_model(variant: Document) -> bool:
+    """Return whether the instances of a variant run a model, not inference components."""
+    pools = children(variant, "InstancePools")
+    return "ModelName" in variant or any("ModelNameOverride" in pool for pool in pools)
+
+
+def live_variants(store: Store, endpoint: Record) -> list[EmulatedVariant]:
+    """Return the variants of an endpoint, its shadow variants last; none when its configuration was deleted."""
+    config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    return configured_variants(config, children(endpoint.request, DESIRED)) if config else []
+
+
+def configured_variants(config: Record, desired: Sequence[Document] = ()) -> list[EmulatedVariant]:
+    """Return the variants of an endpoint configuration, with weights and counts that were changed since."""
+    changes = {text_member(change, "VariantName"): change for change in desired}
+    production = production_variants(config)
+    variants = []
+    for index, variant in enumerate([*production, *children(config.request, SHADOWS)]):
+        name = text_member(variant, "VariantName")
+        change = changes.get(name, {})
+        initial = number(variant, "InitialVariantWeight") if "InitialVariantWeight" in variant else 1.0
+        variants.append(
+            EmulatedVariant(
+                name=name,
+                document=variant,
+                weight=number(change, WEIGHT) if WEIGHT in change else initial,
+                instances=whole(change, COUNT, whole(variant, "InitialInstanceCount", 1)),
+                is_shadow=index >= len(production),
+            )
+        )
+    return variants
+
+
+def merged_changes(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:
+    """Return what is desired after one more request; a later value replaces an earlier one."""
+    merged: dict[str, Document] = {}
+    for change in (*old, *new):
+        name = text_member(change, "VariantName")
+        merged[name] = {**merged.get(name, {}), **change}
+    return list(merged.values())
+
+
+def async_config(store: Store, endpoint: Record) -> Document:
+    """Return the AsyncInferenceConfig of an endpoint; empty for a real-time one."""
+    return _member(store, endpoint, "AsyncInferenceConfig")
+
+
+def is_asynchronous(store: Store, endpoint: Record) -> bool:
+    """Return whether an endpoint takes asynchronous requests only."""
+    return bool(async_config(store, endpoint))
+
+
+def data_capture_config(store: Store, endpoint: Record) -> Document:
+    """Return the DataCaptureConfig of an endpoint; empty for none."""
+    return _member(store, endpoint, "DataCaptureConfig")
+
+
+def metrics_config(store: Store, endpoint: Record) -> Document:
+    """Return the MetricsConfig of an endpoint; empty for none."""
+    return _member(store, endpoint, "MetricsConfig")
+
+
+def _member(store: Store, endpoint: Record, key: str) -> Document:
+    config = store.find(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+    return child(config.request, key) if config else {}

@@ -1,6 +1,6 @@
 """Replacement of copies by an update: of a component batch by batch, of an endpoint with models blue/green or rolling.
 
-New copies start beside the old ones, then as many old ones get no more requests and stop when theirs have ended. What
+New copies start first, then as many old ones get no more requests and stop when theirs have ended. What
 fails is rolled back the same way; the component is InService again on its old specification, with a FailureReason. The
 share of an endpoint's traffic that goes to the new copies is the share of new copies among those that serve. Between
 two steps some time passes, in which no alarm may go off.
@@ -51,16 +51,16 @@ WATCH_S: Final = 1.0
 
 
 class RolledBack(Exception):  # noqa: N818 (named after what happened)
-    """The update was rolled back, and the old specification serves; the message says why."""
+    """The update was rolled back, and the old specification serves; the message is the reason."""
 
 
 class RollbackFailed(Exception):  # noqa: N818 (named after the status)
-    """Neither the new nor the old specification serves with all copies; the message says why."""
+    """Neither the new nor the old specification serves with all copies; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What a component asks for: its request, the container (None when its model is gone) and how many copies."""
+    """What a component requests: its request, the container (None when its model is gone) and how many copies."""
 
     request: Document
     spec: ContainerSpec | None
@@ -128,7 +128,7 @@ class Rollout:
         return launch_copies(self.cloud, self.name, side, count, meanwhile=meanwhile) if count > 0 else ()
 
     def _swap(self, added: Sequence[CopyProcess], leaving: Sequence[CopyProcess], count: int | None) -> None:
-        """Let new copies serve, then stop so many of those that leave; None stops all of them."""
+        """Let new copies serve, then stop `count` of those that leave; None stops all of them."""
         # In two steps: in between more copies serve than before, never fewer.
         self.cloud.running.put(self._place, (*self._serving(), *added))
         gone = leaving[:count]
@@ -144,7 +144,7 @@ class Rollout:
 def launch_copies(
     cloud: Cloud, name: str, side: Configured, count: int, *, meanwhile: Meanwhile | None = None
 ) -> tuple[CopyProcess, ...]:
-    """CopyPlace copies of a component on instances and start them; they don't serve yet.
+    """Place copies of a component on instances and start them; they don't serve yet.
 
     Args:
         meanwhile: Is called again and again while they start; what it raises ends the wait.
@@ -158,7 +158,7 @@ def launch_copies(
         StartTimes(cloud.clock, cloud.faults.settings).await_copies(side.spec, meanwhile)
         copies = cloud.running.launch(CopyPlace(name), side.spec, count)
     except BaseException:
-        # Whatever ends the start gives the seats back: held by nobody, they would keep out every later copy.
+        # Whatever ends the start gives the seats back: held by no copy, they would keep out every later copy.
         for seat in seats:
             seat.release()
         raise
@@ -169,7 +169,7 @@ def launch_copies(
 
 
 def restart_component(cloud: Cloud, component: Record) -> None:
-    """Start the copies of a component anew on its fleet, then stop those that serve.
+    """Start the copies of a component again on its fleet, then stop those that serve.
 
     Raises:
         CopyFailed: There is no capacity, or one of them didn't come into service; those that serve go on.
@@ -178,9 +178,8 @@ def restart_component(cloud: Cloud, component: Record) -> None:
     count = len(cloud.running.copies(place))
     if count:
         spec = component_container(cloud.store, child(component.request, "Specification"))
-        cloud.running.put(
-            place, launch_copies(cloud, component.name, Configured(component.request, spec, count), count)
-        )
+        wanted = Configured(component.request, spec, count)
+        cloud.running.put(place, launch_copies(cloud, component.name, wanted, count))
 
 
 def update_batch_size(capacity: Document, copies: int) -> int:
@@ -242,7 +241,12 @@ class FleetShift:
             else:
                 self._roll(fresh)
         except CopyFailed:
-            self._return_to_old(fresh)
+            # `put` stops what served or waited; new copies that did neither yet would be left running.
+            known = {place: self.cloud.running.every_copy(place) for place in fresh}
+            unseen = [copy for place, copies in fresh.items() for copy in copies if copy not in known[place]]
+            for place in fresh:
+                self.cloud.running.put(place, self.before.get(place, ()))
+            stop_copies(unseen)
             raise
         for place in {*self.before, *fresh}:
             self.cloud.running.put(place, fresh.get(place, ()))
@@ -257,10 +261,9 @@ class FleetShift:
         # A creation heeds no alarm: nothing serves that it could return to.
         if self.before:
             watch.check()
+        meanwhile = watch.check if self.before else None
         for place, wanted in self.wanted.items():
-            fresh[place] = launch_variant(
-                self.cloud, place, wanted, wanted.copies, meanwhile=watch.check if self.before else None
-            )
+            fresh[place] = launch_variant(self.cloud, place, wanted, wanted.copies, meanwhile=meanwhile)
         if not self.before:
             return
         shifts = traffic_shifts(routing, max(each.copies for each in self.wanted.values()) if self.wanted else 1)
@@ -293,18 +296,6 @@ class FleetShift:
             # Old copies run on without requests, so that a rollback has them at once.
             self.cloud.running.put(place, serving, standby=old[stays:] + copies[count:])
 
-    def _return_to_old(self, fresh: Copies) -> None:
-        # `put` stops what served or stood by; new copies that did neither yet would be left running.
-        unseen = [
-            copy
-            for place, copies in fresh.items()
-            for copy in copies
-            if copy not in self.cloud.running.every_copy(place)
-        ]
-        for place in fresh:
-            self.cloud.running.put(place, self.before.get(place, ()))
-        stop_copies(unseen)
-
 
 def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyProcess, ...]], int]]:
     """Return, for each shift of traffic, how many of the new copies serve after it; `most` is the largest variant."""
@@ -324,7 +315,7 @@ def _linear(size: Document, step: int) -> Callable[[tuple[CopyProcess, ...]], in
 
 
 def capacity_count(size: Document, copies: int, times: int = 1) -> int:
-    """Return how many of so many copies a capacity size is, at least one; `times` for several steps of it."""
+    """Return how many of the copies a capacity size is, at least one; `times` for several steps of it."""
     value = whole(size, "Value", 1) * times
     if text_member(size, "Type") == "INSTANCE_COUNT":
         return min(value, copies)
@@ -353,7 +344,7 @@ def wanted_variant(cloud: Cloud, variant: Document, copies: int) -> WantedVarian
 def launch_variant(
     cloud: Cloud, place: CopyPlace, wanted: WantedVariant, count: int, *, meanwhile: Meanwhile | None = None
 ) -> tuple[CopyProcess, ...]:
-    """Start so many instances of a variant with their copies; they don't serve yet.
+    """Start `count` instances of a variant with their copies; they don't serve yet.
 
     Raises:
         CopyFailed: There is no capacity, or a copy didn't come into service; none is left.
@@ -390,7 +381,7 @@ class AlarmWatch:
         self._deadline_s = cloud.clock.now_s() + limit_s if limit_s else None
 
     def wait(self, seconds: float) -> None:
-        """Return after so many virtual seconds.
+        """Return after some virtual seconds.
 
         Raises:
             CopyFailed: An alarm went off, or the update takes too long.

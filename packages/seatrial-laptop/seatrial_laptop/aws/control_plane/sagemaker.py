@@ -22,11 +22,10 @@ from seatrial_laptop.aws.control_plane.inference_components import (
     scale_component,
     update_component,
 )
-from seatrial_laptop.aws.control_plane.live_variants import SHADOWS, has_model
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
-from seatrial_laptop.aws.control_plane.records import Kind, Record, production_variants
-from seatrial_laptop.aws.json_document import Document, child, children, text_member, text_members, whole
-from seatrial_laptop.aws.rights.role_rights import role_exists
+from seatrial_laptop.aws.control_plane.records import SHADOWS, Kind, Record, has_model, production_variants
+from seatrial_laptop.aws.json_document import Document, child, children, page_of, text_member, text_members, whole
+from seatrial_laptop.aws.rights import role_exists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +59,9 @@ def call_sagemaker(cloud: Cloud, operation: str, request: Document) -> Document:
 
 def _create_model(cloud: Cloud, request: Document) -> Document:
     role = text_member(request, "ExecutionRoleArn")
-    known = bool(role) and role_exists(role)
-    record = Record(
-        Kind.MODEL,
-        text_member(request, "ModelName"),
-        {key: value for key, value in request.items() if key != "Tags"},
-        role_is_known=known,
-    )
+    plain = {key: value for key, value in request.items() if key != "Tags"}
+    is_known = bool(role) and role_exists(role)
+    record = Record(Kind.MODEL, text_member(request, "ModelName"), plain, role_is_known=is_known)
     if ("PrimaryContainer" in request) == ("Containers" in request):
         raise invalid("A model must have either PrimaryContainer or Containers.")
     container = primary_container(record)
@@ -124,11 +119,9 @@ def _list(cloud: Cloud, kind: Kind, request: Document) -> Document:
     key = "CreationTime" if text_member(request, "SortBy", "CreationTime") == "CreationTime" else f"{kind}Name"
     descending = text_member(request, "SortOrder", "Descending").startswith("Desc")
     matches.sort(key=lambda view: str(view[key]), reverse=descending)
-    first, most = int(text_member(request, "NextToken", "0")), whole(request, "MaxResults", 100)
     members = summary_members(SERVICE, f"List{kind}s", f"{kind}s")
-    page = [{name: value for name, value in view.items() if name in members} for view in matches[first : first + most]]
-    more = {"NextToken": str(first + most)} if first + most < len(matches) else {}
-    return {f"{kind}s": page, **more}
+    summaries = [{name: value for name, value in view.items() if name in members} for view in matches]
+    return page_of(f"{kind}s", summaries, request, 100)
 
 
 def _matches(kind: Kind, view: Document, request: Document) -> bool:

@@ -1,15 +1,22 @@
-"""The few ASGI types and calls that the gateway needs."""
+"""The few ASGI types and calls that the gateway needs, and SageMaker's OpenAI path with the errors of its front door.
+
+Facts of that path: SageMaker developer guide, "Invoke endpoints with OpenAI-compatible APIs"; the form of errors was
+measured on an endpoint by stdapi-ai (`tests/test_aws_sagemaker.py`, 2026-08-27) for `validation_error` and
+`model_error`. Other codes are named in the same way here, unmeasured.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.api import ApiError
-
 
 REQUEST_ID: Final = "x-amzn-requestid"
 Message = MutableMapping[str, object]
@@ -61,7 +68,7 @@ async def disconnected(receive: Receive) -> None:
 
 
 async def begin_response(send: Send, status: int, headers: Mapping[str, str]) -> None:
-    """Send the head of a response, with an ID of the request as every service of AWS tells one."""
+    """Send the head of a response, with an ID of the request, as every service of AWS does."""
     named = {REQUEST_ID: str(uuid.uuid4()), **headers}
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()]
     await send({"type": "http.response.start", "status": status, "headers": pairs})
@@ -82,3 +89,48 @@ async def reply_error(send: Send, error: ApiError) -> None:
     """Send an error as botocore and the JavaScript SDK read it."""
     document = {"__type": error.code, "message": error.message}
     await reply(send, error.status, document, {"x-amzn-errortype": error.code})
+
+
+CHAT_COMPLETIONS: Final = "chat/completions"
+"""The one operation that SageMaker routes."""
+CONTAINER_PATH: Final = f"/v1/{CHAT_COMPLETIONS}"
+PATH: Final = re.compile(r"/endpoints/([^/]+)(?:/inference-components/([^/]+))?/openai/v1/(.+)")
+MODEL_ERROR: Final = "ModelError"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiRoute:
+    """What the path of a request names: an endpoint, one of its components or none, and the operation."""
+
+    endpoint: str
+    component: str
+    operation: str
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether SageMaker routes the operation."""
+        return self.operation == CHAT_COMPLETIONS
+
+
+def openai_route(path: str) -> OpenAiRoute | None:
+    """Return what a path names, or `None` when it is none of the OpenAI path."""
+    match = PATH.fullmatch(path)
+    return OpenAiRoute(match[1], match[2] or "", match[3]) if match else None
+
+
+async def reply_openai(send: Send, error: ApiError) -> None:
+    """Send a refusal as an OpenAI client reads it."""
+    await reply_openai_error(send, error.status, error.code, error.message)
+
+
+async def reply_openai_error(
+    send: Send, status: int, error: str, message: str, headers: Mapping[str, str] | None = None
+) -> None:
+    """Send an error as an OpenAI client reads it."""
+    is_ours = error == MODEL_ERROR or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    kind = "server_error" if is_ours else "invalid_request_error"
+    code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error).lower()
+    body = json.dumps({"error": {"message": message, "type": kind, "code": code}}).encode()
+    head = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    await begin_response(send, status, head)
+    await chunk(send, body, more=False)

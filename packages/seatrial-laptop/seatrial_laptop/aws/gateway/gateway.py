@@ -1,6 +1,8 @@
 """One ASGI app: our services in front, MiniStack behind; `gate` lets in what is signed.
 
-The credential scope of the signature tells the service; the path tells the runtime from the control plane.
+The credential scope of the signature names the service; the path separates the runtime from the control plane.
+
+Requests that are throttled by a fault, whatever service they are for.
 """
 
 from __future__ import annotations
@@ -21,15 +23,26 @@ from seatrial_laptop.aws.api import ApiError, absent
 from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
-from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
-from seatrial_laptop.aws.gateway.authorization import principal_of
-from seatrial_laptop.aws.gateway.openai_route import openai_route, reply_openai
+from seatrial_laptop.aws.gateway.access_control import aws_error_document, principal_of, received_of, replayed
+from seatrial_laptop.aws.gateway.asgi import PATH as OPENAI_PATH
+from seatrial_laptop.aws.gateway.asgi import (
+    begin_response,
+    body_of,
+    chunk,
+    headers_of,
+    openai_route,
+    reply,
+    reply_error,
+    reply_openai,
+    reply_openai_error,
+)
+from seatrial_laptop.aws.gateway.signature import Refusal
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.async_invocation import invoke_async
 from seatrial_laptop.aws.runtime.container_history import BadQueryError, answer_range
 from seatrial_laptop.aws.runtime.invocation import answer_invocation, answer_openai
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.aws.service_catalog.operations import call_service_catalog
+from seatrial_laptop.aws.service_catalog import call_service_catalog
 from seatrial_laptop.environment import own_account
 from seatrial_laptop.running import CONTROL_PATH, STATUS_PATH
 from seatrial_load.aws.container_metrics import PATH as QUERY_PATH
@@ -40,9 +53,9 @@ if TYPE_CHECKING:
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.records import Record
+    from seatrial_laptop.aws.faults import Faults
     from seatrial_laptop.aws.gateway.asgi import App, Receive, Scope, Send
-    from seatrial_laptop.aws.service_catalog.catalog import Catalog
-
+    from seatrial_laptop.aws.service_catalog import Catalog
 
 ASYNC_PATH: Final = re.compile(r"/endpoints/([^/]+)/async-invocations")
 RUNTIME_PATH: Final = re.compile(r"/endpoints/([^/]+)/invocations(-response-stream)?")
@@ -182,15 +195,17 @@ async def _answer_query(cloud: Cloud, receive: Receive, send: Send) -> None:
 
 
 async def _set_control(cloud: Cloud, method: str, receive: Receive, send: Send) -> None:
-    """Answer the control interface: GET tells the settings, PUT changes those given, DELETE returns to the defaults."""
+    """Answer the control interface: GET reads the settings, PUT changes those given, DELETE returns to the defaults."""
     body = await body_of(receive)
+    if method not in ("GET", "PUT", "DELETE"):
+        problem = f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}."
+        await reply_error(send, ApiError("ValidationException", problem))
+        return
     try:
         if method == "DELETE":
             cloud.faults.reset()
         elif method == "PUT":
             cloud.faults.change(_object(body))
-        elif method != "GET":
-            raise ApiError("ValidationException", f"{CONTROL_PATH} takes GET, PUT and DELETE, not {method}.")
     except ApiError as error:
         await reply_error(send, error)
         return
@@ -241,3 +256,64 @@ def denial_of_absent(cloud: Cloud, operation: str, request: Document) -> ApiErro
         f"sagemaker:{operation} action"
     )
     return ApiError("AccessDeniedException", message, HTTPStatus.BAD_REQUEST)
+
+
+BAD_REQUEST: Final = 400
+CLOUDWATCH: Final = "GraniteService"
+"""How the target of CloudWatch begins: it sends the code of the query protocol, which it once spoke, too."""
+RPC_PATH: Final = re.compile(r"/service/[^/]+/operation/(\w+)")
+REST_PATHS: Final = (
+    (re.compile(r"/endpoints/[^/]+/invocations"), "InvokeEndpoint"),
+    (re.compile(r"/endpoints/[^/]+/invocations-response-stream"), "InvokeEndpointWithResponseStream"),
+    (re.compile(r"/endpoints/[^/]+/async-invocations"), "InvokeEndpointAsync"),
+    (OPENAI_PATH, "InvokeEndpoint"),
+    (re.compile(r"/2015-03-31/functions/[^/]+/invocations"), "Invoke"),
+)
+"""Operations that follow from the path of a request alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """The ASGI app that refuses what is throttled, in front of the services."""
+
+    faults: Faults
+    behind: App
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or let what is behind answer it."""
+        if scope["type"] != "http" or not self.faults.settings().throttled:
+            await self.behind(scope, receive, send)
+            return
+        body = await body_of(receive)
+        operation = operation_of(headers_of(scope), str(scope["path"]), body)
+        if operation and self.faults.throttles(operation):
+            await _refuse(scope, send)
+        else:
+            await self.behind(scope, replayed(body, receive), send)
+
+
+def operation_of(headers: dict[str, str], path: str, body: bytes) -> str:
+    """Return the operation of a request; empty when neither headers, path nor body name it."""
+    if target := headers.get("x-amz-target", ""):
+        return target.rpartition(".")[2]
+    if rpc := RPC_PATH.fullmatch(path):
+        return rpc[1]
+    if named := next((name for pattern, name in REST_PATHS if pattern.fullmatch(path)), ""):
+        return named
+    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return parse_qs(body.decode("latin-1")).get("Action", [""])[0]
+    return ""
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    """Answer as AWS does: Throttling in the query protocol, as does CloudWatch; all others ThrottlingException."""
+    refused = Refusal(json="ThrottlingException", query="Throttling", s3="SlowDown", message="Rate exceeded")
+    if openai_route(str(scope["path"])):
+        await reply_openai_error(send, BAD_REQUEST, refused.json, refused.message)
+        return
+    kind, body = aws_error_document(received_of(scope), refused)
+    head = {"content-type": kind, "content-length": str(len(body)), "x-amzn-errortype": refused.json}
+    if headers_of(scope).get("x-amz-target", "").startswith(CLOUDWATCH):
+        head["x-amzn-query-error"] = f"{refused.query};Sender"
+    await begin_response(send, BAD_REQUEST, head)
+    await chunk(send, body, more=False)

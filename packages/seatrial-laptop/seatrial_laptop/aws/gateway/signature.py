@@ -30,7 +30,7 @@ from ministack.core.sigv4 import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seatrial_laptop.state import RunningProcess
+    from seatrial_laptop.state import LocalAws
 
 
 EXPIRED: Final = "RequestExpired"
@@ -100,7 +100,7 @@ class Claim:
         return is_of_s3 or bool(SHA256.fullmatch(stated)) or stated in UNSIGNED[:2]
 
     def refusal_of_head(self) -> Refusal | None:
-        """Return why the head isn't what its sender signed; `None` when it is, or when the body must tell."""
+        """Return why the head isn't what its sender signed; `None` when it is, or when the body decides."""
         return self._mismatch(b"") if self.is_independent_of_body else None
 
     def refusal(self, body: bytes) -> Refusal | None:
@@ -126,7 +126,7 @@ class Claim:
         return _mismatch(failure[1]) if failure else None
 
 
-def read_claim(received: Received, process: RunningProcess, now: datetime) -> Claim | Refusal:
+def read_claim(received: Received, process: LocalAws, now: datetime) -> Claim | Refusal:
     """Read a request's signature and look up the secret of its access key; the body isn't needed yet."""
     presigned = "authorization" not in received.headers and "X-Amz-Signature" in received.query
     if not presigned and "authorization" not in received.headers:
@@ -182,9 +182,9 @@ def _out_of_time(received: Received, signature: HeaderSignature, now: datetime, 
     return Refusal("InvalidSignatureException", EXPIRED, "RequestTimeTooSkewed", failure[1]) if failure else None
 
 
-def _secret_of(access_key_id: str, token: str, process: RunningProcess) -> str | Refusal:
+def _secret_of(access_key_id: str, token: str, process: LocalAws) -> str | Refusal:
     if access_key_id == process.access_key_id:
-        # The key of this start is no temporary one: a session token beside it belongs to another key.
+        # The key of this start is no temporary one: a session token with it belongs to another key.
         return _unknown() if token else process.secret_access_key
     # MiniStack's well-known ones.
     if is_root_access_key(access_key_id):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from seatrial_laptop.aws.rights.role_rights import download_denial, publication_denial, upload_denial
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.aws.rights import download_denial, publication_denial, upload_denial
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def read_s3_object(url: str) -> bytes | None:
 
 
 class ServiceFailed(Exception):  # noqa: N818 (named after what happened)
-    """An object could not be read or written, or a message not published; the message says why."""
+    """An object could not be read or written, or a message not published; the message is the reason."""
 
 
 class Services(Protocol):
@@ -150,40 +150,23 @@ class OwnServices:
 
 @dataclass(frozen=True, slots=True)
 class RoleServices:
-    """S3 and SNS as an execution role may use them.
-
-    Attributes:
-        role_arn: The role.
-        services: What does it.
-    """
+    """S3 and SNS as an execution role may use them."""
 
     role_arn: str
     services: Services
 
     def read(self, url: str) -> bytes:
-        """Return the content of an `s3://bucket/key`.
-
-        Raises:
-            ServiceFailed: There is no such object, or the role may not read it.
-        """
+        """Return the content of an `s3://bucket/key`."""
         _refuse(download_denial(self.role_arn, url))
         return self.services.read(url)
 
     def write(self, url: str, body: bytes, content_type: str) -> None:
-        """Write an `s3://bucket/key`.
-
-        Raises:
-            ServiceFailed: The bucket isn't there, or the role may not write to it.
-        """
+        """Write an `s3://bucket/key`."""
         _refuse(upload_denial(self.role_arn, url))
         self.services.write(url, body, content_type)
 
     def publish(self, topic_arn: str, message: str) -> None:
-        """Publish a message to a topic.
-
-        Raises:
-            ServiceFailed: The topic isn't there, or the role may not publish to it.
-        """
+        """Publish a message to a topic."""
         _refuse(publication_denial(self.role_arn, topic_arn))
         self.services.publish(topic_arn, message)
 

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError, check_api_request
 from seatrial_laptop.aws.control_plane.containers import known_role
-from seatrial_laptop.aws.control_plane.live_variants import async_config, live_variants
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, async_config, live_variants
 from seatrial_laptop.aws.gateway.asgi import body_of, headers_of, reply, reply_error
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.artifacts import OWN, RoleServices, ServiceFailed
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
-from seatrial_laptop.aws.runtime.invocation import ContainerAnswer, measured_call
+from seatrial_laptop.aws.runtime.invocation import ContainerAnswer, measured_call, received_error
 from seatrial_laptop.aws.runtime.routing import serving_endpoint
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -62,7 +61,7 @@ _working: Final[set[asyncio.Task[None]]] = set()
 async def invoke_async(
     cloud: Cloud, endpoint_name: str, scope: Scope, receive: Receive, send: Send, *, services: Services = OWN
 ) -> None:
-    """Queue one request and answer 202, or say why it isn't taken."""
+    """Queue one request and answer 202, or reply why it isn't taken."""
     body, headers = await body_of(receive), headers_of(scope)
     try:
         job = accepted(cloud, endpoint_name, headers, body)
@@ -85,7 +84,7 @@ def keep(task: asyncio.Task[None]) -> None:
 
 
 def accepted(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes) -> AsyncJob:
-    """Return the job that a request asks for.
+    """Return the job of a request.
 
     Raises:
         ApiError: ValidationError, the endpoint takes no asynchronous requests, or the request isn't valid.
@@ -200,16 +199,14 @@ class _Done:
             self.cloud.queues.end(self.job)
 
     async def call(self, place: CopyPlace, copy: CopyProcess) -> None:
-        """Let a copy answer, and write and notify what it says; the copy was reserved."""
+        """Let a copy answer, write its response and notify; the copy was reserved."""
         arrived_s = time.monotonic()
         # The copy is free again before its response is written and notified.
         try:
             try:
-                body = (
-                    self.job.body
-                    if self.job.body is not None
-                    else await asyncio.to_thread(self.services.read, self.job.input_location)
-                )
+                body = self.job.body
+                if body is None:
+                    body = await asyncio.to_thread(self.services.read, self.job.input_location)
                 answer, measured = await measured_call(
                     copy, self.job.headers, body, self.job.timeout_s, arrived_s=arrived_s
                 )
@@ -229,9 +226,8 @@ class _Done:
         await self._notify("SuccessTopic", {"invocationStatus": "Completed", "responseParameters": response})
 
     async def _refused(self, answer: ContainerAnswer) -> None:
-        side = "client" if HTTPStatus.BAD_REQUEST <= answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server"
-        text = answer.body.decode(errors="replace")
-        await self._fail(f'Received {side} error ({answer.status}) from primary with message "{text}".', answer.body)
+        reason = received_error(answer.status, answer.body.decode(errors="replace"))
+        await self._fail(f"{reason}.", answer.body)
 
     async def _fail(self, reason: str, body: bytes) -> None:
         failure = self.job.failure_location
@@ -239,7 +235,7 @@ class _Done:
             try:
                 await asyncio.to_thread(self.services.write, failure, body or reason.encode(), "text/plain")
             except ServiceFailed as error:
-                # The failure is notified all the same: else whoever waits for it would never hear of it.
+                # The failure is notified all the same: else it would be waited for for ever.
                 sys.stderr.write(f"{error}\n")
         places = {"responseParameters": {"failureLocation": failure}} if failure else {}
         await self._notify("ErrorTopic", {"invocationStatus": "Failed", "failureReason": reason, **places})
@@ -249,10 +245,9 @@ class _Done:
         arn = text_member(child(output, "NotificationConfig"), topic)
         if not arn:
             return
+        message = json.dumps(notification(self.job, outcome, time.time()))
         try:
-            await asyncio.to_thread(
-                self.services.publish, arn, json.dumps(notification(self.job, outcome, time.time()))
-            )
+            await asyncio.to_thread(self.services.publish, arn, message)
         except ServiceFailed as error:
             sys.stderr.write(f"{error}\n")
 

@@ -1,4 +1,4 @@
-"""The queues of asynchronous endpoints: what waits, and what is being done."""
+"""The queues of asynchronous endpoints: requests that wait, and those in progress."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class AsyncJob:
     Attributes:
         inference_id: The caller's, or one made for it.
         input_location: The object with the body; empty when the request carried it.
-        body: The body that the request carried; None when it lies in S3.
-        headers: What the container gets beside the body.
+        body: The body that the request carried; None when it is in S3.
+        headers: What the container gets with the body.
         failure_location: Where the reason of a failure is written; empty for nowhere.
         received_s: When it came, in seconds since the epoch.
         queued_s: When it came, in virtual seconds.
@@ -42,7 +42,7 @@ class AsyncJob:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a queue holds at a moment.
+    """The content of a queue at a moment.
 
     Attributes:
         size: Requests that wait or are being done.

@@ -14,8 +14,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.aws.control_plane.live_variants import metrics_config
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, metrics_config
 from seatrial_laptop.aws.json_document import Document, text_member
 from seatrial_laptop.aws.runtime.telemetry import KEPT_S
 from seatrial_laptop.loopback import HOST
@@ -79,7 +78,7 @@ class ContainerHistory:
 
 
 def read_copies(cloud: Cloud) -> None:
-    """Read `/metrics` of every copy whose endpoint publishes what containers tell, as often as it is configured."""
+    """Read `/metrics` of every copy whose endpoint publishes its containers' metrics, as often as it is configured."""
     now_s = cloud.clock.aws_date_s()
     for place in cloud.running.places():
         endpoint = _endpoint_of(cloud, place)
@@ -96,7 +95,7 @@ def read_copies(cloud: Cloud) -> None:
 
 
 def place_labels(endpoint: str, place: CopyPlace) -> dict[str, str]:
-    """Return the labels of everything that a place's copies tell."""
+    """Return the labels of every series of a place's copies."""
     labels = {VARIANT_LABEL: place.variant} if place.variant else {COMPONENT_LABEL: place.owner}
     return {ENDPOINT_LABEL: endpoint, **labels}
 
@@ -109,7 +108,7 @@ def _endpoint_of(cloud: Cloud, place: CopyPlace) -> Record | None:
 
 
 def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
-    """Return what a container tells at `/metrics`: name, labels and value; nothing where it tells none."""
+    """Return the metrics of a container at `/metrics`: name, labels and value."""
     connection = HTTPConnection(HOST, port, timeout=SCRAPE_LIMIT_S)
     try:
         connection.request("GET", "/metrics")
@@ -117,11 +116,11 @@ def exposed(port: int) -> list[tuple[str, dict[str, str], float]]:
         text = answer.read().decode(errors="replace")
         engine = answer.headers.get("x-seatrial-engine", "")
     except (OSError, HTTPException):
-        # A copy that is being stopped tells nothing; those of the others are read all the same.
+        # A copy that is being stopped has no metrics; those of the others are read all the same.
         return []
     finally:
         connection.close()
-    # What is simulated says so, in each series that comes from it.
+    # What is simulated is marked so, in each series that comes from it.
     simulated = {SIMULATED_LABEL: engine} if engine else {}
     lines = (LINE.fullmatch(line) for line in text.splitlines()) if answer.status == HTTPStatus.OK else ()
     return [

@@ -2,8 +2,8 @@
 
 On the OpenAI path a request goes to `/v1/chat/completions` of a copy as it is, and its answer comes back as it is.
 Streams are passed on part by part, as server-sent events or as whatever else the container writes, with no event
-stream of AWS around them. Assumed, since no document tells: an error of the container has the container's status (500
-where it gave none), and a stream that breaks ends without its last chunk.
+stream of AWS around them. Assumed, since no document describes it: an error of the container has the container's status
+(500 where it gave none), and a stream that breaks ends without its last chunk.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.units import MIB
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.control_plane.live_variants import data_capture_config
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, data_capture_config
 from seatrial_laptop.aws.gateway.asgi import (
+    CONTAINER_PATH,
+    MODEL_ERROR,
+    OpenAiRoute,
     begin_response,
     body_of,
     chunk,
@@ -28,21 +30,17 @@ from seatrial_laptop.aws.gateway.asgi import (
     headers_of,
     reply,
     reply_error,
-)
-from seatrial_laptop.aws.gateway.openai_route import (
-    CONTAINER_PATH,
-    MODEL_ERROR,
-    OpenAiRoute,
     reply_openai,
     reply_openai_error,
 )
-from seatrial_laptop.aws.rights.role_rights import COMPONENT_HEADER, json_object
+from seatrial_laptop.aws.rights import COMPONENT_HEADER, json_object
 from seatrial_laptop.aws.runtime.data_capture import CapturedExchange, sampling_share
 from seatrial_laptop.aws.runtime.routing import Route, route_request, shadow_route
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from seatrial_laptop.aws.runtime.telemetry import Invocation, log_group, log_group_arn
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
 from seatrial_laptop.loopback import TOKEN_HEADER, exchange
+from seatrial_laptop.state import REGION
 from seatrial_load.decode.event_stream import encode_frame
 
 if TYPE_CHECKING:
@@ -54,6 +52,8 @@ if TYPE_CHECKING:
 
 
 INVOCATIONS: Final = "/invocations"
+EVENT_STREAM: Final = {"content-type": "application/vnd.amazon.eventstream"}
+CONTENT_TYPE: Final = "x-amzn-sagemaker-content-type"
 
 
 def payload_part(data: bytes) -> bytes:
@@ -117,48 +117,109 @@ async def _answer(
             await chunk(send, message.encode(), more=False)
             return
         mirror(cloud, endpoint_name, headers, body)
-        if streamed:
-            await _answer_stream(cloud, route, headers, body, send, arrived_s=arrived_s)
+        call = _Call(cloud, route, headers, body, send, arrived_s, INVOCATIONS)
+        await (call.stream() if streamed else call.whole())
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request that has its copy: of the runtime's own API, or of the OpenAI path by the path of the container."""
+
+    cloud: Cloud
+    route: Route
+    headers: Mapping[str, str]
+    body: bytes
+    send: Send
+    arrived_s: float
+    path: str
+
+    @property
+    def is_openai(self) -> bool:
+        return self.path == CONTAINER_PATH
+
+    async def whole(self) -> None:
+        forwarded = forwarded_headers(self.headers)
+        answer, measured = await measured_call(
+            self.route.copy, forwarded, self.body, INVOCATION_S, arrived_s=self.arrived_s, path=self.path
+        )
+        capture(self.cloud, self.route, self.headers, self.body, answer)
+        if answer.is_good:
+            head = {**common_head(self.route.variant, answer.engine), "content-type": answer.content_type}
+            await begin_response(self.send, answer.status if self.is_openai else HTTPStatus.OK, head)
+            await chunk(self.send, answer.body, more=False)
         else:
-            await _answer_whole(cloud, route, headers, body, send, arrived_s=arrived_s)
+            await self._refuse(answer.status, answer.body.decode(errors="replace"))
+        self.cloud.telemetry.saw(self.route.place, measured)
 
+    async def stream(self) -> None:
+        in_flight, sent_s = self.route.copy.outstanding, time.monotonic()
+        response = await self._passed_on()
+        seen = Invocation(
+            status=response.status,
+            model_s=time.monotonic() - sent_s,
+            overhead_s=sent_s - self.arrived_s,
+            in_flight=in_flight,
+            first_chunk_s=None if response.first_chunk_at_s is None else response.first_chunk_at_s - sent_s,
+        )
+        self.cloud.telemetry.saw(self.route.place, seen)
 
-async def _answer_whole(
-    cloud: Cloud, route: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
-) -> None:
-    forwarded = forwarded_headers(headers)
-    answer, measured = await measured_call(route.copy, forwarded, body, INVOCATION_S, arrived_s=arrived_s)
-    capture(cloud, route, headers, body, answer)
-    if answer.is_good:
-        head = {**common_head(route.variant, answer.engine), "content-type": answer.content_type}
-        await begin_response(send, HTTPStatus.OK, head)
-        await chunk(send, answer.body, more=False)
-    else:
-        await _model_error(send, route, answer.status, answer.body.decode(errors="replace"))
-    cloud.telemetry.saw(route.place, measured)
+    async def _passed_on(self) -> ContainerAnswer:
+        begun, first_s = False, None
+        headers = {**forwarded_headers(self.headers), TOKEN_HEADER: self.route.copy.token}
+        try:
+            async with (
+                asyncio.timeout(STREAM_S),
+                exchange(self.route.copy.port, "POST", self.path, body=self.body, headers=headers) as response,
+            ):
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    return await self._refuse(response.status, (await response.read()).decode(errors="replace"))
+                begun = True
+                kind = response.headers.get("content-type", "application/octet-stream")
+                own = {"content-type": kind} if self.is_openai else {**EVENT_STREAM, CONTENT_TYPE: kind}
+                head = {**common_head(self.route.variant, response.headers.get("x-seatrial-engine", "")), **own}
+                await begin_response(self.send, response.status if self.is_openai else HTTPStatus.OK, head)
+                async for data in response.chunks():
+                    first_s = time.monotonic() if first_s is None else first_s
+                    await chunk(self.send, data if self.is_openai else payload_part(data))
+            await chunk(self.send, b"", more=False)
+        except OSError as broken:
+            return await self._break(broken, begun=begun)
+        return ContainerAnswer(response.status, first_chunk_at_s=first_s)
 
+    async def _break(self, broken: OSError, *, begun: bool) -> ContainerAnswer:
+        code, message = "StreamBroken", f"The container broke the connection: {broken}"
+        if isinstance(broken, TimeoutError):
+            code, message = "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s."
+        if self.is_openai:
+            message = f"The container's stream broke, or had no end after {STREAM_S:g} s: {broken}"
+        if not begun:
+            return await self._refuse(0, message)
+        # On the OpenAI path a stream that breaks after its head has no last chunk, by which the client sees it.
+        if not self.is_openai:
+            await chunk(self.send, model_stream_error(code, message), more=False)
+        return ContainerAnswer(0)
 
-async def _answer_stream(
-    cloud: Cloud, route: Route, headers: Mapping[str, str], body: bytes, send: Send, *, arrived_s: float
-) -> None:
-    forwarded = {**forwarded_headers(headers), TOKEN_HEADER: route.copy.token}
-    in_flight, sent_s = route.copy.outstanding, time.monotonic()
-    response = await _stream(route, forwarded, body, send)
-    seen = Invocation(
-        status=response.status,
-        model_s=time.monotonic() - sent_s,
-        overhead_s=sent_s - arrived_s,
-        in_flight=in_flight,
-        first_chunk_s=None if response.first_chunk_at_s is None else response.first_chunk_at_s - sent_s,
-    )
-    cloud.telemetry.saw(route.place, seen)
+    async def _refuse(self, status: int, message: str) -> ContainerAnswer:
+        text = model_error_text(self.route, status, message)
+        if self.is_openai:
+            await reply_openai_error(self.send, status or HTTPStatus.INTERNAL_SERVER_ERROR, MODEL_ERROR, text)
+            return ContainerAnswer(status)
+        document = {
+            "Message": text,
+            "OriginalStatusCode": status,
+            "OriginalMessage": message,
+            "LogStreamArn": log_group_arn(self.route.place),
+        }
+        head = {"content-type": "application/json", "x-amzn-errortype": "ModelError"}
+        await reply(self.send, MODEL_ERROR_STATUS, document, head)
+        return ContainerAnswer(status)
 
 
 _mirrored: Final[set[asyncio.Task[None]]] = set()
 
 
 def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: bytes, path: str = INVOCATIONS) -> None:
-    """Send a copy of a sampled request to the shadow variant; nobody waits for its answer."""
+    """Send a copy of a sampled request to the shadow variant; its response is not waited for."""
     shadow = shadow_route(cloud, endpoint_name)
     if shadow is None:
         return
@@ -173,7 +234,7 @@ def mirror(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], body: b
             cloud.telemetry.saw(shadow.place, measured)
 
     task = asyncio.create_task(ask())
-    # The event loop holds tasks weakly: one that nobody else holds may be collected before it ends.
+    # The event loop holds tasks weakly: one that nothing else holds may be collected before it ends.
     _mirrored.add(task)
     task.add_done_callback(_mirrored.discard)
 
@@ -199,70 +260,17 @@ def reserved(copy: CopyProcess) -> Iterator[None]:
         copy.outstanding -= 1
 
 
-async def _stream(route: Route, headers: Mapping[str, str], body: bytes, send: Send) -> ContainerAnswer:
-    """Pass on a stream."""
-    begun, first_s = False, None
-    try:
-        async with asyncio.timeout(STREAM_S):
-            async with exchange(route.copy.port, "POST", INVOCATIONS, body=body, headers=headers) as response:
-                if response.status >= HTTPStatus.BAD_REQUEST:
-                    message = (await response.read()).decode(errors="replace")
-                    return await _model_error(send, route, response.status, message)
-                begun = True
-                kind = {"content-type": "application/vnd.amazon.eventstream"}
-                await begin_response(
-                    send,
-                    HTTPStatus.OK,
-                    {
-                        **common_head(route.variant, response.headers.get("x-seatrial-engine", "")),
-                        **kind,
-                        "x-amzn-sagemaker-content-type": response.headers.get(
-                            "content-type", "application/octet-stream"
-                        ),
-                    },
-                )
-                async for data in response.chunks():
-                    first_s = time.monotonic() if first_s is None else first_s
-                    await chunk(send, payload_part(data))
-        await chunk(send, b"", more=False)
-    except TimeoutError:
-        return await _break(send, route, "ModelInvocationTimeExceeded", f"No end after {STREAM_S:g} s.", begun=begun)
-    except OSError as broken:
-        return await _break(send, route, "StreamBroken", f"The container broke the connection: {broken}", begun=begun)
-    return ContainerAnswer(response.status, first_chunk_at_s=first_s)
-
-
-async def _break(send: Send, route: Route, code: str, message: str, *, begun: bool) -> ContainerAnswer:
-    if not begun:
-        return await _model_error(send, route, 0, message)
-    await chunk(send, model_stream_error(code, message), more=False)
-    return ContainerAnswer(0)
-
-
-async def _model_error(send: Send, route: Route, status: int, message: str) -> ContainerAnswer:
-    document = {
-        "Message": model_error_text(route, status, message),
-        "OriginalStatusCode": status,
-        "OriginalMessage": message,
-        "LogStreamArn": log_group_arn(route.place),
-    }
-    await reply(
-        send, MODEL_ERROR_STATUS, document, {"content-type": "application/json", "x-amzn-errortype": "ModelError"}
-    )
-    return ContainerAnswer(status)
-
-
 def model_error_text(route: Route, status: int, message: str) -> str:
-    """Return how the runtime tells of a container's error."""
+    """Return the runtime's message about a container's error."""
     console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}#logEventViewer:group="
-    return (
-        f'Received {_blame(status)} error ({status}) from primary with message "{message}". See '
-        f"{console}{log_group(route.place)} in account {own_account()} for more information."
-    )
+    where = f"{console}{log_group(route.place)} in account {own_account()}"
+    return f"{received_error(status, message)}. See {where} for more information."
 
 
-def _blame(status: int) -> str:
-    return "client" if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR else "server"
+def received_error(status: int, message: str) -> str:
+    """Return how the runtime names the error of a container."""
+    side = "client" if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR else "server"
+    return f'Received {side} error ({status}) from primary with message "{message}"'
 
 
 def common_head(variant: str, engine: str) -> dict[str, str]:
@@ -305,7 +313,7 @@ def forwarded_headers(headers: Mapping[str, str]) -> dict[str, str]:
 async def ask_container(
     copy: CopyProcess, headers: Mapping[str, str], body: bytes, limit_s: float, path: str = INVOCATIONS
 ) -> ContainerAnswer:
-    """Return the whole answer of a copy, or why there is none after so many seconds."""
+    """Return the whole answer of a copy, or why there is none after `limit_s` seconds."""
     allowed = {**headers, TOKEN_HEADER: copy.token}
     try:
         async with asyncio.timeout(limit_s):
@@ -328,7 +336,7 @@ async def measured_call(
     arrived_s: float,
     path: str = INVOCATIONS,
 ) -> tuple[ContainerAnswer, Invocation]:
-    """Return the answer of a copy and what it tells the metrics; `arrived_s` is when the request came."""
+    """Return the response of a copy and its measurement; `arrived_s` is when the request came."""
     in_flight, sent_s = copy.outstanding, time.monotonic()
     answer = await ask_container(copy, headers, body, limit_s, path)
     measured = Invocation(
@@ -338,18 +346,6 @@ async def measured_call(
         in_flight=in_flight,
     )
     return answer, measured
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One request on its way: who answers, what is asked, and when it came."""
-
-    cloud: Cloud
-    found: Route
-    headers: Mapping[str, str]
-    body: bytes
-    send: Send
-    arrived_s: float
 
 
 async def answer_openai(cloud: Cloud, route: OpenAiRoute, scope: Scope, receive: Receive, send: Send) -> None:
@@ -362,8 +358,16 @@ async def _openai_response(
     cloud: Cloud, route: OpenAiRoute, headers: Mapping[str, str], body: bytes, send: Send
 ) -> None:
     arrived_s = time.monotonic()
+    # Both are refused before a copy is looked for.
+    if not route.is_routed:
+        message = f"/openai/v1/{route.operation} is not routed: chat/completions alone is."
+        await reply_openai(send, ApiError("UnknownOperationException", message, HTTPStatus.NOT_FOUND))
+        return
+    if COMPONENT_HEADER in headers:
+        message = "The OpenAI path names the inference component; its header is not taken."
+        await reply_openai(send, ApiError("ValidationError", message))
+        return
     try:
-        _check(route, headers)
         routed = {**headers, **({COMPONENT_HEADER: route.component} if route.component else {})}
         chosen = route_request(cloud, route.endpoint, routed, body)
     except ApiError as error:
@@ -375,84 +379,5 @@ async def _openai_response(
             await reply_openai_error(send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "ValidationError", message)
             return
         mirror(cloud, route.endpoint, headers, body, CONTAINER_PATH)
-        call = _Call(cloud, chosen, headers, body, send, arrived_s)
-        await (_openai_stream(call) if json_object(body).get("stream") is True else _whole(call))
-
-
-def _check(route: OpenAiRoute, headers: Mapping[str, str]) -> None:
-    """Refuse what is refused before a copy is looked for.
-
-    Raises:
-        ApiError: UnknownOperationException, or ValidationError of a component that a header names: the path does.
-    """
-    if not route.is_routed:
-        message = f"/openai/v1/{route.operation} is not routed: chat/completions alone is."
-        raise ApiError("UnknownOperationException", message, HTTPStatus.NOT_FOUND)
-    if COMPONENT_HEADER in headers:
-        raise ApiError("ValidationError", "The OpenAI path names the inference component; its header is not taken.")
-
-
-async def _whole(call: _Call) -> None:
-    forwarded = forwarded_headers(call.headers)
-    answer, measured = await measured_call(
-        call.found.copy, forwarded, call.body, INVOCATION_S, arrived_s=call.arrived_s, path=CONTAINER_PATH
-    )
-    capture(call.cloud, call.found, call.headers, call.body, answer)
-    if answer.is_good:
-        head = {**common_head(call.found.variant, answer.engine), "content-type": answer.content_type}
-        await begin_response(call.send, answer.status, head)
-        await chunk(call.send, answer.body, more=False)
-    else:
-        await _openai_model_error(call, answer.status, answer.body)
-    call.cloud.telemetry.saw(call.found.place, measured)
-
-
-async def _openai_stream(call: _Call) -> None:
-    in_flight, sent_s = call.found.copy.outstanding, time.monotonic()
-    response = await _passed_on(call)
-    seen = Invocation(
-        status=response.status,
-        model_s=time.monotonic() - sent_s,
-        overhead_s=sent_s - call.arrived_s,
-        in_flight=in_flight,
-        first_chunk_s=None if response.first_chunk_at_s is None else response.first_chunk_at_s - sent_s,
-    )
-    call.cloud.telemetry.saw(call.found.place, seen)
-
-
-async def _passed_on(call: _Call) -> ContainerAnswer:
-    """Pass a stream on; one that breaks after its head has no last chunk, by which the client sees it."""
-    begun, first_s = False, None
-    headers = {**forwarded_headers(call.headers), TOKEN_HEADER: call.found.copy.token}
-    try:
-        async with (
-            asyncio.timeout(STREAM_S),
-            exchange(call.found.copy.port, "POST", CONTAINER_PATH, body=call.body, headers=headers) as response,
-        ):
-            if response.status >= HTTPStatus.BAD_REQUEST:
-                return await _openai_model_error(call, response.status, await response.read())
-            begun = True
-            kind = response.headers.get("content-type", "application/octet-stream")
-            await begin_response(
-                call.send,
-                response.status,
-                {
-                    **common_head(call.found.variant, response.headers.get("x-seatrial-engine", "")),
-                    "content-type": kind,
-                },
-            )
-            async for data in response.chunks():
-                first_s = time.monotonic() if first_s is None else first_s
-                await chunk(call.send, data)
-        await chunk(call.send, b"", more=False)
-    except OSError as broken:
-        # A timeout too.
-        why = f"The container's stream broke, or had no end after {STREAM_S:g} s: {broken}"
-        return ContainerAnswer(0) if begun else await _openai_model_error(call, 0, why.encode())
-    return ContainerAnswer(response.status, first_chunk_at_s=first_s)
-
-
-async def _openai_model_error(call: _Call, status: int, body: bytes) -> ContainerAnswer:
-    message = model_error_text(call.found, status, body.decode(errors="replace"))
-    await reply_openai_error(call.send, status or HTTPStatus.INTERNAL_SERVER_ERROR, MODEL_ERROR, message)
-    return ContainerAnswer(status)
+        call = _Call(cloud, chosen, headers, body, send, arrived_s, CONTAINER_PATH)
+        await (call.stream() if json_object(body).get("stream") is True else call.whole())

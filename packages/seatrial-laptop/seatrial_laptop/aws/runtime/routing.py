@@ -1,4 +1,4 @@
-"""Which copy answers an invocation, and when the runtime refuses it itself."""
+"""Routing of an invocation to a copy, and the refusals of the runtime itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.endpoints import components_of, serving_component
-from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous, live_variants
-from seatrial_laptop.aws.control_plane.records import Kind, Status
+from seatrial_laptop.aws.control_plane.records import Kind, Status, is_asynchronous, live_variants
 from seatrial_laptop.aws.json_document import child, text_member, whole
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace, Preference
 from seatrial_laptop.aws.runtime.telemetry import Invocation
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seatrial_laptop.aws.control_plane.cloud import Cloud
-    from seatrial_laptop.aws.control_plane.live_variants import EmulatedVariant
-    from seatrial_laptop.aws.control_plane.records import Record
+    from seatrial_laptop.aws.control_plane.records import EmulatedVariant, Record
     from seatrial_laptop.aws.json_document import Document
     from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
@@ -32,7 +30,7 @@ TARGET_MODEL_HEADER: Final = "x-amzn-sagemaker-target-model"
 SESSION_HEADER: Final = "x-amzn-sagemaker-session-id"
 PREFIX_HEADER: Final = "x-amzn-sagemaker-prefix-aware-id"
 PREFIX_BYTES: Final = 1024
-"""Bytes of the body that prefix-aware routing looks at when the variant doesn't say: the least that the API allows."""
+"""Bytes of the body that prefix-aware routing looks at when the variant has none: the least that the API allows."""
 PREFIX_CONCURRENCY: Final = 16
 """Outstanding requests above which the preferred copy gets no more, when the variant doesn't say."""
 SESSION: Final = re.compile(r"NEW_SESSION|[a-zA-Z0-9](-*[a-zA-Z0-9])*")
@@ -86,9 +84,8 @@ def route_request(cloud: Cloud, endpoint_name: str, headers: Mapping[str, str], 
     if component or components_of(cloud, endpoint_name):
         return _route_to_component(cloud, endpoint_name, component, variants, Prefix(headers, body))
     by_name = {each.name: each for each in variants}
-    chosen = headers.get(VARIANT_HEADER, "") or cloud.traffic.pick(
-        endpoint_name, {each.name: each.weight for each in variants}
-    )
+    weights = {variant.name: variant.weight for variant in variants}
+    chosen = headers.get(VARIANT_HEADER, "") or cloud.traffic.pick(endpoint_name, weights)
     if chosen not in by_name:
         raise _invalid(f"Variant {chosen} was not found for endpoint {endpoint_name} of account {own_account()}.")
     variant = by_name[chosen]

@@ -83,7 +83,7 @@ class RunningCopies:
         self._listeners: list[Callable[[CopyPlace], object]] = []
 
     def tell_ended(self, listener: Callable[[CopyPlace], object]) -> None:
-        """Call somebody with a place whose copies have ended for good, before what they wrote is forgotten."""
+        """Call a listener with a place whose copies have ended for good, before what they wrote is forgotten."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -124,8 +124,7 @@ class RunningCopies:
         the event loop only.
         """
         with self._lock:
-            # Counted under the lock under which copies are swapped: else the copy could be stopped
-            # between its choice and its count.
+            # Counted under the lock of the swaps: else the copy could be stopped between its choice and its count.
             copies = self._copies.get(place, ())
             copy = min(copies, key=lambda each: each.outstanding, default=None)
             if preference and copies:
@@ -144,7 +143,9 @@ class RunningCopies:
         started: list[CopyProcess] = []
         try:
             for _ in range(count):
-                started.append(self._start(place, spec))  # noqa: PERF401 (a failure needs the ones before it)
+                copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
+                self.keep_log(place, copy.log)
+                started.append(copy)
             for copy in started:
                 await_ready(copy, spec.health_timeout_s)
         except CopyFailed:
@@ -155,11 +156,6 @@ class RunningCopies:
             raise CopyFailed(f"The container's process could not be started: {error}") from error
         return tuple(started)
 
-    def _start(self, place: CopyPlace, spec: ContainerSpec) -> CopyProcess:
-        copy = start_copy(spec, self._variables, name=place.label, state_dir=self._state_dir)
-        self.keep_log(place, copy.log)
-        return copy
-
     def put(self, place: CopyPlace, copies: tuple[CopyProcess, ...], *, standby: tuple[CopyProcess, ...] = ()) -> None:
         """Let these copies serve a place, and stop those that did when their requests in flight have ended.
 
@@ -167,15 +163,14 @@ class RunningCopies:
         """
         with self._lock:
             before = {*self._copies.pop(place, ()), *self._standby.pop(place, ())}
-            # A copy that comes into service after `close` would outlive this process: it is stopped in
-            # place of being kept.
+            # A copy that comes into service after `close` would outlive this process: it is stopped, not kept.
             closed = self._closed.is_set()
             if copies and not closed:
                 self._copies[place] = copies
             if standby and not closed:
                 self._standby[place] = standby
         kept = {*copies, *standby}
-        # Those that were here before are watched already: watched twice, their end would be told twice.
+        # Those that were here before are watched already: watched twice, their end would be reported twice.
         for copy in kept - before:
             watch_copy(copy, lambda dead: self._lose(place, dead))
         self._drain(kept | before if closed else before - kept)
@@ -205,7 +200,7 @@ class RunningCopies:
             self._draining |= copies
         deadline = time.monotonic() + DRAIN_S
         while any(copy.outstanding for copy in copies) and time.monotonic() < deadline:
-            # `close` stops every copy whatever it answers, and nobody waits for requests any more.
+            # `close` stops every copy whatever it answers, and requests are not waited for any more.
             if self._closed.wait(DRAIN_POLL_S):
                 break
         stop_copies(copies)
@@ -223,7 +218,7 @@ class RunningCopies:
 
 
 def stop_copies(copies: Iterable[CopyProcess]) -> None:
-    """Stop copies, all at once."""
+    """Stop copies, in parallel."""
     every = list(copies)
     if every:
         with ThreadPoolExecutor(max_workers=len(every)) as pool:
@@ -232,7 +227,7 @@ def stop_copies(copies: Iterable[CopyProcess]) -> None:
 
 @dataclass(slots=True)
 class TrafficSplit:
-    """What was given to whom so far; the event loop gives, other threads only forget."""
+    """The traffic of each variant so far; the event loop gives, other threads only forget."""
 
     _credit: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     _sampled: defaultdict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
@@ -259,7 +254,7 @@ class TrafficSplit:
         return True
 
     def forget(self, endpoint: str) -> None:
-        """Start anew: the endpoint was deleted, or its weights were changed."""
+        """Start again: the endpoint was deleted, or its weights were changed."""
         for counts in (self._credit, self._sampled):
             for key in [key for key in list(counts) if key[0] == endpoint]:
                 counts.pop(key, None)
@@ -275,12 +270,12 @@ class CopyProcess:
 
     Attributes:
         folder: Its model folder's parent, removed with it.
-        token: What it demands with every invocation; nobody else knows it.
+        token: What it demands with every invocation; only this process knows it.
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
         peak: The most of them since the last sample.
         ended: Called once when its process has ended; gives back its place on an instance.
-        stopping: Whether it was told to stop.
-        instance_type: Of the instance that it runs on; empty when nobody asked for one.
+        stopping: Whether its stop was requested.
+        instance_type: Of the instance that it runs on; empty when none was requested.
     """
 
     port: int
@@ -311,7 +306,7 @@ class CopyProcess:
 
 
 def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, state_dir: Path) -> CopyProcess:
-    """Start the process of a copy with these variables beside its container's; it isn't ready yet.
+    """Start the process of a copy with these variables and its container's; it isn't ready yet.
 
     Raises:
         CopyFailed: The container's files can't be had.
@@ -332,7 +327,7 @@ def start_copy(spec: ContainerSpec, variables: Mapping[str, str], *, name: str, 
         process = subprocess.Popen(
             [*command, "--port", str(port), "--until-stdin-closes"],
             cwd=folder,
-            # The token stands last: no variable of the container replaces it.
+            # The token comes last: no variable of the container replaces it.
             env={**variables, **spec.environment, TOKEN_VARIABLE: token},
             stdin=subprocess.PIPE,
             stdout=output,
@@ -380,7 +375,7 @@ def stop_copy(copy: CopyProcess) -> None:
 
 
 def watch_copy(copy: CopyProcess, died: Callable[[CopyProcess], None]) -> None:
-    """Call `died` once when the process of a copy ends without having been told to."""
+    """Call `died` once when the process of a copy ends by itself."""
 
     def wait() -> None:
         copy.process.wait()

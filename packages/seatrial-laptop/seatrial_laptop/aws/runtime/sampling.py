@@ -13,10 +13,9 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from seatrial_laptop.aws.control_plane.containers import known_role
-from seatrial_laptop.aws.control_plane.live_variants import is_asynchronous
-from seatrial_laptop.aws.control_plane.records import Kind
+from seatrial_laptop.aws.control_plane.records import Kind, is_asynchronous
 from seatrial_laptop.aws.json_document import text_member
-from seatrial_laptop.aws.rights.role_rights import may_log
+from seatrial_laptop.aws.rights import may_log
 from seatrial_laptop.aws.runtime.artifacts import OWN, ServiceFailed
 from seatrial_laptop.aws.runtime.container_history import read_copies
 from seatrial_laptop.aws.runtime.telemetry import (
@@ -34,7 +33,7 @@ from seatrial_laptop.aws.runtime.telemetry import (
     metric_dimensions,
     metric_values,
 )
-from seatrial_laptop.environment import REGION
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,9 +51,9 @@ if TYPE_CHECKING:
 
 
 def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
-    """Keep a sample of every place that has copies or was asked, which ends at a virtual moment.
+    """Keep a sample of every place that has copies or had requests, which ends at a virtual moment.
 
-    When more than ten virtual seconds have passed since the last one, those in between tell the same requests in
+    When more than ten virtual seconds have passed since the last one, those in between have the same requests in
     flight; invocations count in the last one.
     """
     seen = cloud.telemetry.take_sample()
@@ -177,7 +176,7 @@ class Publisher:
         if last_lines:
             now_ms = int(time.time() * 1000)
             events: list[InputLogEventTypeDef] = [{"timestamp": now_ms, "message": line} for line in last_lines]
-            # Where their stream is not there, or somebody deleted it, it is made.
+            # Where their stream is not there, or was deleted, it is made.
             try:
                 self.logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
             except ClientError as error:

@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from seatrial_laptop.environment import REGION, own_account
+from seatrial_laptop.environment import own_account
+from seatrial_laptop.state import REGION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDatumTypeDef
 
     from seatrial_laptop.aws.runtime.running_copies import CopyPlace
@@ -49,7 +52,7 @@ class Invocation:
     Attributes:
         status: What the container answered; 0 when it broke the connection or was too slow.
         model_s: Seconds until the container had answered.
-        overhead_s: Seconds that the service took beside it.
+        overhead_s: Seconds that the service took in addition.
         in_flight: Requests in flight on the copy when this one began, itself included.
         first_chunk_s: Seconds until the first chunk of a streamed answer; None without one.
         no_capacity: Whether it was refused because there is no copy; it counts as nothing else then.
@@ -129,9 +132,9 @@ def metric_values(
             "Invocation5XXErrors": broken,
             "InvocationModelErrors": failed,
             ("InvocationsPerInstance" if place.variant else "InvocationsPerCopy"): [1 / max(copies, 1)] * len(seen),
+            "ModelLatency": [one.model_s * _MICROSECONDS for one in seen],
+            "OverheadLatency": [one.overhead_s * _MICROSECONDS for one in seen],
         }
-        series["ModelLatency"] = [one.model_s * _MICROSECONDS for one in seen]
-        series["OverheadLatency"] = [one.overhead_s * _MICROSECONDS for one in seen]
     if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
         series["FirstChunkModelLatency"] = begun
     if refused := len(invocations) - len(seen):
@@ -160,7 +163,7 @@ def _datum(name: str, values: Sequence[float], place: CopyPlace) -> MetricDatumT
 
 
 def copy_dimensions(place: CopyPlace) -> list[DimensionTypeDef]:
-    """Return the dimensions of a place's metrics, those that target tracking asks for."""
+    """Return the dimensions of a place's metrics, those of target tracking."""
     if not place.variant:
         return [{"Name": "InferenceComponentName", "Value": place.owner}]
     return [{"Name": "EndpointName", "Value": place.owner}, {"Name": "VariantName", "Value": place.variant}]
@@ -225,7 +228,10 @@ def statistic(name: str, values: Sequence[float]) -> float | None:
         return None
     if simple := SIMPLE.get(name):
         return simple(values)
-    return _percentile(float(name.removeprefix("p")), sorted(values))
+    ordered = sorted(values)
+    rank = float(name.removeprefix("p")) / 100 * (len(ordered) - 1)
+    low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
+    return low + (high - low) * (rank - math.floor(rank))
 
 
 def is_statistic(name: str) -> bool:
@@ -233,34 +239,12 @@ def is_statistic(name: str) -> bool:
     return name in SIMPLE or PERCENTILE.fullmatch(name) is not None
 
 
-def _sum(values: Sequence[float]) -> float:
-    return math.fsum(values)
-
-
-def _maximum(values: Sequence[float]) -> float:
-    return max(values)
-
-
-def _minimum(values: Sequence[float]) -> float:
-    return min(values)
-
-
-def _average(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _count(values: Sequence[float]) -> float:
-    return float(len(values))
-
-
-SIMPLE: Final = {"Sum": _sum, "Maximum": _maximum, "Minimum": _minimum, "Average": _average, "SampleCount": _count}
+SIMPLE: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "Sum": math.fsum,
+    "Maximum": max,
+    "Minimum": min,
+    "Average": lambda values: math.fsum(values) / len(values),
+    "SampleCount": lambda values: float(len(values)),
+}
 """Every statistic that isn't a percentile."""
-
-
 PERCENTILE: Final = re.compile(r"p(\d{1,2}(\.\d{1,10})?|100)")
-
-
-def _percentile(percent: float, ordered: Sequence[float]) -> float:
-    rank = percent / 100 * (len(ordered) - 1)
-    low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
-    return low + (high - low) * (rank - math.floor(rank))

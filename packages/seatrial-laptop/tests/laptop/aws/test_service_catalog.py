@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from seatrial_laptop import lifecycle
-from seatrial_laptop.aws.service_catalog.catalog import Provisioned, root_arn
+from seatrial_laptop.aws.service_catalog import Provisioned, root_arn
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
 from tests.environment import environment
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.faults import Faults
-from seatrial_laptop.aws.gateway.throttling import operation_of
+from seatrial_laptop.aws.gateway.gateway import operation_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_laptop.engine.family import lmi_settings, tgi_settings
 from seatrial_laptop.engine.generation import Ask, BadRequest, limit_output, read_ask
-from seatrial_laptop.engine.lmi import lmi_settings
-from seatrial_laptop.engine.tgi import tgi_settings
 
 if TYPE_CHECKING:
     from seatrial_laptop.engine.settings import EngineSettings

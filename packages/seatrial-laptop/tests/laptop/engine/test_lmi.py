@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine.lmi import djl_minor, lmi_settings, options_of_environment
+from seatrial_laptop.engine.family import djl_minor, lmi_settings, options_of_environment
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
 
 LMI_27 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"

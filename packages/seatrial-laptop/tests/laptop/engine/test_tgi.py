@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine.family import read_settings
+from seatrial_laptop.engine.family import read_settings, tgi_settings
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
-from seatrial_laptop.engine.tgi import tgi_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

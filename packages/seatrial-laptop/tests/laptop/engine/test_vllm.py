@@ -8,10 +8,10 @@ import pytest
 
 from seatrial_base.errors import LocalError
 from seatrial_laptop.engine.answers import EVENT_STREAM, Written, answer_format
+from seatrial_laptop.engine.family import vllm_settings
 from seatrial_laptop.engine.generation import BadRequest, read_ask
 from seatrial_laptop.engine.llama import LlamaToken, LlamaUsage
 from seatrial_laptop.engine.settings import WireFormat
-from seatrial_laptop.engine.vllm import vllm_settings
 
 MODEL = {"SM_VLLM_MODEL": "org/model"}
 WRITTEN = Written((LlamaToken(1, "a", -1.0),), LlamaUsage(3, 1, "limit"))

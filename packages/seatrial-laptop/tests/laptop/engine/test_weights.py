@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from gguf import GGMLQuantizationType, GGUFReader
 
-from seatrial_laptop.engine.gguf_types import GgufType, quantize_file
-from seatrial_laptop.engine.weights import Shape, weights_file
+from seatrial_laptop.engine.weights import GgufType, Shape, quantize_file, weights_file
 
 if TYPE_CHECKING:
     from pathlib import Path

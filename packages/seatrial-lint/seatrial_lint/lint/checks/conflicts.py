@@ -115,7 +115,7 @@ def prefill(subject: Subject) -> Iterator[Finding]:
 
 @rule("SEA319")
 def shards(subject: Subject) -> Iterator[Finding]:
-    """TGI that is told to shard a model over one GPU."""
+    """TGI that is set to shard a model over one GPU."""
     target, sharded, number = subject.target, subject.option("SHARDED"), subject.option("NUM_SHARD")
     if target is None or target.engine != "tgi" or sharded is None or sharded.value.lower() != "true":
         return
@@ -138,7 +138,7 @@ def tool_calls(subject: Subject) -> Iterator[Finding]:
         if option and not off and not subject.option(parser, "option") and not subject.option("tool_parser_plugin"):
             key = key_like(option, parser)
             message = f"{target.called} does not start with {flag} without {parser}"
-            yield finding(subject, "SEA319", option.entry, message, f"write {key} beside it")
+            yield finding(subject, "SEA319", option.entry, message, f"write {key} as well")
 
 
 # From LMI 9 on, LmiConfigRecommender.java sets the degree to all GPUs.
@@ -164,7 +164,7 @@ def bitsandbytes(subject: Subject) -> Iterator[Finding]:
         if option.value.lower() in _BITSANDBYTES.get(option.name, ()):
             message = f"{target.called} does not start with {option.name}={option.value} without device_map"
             yield finding(
-                subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto beside it"
+                subject, "SEA319", option.entry, message, f"write {key_like(option, 'device_map')}=auto as well"
             )
 
 
@@ -221,7 +221,7 @@ def overruled(subject: Subject) -> Iterator[Finding]:
 
 
 def is_packaged(subject: Subject) -> bool:
-    """Say whether LMI would find a file beside the model: it reads that one name only."""
+    """Return whether LMI would find a file next to the model: it reads that one name only."""
     return subject.source.file.rpartition("/")[2] == "serving.properties"
 
 
@@ -280,5 +280,5 @@ def v2_block_manager(subject: Subject) -> Iterator[Finding]:
     if subject.text("use_v2_block_manager").lower() != "true":
         message = f"speculative decoding in {target.called} needs vLLM's second block manager"
         yield finding(
-            subject, "SEA332", draft.entry, message, f"write {key_of(subject, 'use_v2_block_manager')}=true beside it"
+            subject, "SEA332", draft.entry, message, f"write {key_of(subject, 'use_v2_block_manager')}=true as well"
         )

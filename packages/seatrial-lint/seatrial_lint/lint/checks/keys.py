@@ -33,26 +33,17 @@ NEED_PREFIX = frozenset(
     ]
 )
 # deepjavalibrary/djl-serving 0.27.0-dlc and 0.28.0-dlc serving/docker/dockerd-entrypoint-with-cuda-compat.sh,
-# translateTGIToLMI: TGI's names and the first LMI that translates them.
-TRANSLATED: dict[str, tuple[int]] = {
-    "HF_MODEL_QUANTIZE": (9,),
-    "HF_MODEL_TRUST_REMOTE_CODE": (9,),
-    "SM_NUM_GPUS": (9,),
-    "MAX_CONCURRENT_REQUESTS": (9,),
-    "MAX_BATCH_PREFILL_TOKENS": (9,),
-    "MAX_BATCH_SIZE": (9,),
-    "CUDA_MEMORY_FRACTION": (10,),
+# translateTGIToLMI: TGI's names, the first LMI that translates them, and LMI's own.
+TRANSLATED: dict[str, tuple[int, str]] = {
+    "HF_MODEL_QUANTIZE": (9, "OPTION_QUANTIZE"),
+    "HF_MODEL_TRUST_REMOTE_CODE": (9, "OPTION_TRUST_REMOTE_CODE"),
+    "SM_NUM_GPUS": (9, "TENSOR_PARALLEL_DEGREE"),
+    "MAX_CONCURRENT_REQUESTS": (9, "SERVING_JOB_QUEUE_SIZE"),
+    "MAX_BATCH_PREFILL_TOKENS": (9, "OPTION_MAX_ROLLING_BATCH_PREFILL_TOKENS"),
+    "MAX_BATCH_SIZE": (9, "OPTION_MAX_ROLLING_BATCH_SIZE"),
+    "CUDA_MEMORY_FRACTION": (10, "OPTION_GPU_MEMORY_UTILIZATION"),
 }
-_OF_TRANSLATED = {
-    "HF_MODEL_QUANTIZE": "OPTION_QUANTIZE",
-    "HF_MODEL_TRUST_REMOTE_CODE": "OPTION_TRUST_REMOTE_CODE",
-    "SM_NUM_GPUS": "TENSOR_PARALLEL_DEGREE",
-    "MAX_CONCURRENT_REQUESTS": "SERVING_JOB_QUEUE_SIZE",
-    "MAX_BATCH_PREFILL_TOKENS": "OPTION_MAX_ROLLING_BATCH_PREFILL_TOKENS",
-    "MAX_BATCH_SIZE": "OPTION_MAX_ROLLING_BATCH_SIZE",
-    "CUDA_MEMORY_FRACTION": "OPTION_GPU_MEMORY_UTILIZATION",
-}
-# Fields of SageMaker's API and arguments of its SDK that were found in environments (aws/amazon-sagemaker-examples
+# Fields of SageMaker's API and arguments of its SDK that were read in environments (aws/amazon-sagemaker-examples
 # issue 3432), in small letters, and where they belong.
 _API_FIELDS = {
     "container_startup_health_check_timeout": "ContainerStartupHealthCheckTimeoutInSeconds of the endpoint config",
@@ -200,10 +191,10 @@ def foreign(subject: Subject) -> Iterator[Finding]:
         elif target and target.engine == "lmi":
             # TGI's names: LMI's start script translates them since LMI 9, and before it nothing reads them.
             tgi_key = option.entry.key
-            first = TRANSLATED.get(tgi_key)
-            if first is not None and target.version < first:
-                tgi_message = f"LMI reads it since {version_text('lmi', first)}; {target.called} ignores it silently"
-                yield finding(subject, "SEA316", option.entry, tgi_message, f"write {_OF_TRANSLATED[tgi_key]}")
+            first, own = TRANSLATED.get(tgi_key, (0, ""))
+            if target.version < (first,):
+                tgi_message = f"LMI reads it since {version_text('lmi', (first,))}; {target.called} ignores it silently"
+                yield finding(subject, "SEA316", option.entry, tgi_message, f"write {own}")
 
 
 @rule("SEA313", "SEA316", handler="any", reads="one option")
@@ -227,7 +218,6 @@ def bare(subject: Subject) -> Iterator[Finding]:
 
 
 def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple[str, str] | None:
-    """Return why LMI does not read a variable, and what to do instead."""
     if target.engine != "lmi":
         return None
     if key == "SERVING_ENGINE":
@@ -239,7 +229,6 @@ def _unread_by_lmi(subject: Subject, target: TargetContainer, key: str) -> tuple
 
 
 def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] | None:
-    """Return that a variable is another container's, and what to do instead."""
     own = PREFIXES.get(target.engine, "OPTION_" if target.engine == "lmi" else "")
     if key.startswith(FOREIGN) and not (own and key.startswith((own, "SERVING_"))):
         message = f"{target.called} does not read variables of another container"
@@ -252,7 +241,7 @@ def _of_another_container(target: TargetContainer, key: str) -> tuple[str, str] 
 
 
 def _unprefixed(target: TargetContainer, key: str) -> bool:
-    """Say whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
+    """Return whether a variable is an option of LMI that lacks `OPTION_`; short words may be anybody's."""
     return key.isupper() and "_" in key and key not in _ANYBODYS and is_known_option(target, key.lower())
 
 

@@ -33,7 +33,7 @@ def divisible_degree(subject: Subject) -> Iterator[Finding]:
     degree = field.number if field else None
     if field is None or degree is None:
         return
-    # Else it is told as out of range.
+    # Else it is reported as out of range.
     if degree > 0:
         heads = subject.attention_heads if subject.target and subject.target.dialect in SPLIT_HEADS else None
         if heads and heads % degree:
@@ -65,13 +65,14 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA327", dtype.option.entry, message, f"write {'fp16' if is_lmi else 'float16'}")
     quantization, has_fp8 = subject.fields.get("quantization"), computes_in(instance, "fp8")
     no_fp8 = f"{instance.accelerator} has no FP8"
-    if quantization and quantization.value == "fp8" and not has_fp8:
-        message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
-        yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
-    elif quantization and not has_kernels(instance, quantization.value):
-        message = f"there are no {quantization.value} kernels for {instance.accelerator}"
-        fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
-        yield finding(subject, "SEA327", quantization.option.entry, message, fix)
+    if quantization:
+        if quantization.value == "fp8" and not has_fp8:
+            message = f"{no_fp8}: weights are stored in FP8 but computed in 16 bits, which is slower"
+            yield finding(subject, "SEA328", quantization.option.entry, message, "choose awq or gptq weights")
+        elif not has_kernels(instance, quantization.value):
+            message = f"there are no {quantization.value} kernels for {instance.accelerator}"
+            fix = "choose an instance with a newer GPU: ml.g5, ml.g6"
+            yield finding(subject, "SEA327", quantization.option.entry, message, fix)
     cache = subject.fields.get("kv_cache_dtype")
     if cache and cache.value.startswith("fp8") and not has_fp8:
         message = f"{no_fp8}: some attention kernels reject an FP8 cache"
@@ -201,7 +202,7 @@ def eula(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA331", accepted, message, "read it, then set ModelAccessConfig.AcceptEula: true")
     elif uri and accepted is None and _GATED_BUCKET.match(uri.value):
         message = "these weights are gated, but no ModelAccessConfig accepts their EULA"
-        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        fix = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} next to S3Uri"
         yield finding(subject, "SEA331", uri, message, fix)
 
 

@@ -48,16 +48,12 @@ class Trap:
     """One trap.
 
     Attributes:
-        rule: The rule's ID.
-        dialects: Those that have it.
         when: Names (`|` between several that mean one thing) and what their value must be: `*` for any, words with `|`
             between them, `!` before words that it must not be, `~` before a part of the text, `>2` or `<2`, or `<` and
             another name, for numbers, `hub` for a repository of the hub, `capital` for True or FALSE.
         message: What the container does; `{version}`, `{key}` and `{value}` are filled in.
-        fix: How to mend it.
         source: Where it was read, with commit, issue or pull request.
         without: Names none of which is written.
-        since: First version; `None` for every.
         until: Last version, a prefix.
         severity: How bad it is; `None` for the rule's own.
     """
@@ -117,7 +113,6 @@ def every(subject: Subject) -> Iterator[Finding]:
 
 
 def _place(row: Trap, written: dict[str, NamedOption]) -> NamedOption | None:
-    """Return the option of the first condition when all hold."""
     if any(name in written for name in row.without):
         return None
     places = [(_first(names, written), wanted) for names, wanted in row.when.items()]
@@ -213,7 +208,7 @@ def default_batch_size(subject: Subject) -> Iterator[Finding]:
 
 @rule("SEA336")
 def single_gpu_default(subject: Subject) -> Iterator[Finding]:
-    """Containers that use one GPU unless they are told."""
+    """Containers that use one GPU by default."""
     target, instance = subject.target, subject.instance
     if target is None or target.engine not in _NEEDS_DEGREE or instance is None or instance.accelerator_count == 1:
         return
@@ -263,7 +258,7 @@ def accelerate(subject: Subject) -> Iterator[Finding]:
     message = f"without option.async_mode, {target.called} loads the model with Hugging Face Accelerate, not vLLM"
     fix = (
         f"write {key_of(subject, 'async_mode')}=true and {key_of(subject, 'entryPoint')}="
-        "djl_python.lmi_vllm.vllm_async_service beside it, or leave it out"
+        "djl_python.lmi_vllm.vllm_async_service as well, or leave it out"
     )
     yield finding(subject, "SEA334", option.entry, message, fix)
 

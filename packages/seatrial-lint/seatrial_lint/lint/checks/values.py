@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 _SHORT = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 _OPEN_FIELDS = ("quantization", "kv_cache_dtype", "speculative_decoding.method", "rope_scaling.kind")
-# tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py beside it refuses.
+# tnx_properties.py, TnXDtypeName: both spellings are read. vLLM reads both too, but hf_properties.py does not.
 _BOTH_TYPES = ("lmi-neuronx",)
-_TGI_TYPES = ("float16", "bfloat16")
 # Their lists of values grow with vLLM and SGLang.
 _OPEN = ("lmi-async", "lmi-vllm", "vllm", "sglang")
 # DJL Serving, RollingBatchEnum by branch: first and last LMI number, and what they take.
@@ -96,7 +95,7 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
     written = option.value.strip().lower()
     spelled = (_SHORT if target.engine == "lmi" else _LONG).get(written)
     takes = "auto, fp32, fp16, bf16" if target.engine == "lmi" else "float16, bfloat16"
-    if spelled is None or (target.engine == "tgi" and spelled not in _TGI_TYPES):
+    if spelled is None or (target.engine == "tgi" and spelled not in ("float16", "bfloat16")):
         return
     edit = revalue(subject.source, option.entry, spelled)
     message = f"{target.called} does not start with {option.value}; valid: {takes}"
@@ -104,7 +103,7 @@ def foreign_dtype(subject: Subject) -> Iterator[Finding]:
 
 
 def _has_own_rule(subject: Subject, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether another rule reports what is wrong with a value."""
+    """Return whether another rule reports what is wrong with a value."""
     target = subject.target
     is_lmi = target is not None and target.engine == "lmi"
     return (
@@ -126,17 +125,13 @@ def spelled(subject: Subject) -> Iterator[Finding]:
         rows = [row for row in spelled_by(option, subject.table) if row.fixed is None and row.field]
         if not rows or target is None or _has_own_rule(subject, rows, option):
             continue
-        kinds = {row.kind for row in rows}
-        is_pair = any(row.kind.startswith("pair") for row in rows)
-        is_wrong_kind = not is_object(option.value) if "json" in kinds else not (is_pair or "text" in kinds)
-        if any(_reads(row, option) for row in rows) or not (is_wrong_kind or _wrong_word(target, rows, option)):
+        if any(_reads(row, option) for row in rows) or not (
+            _wrong_kind(rows, option) or _wrong_word(target, rows, option)
+        ):
             continue
-        plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
-        takes = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
-        valid = ", ".join(dict.fromkeys((*plain, *takes))) or "another one"
-        message = f"{option.value!r} is not valid in {target.called}; valid: {valid}"
         words = tuple(sorted({word for row in rows for word in (*row.values.values(), *row.reads)}))
         nearest = nearest_of(option.value, words)
+        message = f"{option.value!r} is not valid in {target.called}; valid: {_allowed(rows)}"
         yield finding(
             subject,
             "SEA318",
@@ -147,7 +142,7 @@ def spelled(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
+    """Return whether a flag is written otherwise than `true`: as an empty value, or as pydantic reads it."""
     words = {word.lower() for row in rows for word in (*row.translation.values(), *row.reads)}
     is_flag = any(row.kind in ("flag", "inverted_flag") for row in rows) or (words and words <= {"true", "false"})
     if target is None or not is_flag:
@@ -159,7 +154,7 @@ def _is_flag(target: TargetContainer | None, rows: list[Spelling], option: Named
 
 
 def _is_others(subject: Subject, option: NamedOption) -> bool:
-    """Say whether an image that is not told may read the value: `rolling_batch=auto` is TensorRT-LLM in its own."""
+    """Return whether an image that is not told may read the value: `rolling_batch=auto` is TensorRT-LLM in its own."""
     target = subject.target
     if target is None or option.space != "option":
         return False
@@ -179,7 +174,7 @@ def _table(dialect: DialectName, version: Version) -> SpellingTable | None:
 
 
 def _is_short(target: TargetContainer | None, option: NamedOption) -> bool:
-    """Say whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
+    """Return whether a number is written as vLLM's command line takes it beside plain digits: `32K`, `25.6k`."""
     counts = target is not None and target.engine == "vllm" and option.name in _COUNTED
     return counts and re.fullmatch(r"[0-9]+(\.[0-9]+)?[kmgt]|[0-9]+[KMGT]", option.value.strip()) is not None
 
@@ -188,8 +183,21 @@ def _reads(row: Spelling, option: NamedOption) -> bool:
     return read_value(row, option.value) is not None or option.value in row.unset
 
 
+def _wrong_kind(rows: list[Spelling], option: NamedOption) -> bool:
+    kinds = {row.kind for row in rows}
+    if "json" in kinds:
+        return not is_object(option.value)
+    return "text" not in kinds and not any(row.kind.startswith("pair") for row in rows)
+
+
+def _allowed(rows: list[Spelling]) -> str:
+    words = [word for row in rows for word in (*row.translation.values(), *row.reads, *row.unset)]
+    plain = [_KINDS[row.kind] for row in rows if row.kind in _KINDS and not row.translation]
+    return ", ".join(dict.fromkeys((*plain, *words))) or "another one"
+
+
 def _wrong_word(target: TargetContainer, rows: list[Spelling], option: NamedOption) -> bool:
-    """Say whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
+    """Return whether a word is wrong: any other one in a closed list, one that only others take in an open list."""
     texts = [row for row in rows if row.kind == "text" and (row.values or row.leave)]
     if not texts:
         return False
@@ -284,7 +292,7 @@ def whole_text(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_frayed(subject: Subject, option: NamedOption) -> bool:
-    """Say whether quotes or a blank make another value of one that was meant."""
+    """Return whether quotes or a blank make another value of one that was meant."""
     target = subject.target
     in_env_file = option.entry.form == "env" and not subject.source.is_json
     if target is None or in_env_file or option.space == "env" or not _is_plain(target, option):
@@ -301,7 +309,7 @@ def _is_quoted(value: str) -> bool:
 
 
 def _is_plain(target: TargetContainer, option: NamedOption) -> bool:
-    """Say whether an option takes a plain word, so that neither quotes nor blanks can be meant."""
+    """Return whether an option takes a plain word, so that neither quotes nor blanks can be meant."""
     if option.space == "server":
         return option.name == "engine"
     return option.name not in ("env", "stop") and is_known_option(target, option.name)
@@ -331,13 +339,11 @@ class Range:
 
     Attributes:
         dialects: Those that refuse another.
-        names: Options, without prefix.
         least: Smallest value that is taken; `None` for no end.
         most: Largest value; `None` for no end.
         above: The value that is not taken any more below `least`: the range is open there.
         but: Single values that are taken beside the range.
         values: The only values that are taken; empty for a range.
-        since: First version; `None` for every.
         until: Last version, a prefix.
     """
 
@@ -354,7 +360,7 @@ class Range:
     until: str | None = None
 
     def takes(self, number: float) -> bool:
-        """Say whether a number is taken."""
+        """Return whether a number is taken."""
         if number in self.but or number in self.values:
             return True
         low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
@@ -362,7 +368,7 @@ class Range:
 
     @property
     def shown(self) -> str:
-        """The range for people."""
+        """The range for users."""
         if self.values:
             return ", ".join(f"{value:g}" for value in self.values)
         low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
@@ -404,14 +410,7 @@ def tgi_token_limits(subject: Subject) -> Iterator[Finding]:
         return
     prompt, total = _limit(subject, "max_input_len"), _limit(subject, "max_model_len")
     prefill, batch = _limit(subject, "max_num_batched_tokens"), _limit(subject, "max_batch_total_tokens")
-    written = {"prompt": prompt, "total": total, "prefill": prefill}
-    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
-    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
-        given = written[row.written]
-        if given and not written[row.absent] and row.exceeds(given[1], row.default):
-            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
-            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
-            yield finding(subject, "SEA322", entry, message, f"write {row.name} beside it")
+    yield from _beyond_defaults(subject, target, {"prompt": prompt, "total": total, "prefill": prefill})
     orders = [
         (prompt, "not below", total, operator.ge, "at most", -1),
         (total, "above", batch, operator.gt, "at most", 0),
@@ -455,6 +454,17 @@ _FIXED_DEFAULTS = (
 def _limit(subject: Subject, field: str) -> _Limit | None:
     neutral = subject.fields.get(field)
     return (neutral, neutral.number) if neutral and neutral.number is not None else None
+
+
+def _beyond_defaults(subject: Subject, target: TargetContainer, written: dict[str, _Limit | None]) -> Iterator[Finding]:
+    """Yield limits that exceed the default of one that is not written."""
+    defaults = _LARGEST_DEFAULTS if within(target.version, "2.0", LAST_WITH_LARGEST) else ()
+    for row in _FIXED_DEFAULTS if within(target.version, "0", LAST_WITH_FIXED_DEFAULTS) else defaults:
+        given = written[row.written]
+        if given and not written[row.absent] and row.exceeds(given[1], row.default):
+            entry, left_out = given[0].option.entry, f"{row.name}, which is {row.default} when left out"
+            message = f"{entry.key}={given[1]} does not fit {left_out}: {target.called} does not start"
+            yield finding(subject, "SEA322", entry, message, f"write {row.name} as well")
 
 
 @rule("SEA302", handler="any")

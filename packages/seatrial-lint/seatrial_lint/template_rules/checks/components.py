@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from seatrial_base.catalog.instances import find_instance
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
-    from seatrial_lint.template_rules.hosting import CopyRequirement, Hosting
+    from seatrial_lint.template_rules.hosting import Hosting
 
 MOST_ENTRIES = 100
 MOST_CHARACTERS = 1024
@@ -80,7 +79,7 @@ def eulas(hosting: Hosting) -> Iterator[Finding]:
     for resource, container in _containers(hosting):
         source = container.at("ModelDataSource", "S3DataSource")
         accepted = source.at("ModelAccessConfig", "AcceptEula")
-        hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} beside S3Uri"
+        hint = "read the EULA, then set ModelAccessConfig: {AcceptEula: true} next to S3Uri"
         if accepted.flag is False:
             yield finding_at(resource, accepted, "SEA718", "AcceptEula is false: the weights are refused", hint)
         elif accepted.is_absent and _GATED.match(source.at("S3Uri").text or ""):
@@ -133,7 +132,6 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
 
 
 def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
-    """Yield each container of a model or component with its resource."""
     for model in hosting.resources.of(MODEL):
         for container in _of_model(model):
             yield model, container
@@ -220,7 +218,9 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     kinds = types_of(variant) if variant else ()
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
-    needed = list(chain.from_iterable(map(_once, map(hosting.requirements, together))))
+    # The first specification only: the others are for other instance types.
+    first = (next(hosting.requirements(each), None) for each in together)
+    needed = [requirement for requirement in first if requirement]
     # `None` where one is known at deployment only.
     counts = [
         each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
@@ -234,11 +234,6 @@ def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | N
     message = f"the copies of {named} need {accelerators:.0f} accelerators; {fleet} have {has:.0f}"
     value = together[-1].at("RuntimeConfig", "CopyCount")
     return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
-
-
-def _once(needed: Iterator[CopyRequirement]) -> Iterator[CopyRequirement]:
-    """Yield the first specification only: the others are for other instance types."""
-    yield from list(needed)[:1]
 
 
 @rule("SEA734")

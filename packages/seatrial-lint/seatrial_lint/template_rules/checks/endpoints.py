@@ -176,7 +176,8 @@ def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
 def volumes(hosting: Hosting) -> Iterator[Finding]:
     """A volume or its key on an instance type with local NVMe disks."""
     for config, variant in _variants(hosting):
-        local = [name for name in (each.text for each in types_of(variant)) if name and _has_nvme(name)]
+        instances = (find_instance(each.text) for each in types_of(variant) if each.text)
+        local = [instance.instance_type for instance in instances if instance and instance.nvme_gb is not None]
         if not local:
             continue
         for value, what in ((config.at("KmsKeyId"), "KmsKeyId"), (variant.at("VolumeSizeInGB"), "VolumeSizeInGB")):
@@ -200,7 +201,7 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
             message = "ShadowProductionVariants are set, and a variant has no ModelName"
             yield finding_at(config, shadows, "SEA714", message, "set ModelName in every variant")
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
-            message = f"{len(shadows.items)} shadow variants beside {len(variants)} production variants"
+            message = f"{len(shadows.items)} shadow variants for {len(variants)} production variants"
             yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
 
 
@@ -232,20 +233,11 @@ def _images(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateResour
         config_of = hosting.config_of(endpoint)
         for component in hosting.components_on(endpoint) if config_of else ():
             on = hosting.variant_of(component)
-            for image in _component_images(hosting, component) if on else ():
+            for specification in specifications_of(component) if on else ():
+                model = hosting.model_of(component.template, specification.at("ModelName"))
+                image = model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")
                 if config_of and on:
                     yield component, config_of, on, image
-
-
-def _component_images(hosting: Hosting, component: TemplateResource) -> Iterator[TemplateValue]:
-    for specification in specifications_of(component):
-        model = hosting.model_of(component.template, specification.at("ModelName"))
-        yield model.at("PrimaryContainer", "Image") if model else specification.at("Container", "Image")
-
-
-def _has_nvme(instance_type: str) -> bool:
-    instance = find_instance(instance_type)
-    return instance is not None and instance.nvme_gb is not None
 
 
 def _outside(value: TemplateValue, bounds: tuple[int, int]) -> bool:

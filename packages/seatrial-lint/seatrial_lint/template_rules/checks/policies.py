@@ -45,15 +45,13 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from seatrial_base.catalog.service_authorization import ActionFacts
+    from seatrial_base.catalog.service_authorization import ActionFacts, ResourceType
     from seatrial_base.findings import Finding, Severity
-    from seatrial_lint.cloudformation.intrinsic import Reference
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyDocument, PolicyStatement
 
 PASSING = "iam:PassRole"
-PASSED_TO = "iam:passedtoservice"
 _WILD = ("*", "?")
 MANAGED_CHARACTERS: Final = 6_144
 TRUST_CHARACTERS: Final = 2_048
@@ -134,30 +132,46 @@ class _Rights:
     keys: Mapping[str, frozenset[str]]
     patterns: tuple[str | None, ...]
 
+    def types_of(self, action: str) -> list[str]:
+        """Return the names of the resource types that an action is on, sorted."""
+        return sorted({target.resource_type.name for fact in self.actions[action] for target in fact.targets})
+
 
 def _rights(hosting: Hosting, statement: PolicyStatement) -> _Rights | None:
-    """Return what a statement's actions are on; `None` where telling it takes more comparisons than are left.
-
-    Which resource types any of the patterns is of is told once for all actions: an action for each resource, and each
-    condition for both, would be their product.
-    """
+    """Return what a statement's actions are on; `None` where that takes more comparisons than are left."""
     named = {action.text: matching_actions(action.text) for action in statement.actions if action.text}
     actions = {name: facts for name, facts in named.items() if facts}
     patterns = tuple(arn_pattern(hosting.resources, statement.template, resource) for resource in statement.resources)
-    types = {target.resource_type for facts in actions.values() for fact in facts for target in fact.targets}
-    compared = {*patterns} if actions and patterns and not {None, "*"} & {*patterns} else set()
-    steps = sum(len(fact.targets) + 1 for facts in actions.values() for fact in facts)
-    if not hosting.resources.takes(steps + STEPS_OF_A_PATTERN * len(types) * len(compared), of=statement.template):
+    compared = {*patterns} if actions and not {None, "*"} & {*patterns} else set()
+    of_types = _types_of(hosting, statement, actions, compared)
+    if of_types is None:
         return None
-    of_types = {each for each in types if not compared or any(each.has(one) for one in compared if one)}
     on: dict[str, tuple[ActionFacts, ...]] = {}
     keys: dict[str, frozenset[str]] = {}
     for name, facts in actions.items():
         reached = [(fact, [target for target in fact.targets if target.resource_type in of_types]) for fact in facts]
-        kept = [(one, targets) for one, targets in reached if not compared or targets or not one.is_described]
-        on[name] = tuple(one for one, _ in kept)
-        keys[name] = frozenset[str]().union(*(one.keys_on(targets) for one, targets in kept))
+        kept = [(fact, targets) for fact, targets in reached if not compared or targets or not fact.is_described]
+        on[name] = tuple(fact for fact, _ in kept)
+        keys[name] = frozenset[str]().union(*(fact.keys_on(targets) for fact, targets in kept))
     return _Rights(actions, on, keys, patterns)
+
+
+def _types_of(
+    hosting: Hosting,
+    statement: PolicyStatement,
+    actions: Mapping[str, tuple[ActionFacts, ...]],
+    patterns: set[str | None],
+) -> set[ResourceType] | None:
+    """Return the resource types of actions that a pattern is of, every one without patterns; `None` as `_rights`.
+
+    They are found once for all actions: an action for each resource, and each condition for both, would be their
+    product.
+    """
+    types = {target.resource_type for facts in actions.values() for fact in facts for target in fact.targets}
+    steps = sum(len(fact.targets) + 1 for facts in actions.values() for fact in facts)
+    if not hosting.resources.takes(steps + STEPS_OF_A_PATTERN * len(types) * len(patterns), of=statement.template):
+        return None
+    return {each for each in types if not patterns or any(each.has(pattern) for pattern in patterns if pattern)}
 
 
 @rule("SEA781")
@@ -180,24 +194,28 @@ def uncarried_keys(hosting: Hosting) -> Iterator[Finding]:
                 if facts and not carry(facts, rights.keys[name], condition.key)
             ]
             if len(without) == count:
-                always = condition.holds_without_key
-                effect = {
-                    (True, False): "the statement never allows anything",
-                    (True, True): "the statement always allows",
-                    (False, False): "the statement never denies anything",
-                    (False, True): "the statement always denies",
-                }[statement.is_allow, always]
-                message = f"{condition.key} is no condition key of {listed_names(without)}: {effect}"
-                is_lost = statement.is_allow and not always
-                severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
-                hint = "use a key that the action carries, or leave the condition out"
-                yield _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
+                yield _uncarried(statement, condition, without)
             elif without and _is_judged_one_by_one(statement) and not condition.holds_without_key:
                 yield _never_allowed(statement, condition, without)
 
 
+def _uncarried(statement: PolicyStatement, condition: PolicyCondition, actions: list[str]) -> Finding:
+    always = condition.holds_without_key
+    effect = {
+        (True, False): "the statement never allows anything",
+        (True, True): "the statement always allows",
+        (False, False): "the statement never denies anything",
+        (False, True): "the statement always denies",
+    }[statement.is_allow, always]
+    message = f"{condition.key} is no condition key of {listed_names(actions)}: {effect}"
+    is_lost = statement.is_allow and not always
+    severity: Severity = "error" if is_lost or _is_refused_by_s3(statement) else "warning"
+    hint = "use a key that the action carries, or leave the condition out"
+    return _policy_finding(statement, condition.value, "SEA781", message, hint, severity=severity)
+
+
 def _is_judged_one_by_one(statement: PolicyStatement) -> bool:
-    """Tell whether each action has a request of its own; a role is assumed and its session tagged by one."""
+    """Return whether each action has a request of its own; a role is assumed and its session tagged by one."""
     return statement.is_allow and statement.policy.kind != "trust"
 
 
@@ -222,18 +240,16 @@ def foreign_resources(hosting: Hosting) -> Iterator[Finding]:
         for action in statement.actions:
             if action.text not in lost:
                 continue
-            types = sorted(
-                {target.resource_type.name for facts in rights.actions[action.text] for target in facts.targets}
-            )
-            if types:
-                named = listed_names(types)
+            rule_id = "SEA783"
+            if types := rights.types_of(action.text):
+                rule_id, named = "SEA782", listed_names(types)
                 message = f"{action.text} is on {named}, not on these resources: the statement does not {effect} it"
                 hint = f"name a resource of type {named}"
             else:
                 message = f"{action.text} has no resource level: the statement does not {effect} it"
                 hint = f"{effect} it in a statement with Resource *"
             severity: Severity | None = "error" if _is_refused_by_s3(statement) else None
-            yield _policy_finding(statement, action, "SEA782" if types else "SEA783", message, hint, severity=severity)
+            yield _policy_finding(statement, action, rule_id, message, hint, severity=severity)
         if len(rights.actions) == len({each.text for each in statement.actions}) and not lost.issuperset(rights.on):
             yield from _lost_resources(statement, rights)
 
@@ -250,7 +266,7 @@ def _lost_resources(statement: PolicyStatement, rights: _Rights) -> Iterator[Fin
 
 
 def _is_refused_by_s3(statement: PolicyStatement) -> bool:
-    """Tell whether S3 refuses such a statement: "Action does not apply to any resource(s) in statement"."""
+    """Return whether S3 refuses such a statement: "Action does not apply to any resource(s) in statement"."""
     return statement.policy.resource.resource_type == BUCKET_POLICY
 
 
@@ -259,7 +275,7 @@ def passed_roles(hosting: Hosting) -> Iterator[Finding]:
     """A right to pass roles to whatever service."""
     for statement in hosting.statements:
         passing = [action for action in statement.actions if (action.text or "").lower() == PASSING.lower()]
-        is_bound = any(condition.key.lower() == PASSED_TO for condition in statement.conditions)
+        is_bound = any(condition.key.lower() == "iam:passedtoservice" for condition in statement.conditions)
         condition = statement.value.at("Condition")
         if not passing or not statement.is_allow or is_bound or not (condition.is_known or condition.is_absent):
             continue
@@ -300,17 +316,15 @@ def inline_sizes(hosting: Hosting) -> Iterator[Finding]:
     least = {id(policy): least_characters(policy.value.raw) for policy in hosting.policies}
     for holder_type, most in INLINE_CHARACTERS.items():
         for holder in hosting.resources.of(holder_type):
-            sizes = {_name(policy, holder): least[id(policy)] for policy in hosting.inline_policies(holder)}
+            sizes: dict[str, int] = {}
+            for policy in hosting.inline_policies(holder):
+                own = policy.value.path.removeprefix("Properties.")
+                sizes[own if policy.resource.key == holder.key else policy.resource.logical_id] = least[id(policy)]
             if sum(sizes.values()) > most:
                 parts = listed_names([f"{name} {size:,}" for name, size in sizes.items()])
                 message = f"the inline policies have at least {sum(sizes.values()):,} characters, more than {most:,}"
                 hint = f"move statements into a managed policy ({parts})"
                 yield finding_at(holder, holder.at("Policies"), "SEA784", message, hint)
-
-
-def _name(policy: PolicyDocument, holder: TemplateResource) -> str:
-    is_own = policy.resource.key == holder.key
-    return policy.value.path.removeprefix("Properties.") if is_own else policy.resource.logical_id
 
 
 def _limit(policy: PolicyDocument) -> tuple[int, str]:
@@ -324,7 +338,10 @@ def _limit(policy: PolicyDocument) -> tuple[int, str]:
 
 def least_characters(value: JsonValue) -> int:
     """Return how many characters a document has at least when CloudFormation has evaluated it, without white space."""
-    text = replace_references(value, _shortest)
+    text = replace_references(
+        value,
+        lambda of: "x" * (SHORTEST_ARN if of.attribute.endswith("Arn") else SHORTEST.get(of.logical_id, 1)),
+    )
     if text is not None:
         return len("".join(json.dumps(text, ensure_ascii=False).split()))
     if is_function(value):
@@ -341,11 +358,6 @@ def least_characters(value: JsonValue) -> int:
     return sum(sizes) + max(len(sizes) - 1, 0) + len("{}")
 
 
-def _shortest(reference: Reference) -> str:
-    is_arn = reference.attribute.endswith("Arn")
-    return "x" * (SHORTEST_ARN if is_arn else SHORTEST.get(reference.logical_id, 1))
-
-
 @rule("SEA786")
 def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
     """Alarms of an automatic rollback that no execution role may describe."""
@@ -354,13 +366,9 @@ def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
     for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
         alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
         roles = _roles(hosting, resource) if alarms else []
-        for role in roles:
-            if role and role.key not in known:
-                known[role.key] = _describable(hosting, hosting.statements_of(role))
-        given = [known[role.key] for role in roles if role]
-        if not roles or None in roles or None in given:
+        described = _described(hosting, roles, known)
+        if described is None:
             continue
-        described = [one for some in given for one in some or ()]
         steps = STEPS_OF_A_PATTERN * len(alarms) * len(described)
         if not hosting.resources.takes(steps, of=resource.template):
             continue
@@ -372,6 +380,25 @@ def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
             message = f"{held_by} may not describe the alarms of the rollback: {names}"
             value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
             yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
+
+
+def _described(
+    hosting: Hosting,
+    roles: list[TemplateResource | None],
+    known: dict[tuple[str, str], list[_Describable] | None],
+) -> list[_Describable] | None:
+    """Return what roles may describe together; `None` without roles, and where one or its policies are not known."""
+    if not roles or None in roles:
+        return None
+    described: list[_Describable] = []
+    for role in filter(None, roles):
+        if role.key not in known:
+            known[role.key] = _describable(hosting, hosting.statements_of(role))
+        some = known[role.key]
+        if some is None:
+            return None
+        described += some
+    return described
 
 
 def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResource | None]:
@@ -394,12 +421,8 @@ def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResourc
     models = [hosting.model_of(resource.template, name) for name in names]
     given = [config.at("ExecutionRoleArn"), *(model.at("ExecutionRoleArn") for model in models if model)]
     unknown: list[TemplateResource | None] = [None] * models.count(None)
-    return [_role(hosting, resource.template, value) for value in given if not value.is_absent] + unknown
-
-
-def _role(hosting: Hosting, template: str, value: TemplateValue) -> TemplateResource | None:
-    role = hosting.resources.referred(template, value)
-    return role if role and role.resource_type == ROLE else None
+    roles = [hosting.resources.referred(resource.template, value) for value in given if not value.is_absent]
+    return [role if role and role.resource_type == ROLE else None for role in roles] + unknown
 
 
 class _Describable(NamedTuple):

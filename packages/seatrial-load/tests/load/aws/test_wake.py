@@ -131,7 +131,7 @@ def test_a_component_that_has_copies_is_never_set_to_one() -> None:
     world = World(copies=3)
     refused = iter([NO_CAPACITY, NO_CAPACITY, None])
     world.knock = lambda: next(refused)  # type: ignore[method-assign]  # a manner of this test only
-    assert world.wake(may_scale=True) == Woken(slept=True, waited_s=15.0, because="its copies answered after 15 s")
+    assert world.wake(may_scale=True) == Woken(slept=True, waited_s=15.0, because="its copies responded after 15 s")
     assert world.orders == []
 
 

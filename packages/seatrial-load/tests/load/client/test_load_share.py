@@ -12,7 +12,6 @@ from seatrial_base.errors import BenchError
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.client.connection import Address, Connection, SocketConnection, socket_addresses
-from seatrial_load.client.load_share import LateStartError, ShareOrder, plan_shares, send_worker_share
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request import Load, TrialTarget
 from seatrial_load.documents.stop import Stop, StopReason
@@ -20,7 +19,7 @@ from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.metrics.aggregate import merge
 from seatrial_load.search import NextLevel
 from seatrial_load.trial.dependencies import Tools, go_on
-from seatrial_load.trial.steps import add_level
+from seatrial_load.trial.steps import LateStartError, ShareOrder, add_level, plan_shares, send_worker_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.errors import BenchError
-from seatrial_load.decode.records_file import read_records, write_records
+from seatrial_load.decode.response import read_records, write_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial_load.documents.distribution import Interval
-from seatrial_load.knee.scaling_target import at_load, interpolated
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.knee import at_load, interpolated
+from seatrial_load.measure.curves import Reading
 from tests.load.conftest import flat, lagging
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial_load.aws.container_metrics import causes_of
 from seatrial_load.documents.container_metrics import ContainerLoad
-from seatrial_load.knee.causes import causes_of
 
 CASES = [
     (

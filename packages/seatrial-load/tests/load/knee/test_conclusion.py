@@ -8,8 +8,7 @@ import pytest
 from seatrial_base.units import exported
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Knee
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import blended_cost_at, cost_at, scaling_target
+from seatrial_load.knee import blended_cost_at, cost_at, knees_of, scaling_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

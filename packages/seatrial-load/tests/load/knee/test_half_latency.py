@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_load.documents.distribution import Distribution
-from seatrial_load.knee.detectors import half_latency_knee
+from seatrial_load.knee import half_latency_knee
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.knee.detectors import kneedle_knee, throughputs
+from seatrial_load.knee import kneedle_knee, throughputs
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial_load.documents.request import Prior
-from seatrial_load.knee.detectors import knees_of
+from seatrial_load.knee import knees_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.knee.detectors import gate_knee, saturation_knee
+from seatrial_load.knee import gate_knee, saturation_knee
 
 if TYPE_CHECKING:
     from collections.abc import Callable

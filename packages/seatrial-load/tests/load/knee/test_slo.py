@@ -8,7 +8,7 @@ import pytest
 
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.request import Objective
-from seatrial_load.knee.detectors import slo_knee
+from seatrial_load.knee import slo_knee
 from tests.load.conftest import flat, lagging
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from seatrial_load.documents.request import PredictedLevel, Prior
-from seatrial_load.knee.detectors import theory_knee
+from seatrial_load.knee import theory_knee
 
 
 def predicted(tok_s: dict[int, float]) -> tuple[PredictedLevel, ...]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial_load.knee.detectors import best_bend, two_segment_knee
-from seatrial_load.measure.crossing import Reading
+from seatrial_load.knee import best_bend, two_segment_knee
+from seatrial_load.measure.curves import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

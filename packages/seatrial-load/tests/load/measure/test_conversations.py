@@ -7,7 +7,7 @@ from statistics import fmean, pstdev
 import pytest
 
 from seatrial_load.documents.request import Workload
-from seatrial_load.measure.conversations import Conversations, cached_share, conversations_of, request_lengths
+from seatrial_load.measure.lengths import Conversations, cached_share, conversations_of, request_lengths
 
 
 def asked(**changes: object) -> Conversations:

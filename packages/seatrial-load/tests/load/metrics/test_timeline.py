@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial_load.decode.response import RequestRecord
 from seatrial_load.documents.result import LevelResult, Timeline
-from seatrial_load.metrics.aggregate import LevelTally, merge, tally_of
-from seatrial_load.metrics.timeline import MOST_BINS, added_timelines, timeline_of
+from seatrial_load.metrics.aggregate import MOST_BINS, LevelTally, added_timelines, merge, tally_of, timeline_of
 
 
 def request(

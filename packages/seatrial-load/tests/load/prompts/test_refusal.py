@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_load.prompts.synthetic import speaks_of_length, told_prompt_tokens
+from seatrial_load.prompts.synthetic import reported_prompt_tokens, speaks_of_length
 
 CONTEXT = "This model's maximum context length is 1536 tokens. However, "
 
@@ -29,13 +29,13 @@ CONTEXT = "This model's maximum context length is 1536 tokens. However, "
 )
 def test_every_engine_tells_how_long_it_counted_the_prompt(refusal: str) -> None:
     said = f"HTTP 424 ModelError: {refusal}"
-    assert told_prompt_tokens(said) == 1779
+    assert reported_prompt_tokens(said) == 1779
     assert speaks_of_length(said)
 
 
 def test_a_refusal_for_the_length_may_tell_no_count() -> None:
     said = "HTTP 400: This model's maximum context length is 1536 tokens."
-    assert told_prompt_tokens(said) is None
+    assert reported_prompt_tokens(said) is None
     assert speaks_of_length(said)
 
 
@@ -44,5 +44,5 @@ def test_a_refusal_for_the_length_may_tell_no_count() -> None:
     ["Endpoint chat of account 123456789012 not found.", "`top_p` must be at most 1. Given: 2", "out of memory"],
 )
 def test_another_refusal_says_nothing_of_the_length(refusal: str) -> None:
-    assert told_prompt_tokens(refusal) is None
+    assert reported_prompt_tokens(refusal) is None
     assert not speaks_of_length(refusal)

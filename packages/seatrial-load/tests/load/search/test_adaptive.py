@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from seatrial_load.documents.request import Objective, Prior
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import knees_of, slo_knee
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import knees_of, scaling_target, slo_knee
 from seatrial_load.search import NextLevel, next_level
-from seatrial_load.search.adaptive import TRUSTED
-from seatrial_load.search.saturating import doublings
+from seatrial_load.search.adaptive import TRUSTED, doublings
 from tests.load.conftest import lagging, make_level
 from tests.load.search.conftest import TOKENS, Line, flat, searched
 

@@ -6,8 +6,7 @@ import pytest
 
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee.detectors import knees_of
-from seatrial_load.knee.scaling_target import scaling_target
+from seatrial_load.knee import knees_of, scaling_target
 from seatrial_load.search import NextLevel, next_level, why_stop
 from tests.load.conftest import lagging
 from tests.load.search.conftest import Line, searched

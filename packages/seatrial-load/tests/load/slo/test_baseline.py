@@ -9,7 +9,7 @@ from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Gate
 from seatrial_load.documents.result import Comparison, LevelResult, LiveProof, TrialResult, Verdict
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.slo.baseline import compare_with_baseline, with_regression
+from seatrial_load.slo.verdict import compare_with_baseline, with_regression
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:

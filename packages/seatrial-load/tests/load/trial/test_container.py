@@ -124,7 +124,7 @@ def test_a_laptop_explains_no_verdict_and_is_named(ended: Ended, published: Call
     result = ended.told(published(FULL, {SIMULATED_LABEL: "llama.cpp"}))
     assert result.container is not None
     assert result.container.because == (
-        "the embedded AWS, measured by llama.cpp: no GPU, and another engine than the one named"
+        "the embedded AWS, measured by llama.cpp: no GPU, and another engine than the named one"
     )
     assert "preemption" not in result.verdict.because
 

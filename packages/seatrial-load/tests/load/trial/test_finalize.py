@@ -353,7 +353,7 @@ class TestComparedWithTheLastRelease:
         ("manner", "because"),
         [
             ("verify", "the trial added no load"),
-            ("in_place", "the load was beside users' requests"),
+            ("in_place", "the load was alongside users' requests"),
             ("load", "copies changed from 1 to 2 during the trial"),
         ],
     )

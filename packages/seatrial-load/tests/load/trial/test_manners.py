@@ -17,7 +17,7 @@ from seatrial_load.documents.request_checks import read_trial_request
 from seatrial_load.documents.result import AnswerDoubt, LevelResult, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.search import NextLevel
-from seatrial_load.slo.verdict import told_doubts
+from seatrial_load.slo.verdict import doubt_texts
 from seatrial_load.trial.dependencies import Tools, go_on
 from seatrial_load.trial.run import run_trial
 from seatrial_load.trial.steps import begin_trial, conclude_trial, next_step
@@ -192,7 +192,7 @@ def test_answers_that_ended_early_verify_nothing(world: World) -> None:
     assert (result.verdict.status, result.verdict.because) == (
         "inconclusive", "ended_early: 5 of 5 answers are short; no load"
     )  # fmt: skip
-    assert list(told_doubts(result)) == ["ended_early: 5 of 5 answers are short"]
+    assert list(doubt_texts(result)) == ["ended_early: 5 of 5 answers are short"]
 
 
 @pytest.mark.parametrize("sent", [1, 5])
@@ -278,7 +278,7 @@ def test_load_beside_users_goes_to_what_they_leave_of_the_gate(world: World) -> 
     assert [level.requests for level in result.levels] == [3 * 3 * 2, 6 * 3 * 2]
     assert result.stopped == Stop(
         reason=StopReason.NO_KNEE_SOUGHT,
-        because="6 requests per copy beside about 9.5 of users; no knee was sought",
+        because="6 requests per copy alongside about 9.5 of users; no knee was sought",
     )
     assert [step.because for step in result.search] == [
         "3 of the 6 per copy that users with 9.5 per copy leave",
@@ -286,7 +286,7 @@ def test_load_beside_users_goes_to_what_they_leave_of_the_gate(world: World) -> 
     ]
     assert result.verdict.status == "pass"
     assert result.verdict.because.startswith(
-        "6 requests per copy beside about 9.5 of users; no knee was sought; objective met; "
+        "6 requests per copy alongside about 9.5 of users; no knee was sought; objective met; "
     )
     assert (result.knees, result.knee, result.usd_per_million_output_tokens) == ((), None, None)
     assert result.target_because == "fallback 2 per copy: no knee was sought"
@@ -379,7 +379,7 @@ def test_a_level_that_the_watch_cuts_is_judged_by_why(world: World, reason: Stop
     assert isinstance(ended, TrialResult)
     assert [level.concurrency for level in ended.levels] == [4]
     assert (ended.stopped, ended.verdict.status) == (stop, status)
-    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy beside about 8 of users")
+    assert ended.verdict.because.startswith("the trial stopped: it broke; 4 requests per copy alongside about 8")
 
 
 def test_copies_that_go_while_load_is_beside_users_prove_nothing(world: World) -> None:

@@ -30,7 +30,7 @@ def seconds(written: str) -> float:
     ],
 )
 def test_the_next_time_of_a_schedule(expression: str, zone: str, after: str, following: str | None) -> None:
-    found = parsed_schedule(expression, zone, seconds("2026-11-22T00:00:00")).next_s(seconds(after))
+    found = parsed_schedule(expression, zone, seconds("2026-11-22T00:00:00"))(seconds(after))
     assert found == (None if following is None else seconds(following))
 
 

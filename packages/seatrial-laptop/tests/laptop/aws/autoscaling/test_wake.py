@@ -110,7 +110,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     stub = stub_sagemaker(tmp_path, clock=VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S))
     book = Book()
-    monkeypatch.setattr(scaling_policies, "_own_cloudwatch", lambda: book)
+    monkeypatch.setattr(scaling_policies, "own_cloudwatch", lambda: book)
     scaling = Scaling(stub.cloud.store, date_s=stub.cloud.clock.date_s)
     life = Life(stub.cloud, Evaluation(book, stub.cloud.history), ScalingActions(stub.cloud, scaling, book))
     yield World(stub, book, scaling, life)

@@ -9,7 +9,7 @@ from seatrial_laptop.aws.cloudformation.handler_rights import ARNS, ResourceOper
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.resource_types import Handler
-    from seatrial_laptop.aws.rights.role_rights import Right
+    from seatrial_laptop.aws.rights import Right
 
 ARN = "arn:aws:sagemaker:us-east-1:000000000000"
 EXECUTION = "arn:aws:iam::000000000000:role/seatrial/dev/model"

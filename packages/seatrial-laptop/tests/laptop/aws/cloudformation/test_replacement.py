@@ -8,7 +8,7 @@ import pytest
 from ministack.services.cloudformation import provisioners
 
 from seatrial_base.catalog.resource_types import all_replacement_rules, find_resource_schema
-from seatrial_laptop.aws.cloudformation.guarded_resources import named_replacement_problem, replaces
+from seatrial_laptop.aws.cloudformation.register import named_replacement_problem, replaces
 
 FORMER = {
     "AWS::SageMaker::Model": {"Tags"},

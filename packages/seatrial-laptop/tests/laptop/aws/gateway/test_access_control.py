@@ -16,16 +16,16 @@ from botocore.credentials import Credentials
 from ministack.core import iam_evaluator
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway import authentication, signature
-from seatrial_laptop.aws.gateway.authentication import RESPONSE_PATH, AccessControl
-from seatrial_laptop.state import RunningProcess
+from seatrial_laptop.aws.gateway import access_control, signature
+from seatrial_laptop.aws.gateway.access_control import RESPONSE_PATH, AccessControl
+from seatrial_laptop.state import LocalAws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seatrial_laptop.aws.gateway.asgi import Message, Receive, Scope, Send
 
-PROCESS = RunningProcess(pid=2, port=4566, access_key_id="AKIAOFTHISSTART", secret_access_key="the-secret")
+PROCESS = LocalAws(pid=2, port=4566, access_key_id="AKIAOFTHISSTART", secret_access_key="the-secret")
 USER = ("AKIAOFAUSER", "a-users-secret")
 HOST = f"127.0.0.1:{PROCESS.port}"
 PAGE = {"access-control-allow-origin": "*", "Access-Control-Allow-Headers": "*", "etag": '"1"'}
@@ -167,7 +167,7 @@ def test_the_control_interface_is_for_the_key_of_this_start(
 
 
 def test_of_a_sender_who_is_not_proven_a_bounded_body_is_read(monkeypatch: pytest.MonkeyPatch, behind: Behind) -> None:
-    monkeypatch.setattr(authentication, "LONGEST_UNPROVEN_BYTES", 8)
+    monkeypatch.setattr(access_control, "LONGEST_UNPROVEN_BYTES", 8)
     assert answer(behind, "/", parts=(b"12345678",))[0] == 200
     status, _, read = answer(behind, "/", parts=(b"12345678", b"9", b"never read"))
     assert (status, read) == (413, 2)

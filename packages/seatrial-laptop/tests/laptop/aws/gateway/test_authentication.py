@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from ministack.services.cloudformation import custom_resource
 
-from seatrial_laptop.aws.gateway.authentication import (
+from seatrial_laptop.aws.gateway.access_control import (
     LONGEST_UNPROVEN_BYTES,
     AccessControl,
     claim_of_either,
@@ -28,7 +28,7 @@ from seatrial_laptop.aws.gateway.authentication import (
 )
 from seatrial_laptop.aws.gateway.signature import UNSIGNED, Claim, Received, Refusal, read_claim
 from seatrial_laptop.loopback import NAMES, foreign_request_reason
-from seatrial_laptop.state import RunningProcess
+from seatrial_laptop.state import LocalAws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 Roles = Any
-PROCESS = RunningProcess(pid=2, port=4566, access_key_id="AKIAOFTHISSTART", secret_access_key="the-secret")
+PROCESS = LocalAws(pid=2, port=4566, access_key_id="AKIAOFTHISSTART", secret_access_key="the-secret")
 LIST = json.dumps({}).encode()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ministack.core import iam_evaluator
 
-from seatrial_laptop.aws.gateway.authorization import principal_of, refusal_of_caller
+from seatrial_laptop.aws.gateway.access_control import principal_of, refusal_of_caller
 from seatrial_laptop.aws.gateway.signature import Received
 
 if TYPE_CHECKING:

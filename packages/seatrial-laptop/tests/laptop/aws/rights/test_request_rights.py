@@ -9,14 +9,16 @@ import pytest
 from seatrial_base.catalog.service_authorization import action_facts
 from seatrial_laptop.aws.api import input_shape, service_model
 from seatrial_laptop.aws.control_plane.records import Kind, arn_of
-from seatrial_laptop.aws.rights.role_rights import (
+from seatrial_laptop.aws.rights import (
     CONTROL_PLANES,
+    condition_keys,
     invocation_rights,
     passed_role,
+    request_parameters,
     request_tags,
+    resources_of,
     sagemaker_rights,
 )
-from seatrial_laptop.aws.rights.sessions import condition_keys, request_parameters, resources_of
 
 if TYPE_CHECKING:
     from seatrial_laptop.aws.json_document import Document

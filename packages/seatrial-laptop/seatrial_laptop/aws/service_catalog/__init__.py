@@ -1,1 +1,0 @@
-"""A small AWS Service Catalog: portfolios, products and what is provisioned of them, as CloudFormation stacks."""

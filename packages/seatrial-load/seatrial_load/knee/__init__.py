@@ -1,1 +1,0 @@
-"""Where more load stops paying, and the scaling target that follows."""

@@ -1,1 +1,0 @@
-"""Asks an account, before a deployment, whether it has what the deployment needs."""

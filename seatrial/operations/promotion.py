@@ -1,0 +1,467 @@
+"""Promotion of a tried plan to the next environment: the trial, what it does not prove, the plan that follows.
+
+The trial of a deployed endpoint is read from its stack and its environment's bucket of results.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from seatrial.account.reader import aws_failures
+from seatrial.account.trials import describe_stack
+from seatrial.deployment.trial import slo_objectives, trial_workload
+from seatrial.documents.plan import Promoted
+from seatrial.engines.render import render_plan
+from seatrial.locks.changes import changes, count_generation
+from seatrial.locks.guard_rails import limit_problems
+from seatrial.locks.lock_file import locked_document
+from seatrial.locks.locked_plan import provenance_problems, read_edited_plan, read_locked_plan
+from seatrial.operations.drift.trials import deployed_trial, ended_at
+from seatrial.planner.existing import TriedCopy, promoted_plan
+from seatrial.specs.endpoint import TrialSpec
+from seatrial_base.errors import BenchError, PlanError, RenderError, SpecError
+from seatrial_base.field_facts import facts_of
+from seatrial_base.findings import Finding, Place
+from seatrial_load.documents.request import CONVERSATIONS, Workload
+from seatrial_load.slo.verdict import up_to_gate, verdict_at
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
+
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_s3 import S3Client
+
+    from seatrial.documents.plan import Plan
+    from seatrial.engines.rendered import RenderedConfig
+    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.load import LoadedSpec
+    from seatrial_load.documents.result import TrialResult
+
+_NO_REQUESTS: Final = {"schema", "stream", "api", "source", "source_digest", "sends_prefix_id"}
+"""Of a trial's workload: how its requests are sent, which the engine and the endpoint decide."""
+_MOST_DOCUMENTS = 1000  # of one page of S3
+_MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
+_LONGEST_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialEvidence:
+    """What is known of the trial of a deployed plan.
+
+    Attributes:
+        missing_because: Why there is no result; empty otherwise.
+        report_uri: Of its short report.
+        request_id: CloudFormation's request that it was made for; `None` where it is unknown.
+        deployed_digest: The plan that is deployed; `None` where the stack was not read.
+    """
+
+    result: TrialResult | None
+    missing_because: str = ""
+    result_uri: str = ""
+    report_uri: str = ""
+    request_id: str | None = None
+    deployed_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotionStep:
+    """One endpoint's step from an environment to another.
+
+    Attributes:
+        source: The spec in the environment where its plan was tried.
+        target: The spec in the environment to come.
+        plan: The locked plan of the source.
+    """
+
+    source: LoadedSpec
+    target: LoadedSpec
+    plan: Plan
+
+    def problem(self, rule: str, message: str, hint: str) -> Finding:
+        """Return a problem of this step."""
+        step = f"{self.source.environment.name} -> {self.target.environment.name}"
+        return Finding(rule, Place.at(self.target.path.as_posix(), step), message, hint)
+
+
+def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult) -> Promoted:
+    """Return the provenance of a promoted plan: its trial, which was passed."""
+    return Promoted(
+        source=promotion.source.environment.name,
+        plan_digest=promotion.plan.digest,
+        spec_digest=promotion.plan.spec_digest,
+        result_uri=evidence.result_uri,
+        report_uri=evidence.report_uri,
+        request_id=evidence.request_id,
+        verdict="pass",
+        ended_at=ended_at(result).isoformat(timespec="seconds"),
+        knee_concurrency_per_copy=None if result.knee is None else result.knee.concurrency,
+        engine_note=result.engine_note,
+    )
+
+
+def evidence_problems(
+    promotion: PromotionStep, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool
+) -> Iterator[Finding]:
+    """Yield everything for which a trial is no proof of the plan to promote."""
+    result, where = evidence.result, promotion.source.environment.name
+    deployed, locked = evidence.deployed_digest, promotion.plan.digest
+    if deployed is not None and deployed != locked:
+        message = f"{where} runs the plan {deployed}, and its lock is {locked}"
+        yield promotion.problem("SEA473", message, f"deploy the lock to {where}, so that it is tried")
+    if result is None:
+        hint = f"deploy the plan to {where} with its trial (`trial.mode: rollback`)"
+        yield promotion.problem("SEA471", f"there is no result of a trial in {where}: {evidence.missing_because}", hint)
+        return
+    yield from _subject_problems(promotion, result)
+    yield from _verdict_problems(promotion, result)
+    age_days = (now - ended_at(result)) / timedelta(days=1)
+    most = promotion.target.environment.promotion.max_age_days
+    if age_days > most:
+        message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
+        again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
+        yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
+    # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS it must
+    # be accepted by name.
+    if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
+        message = f"the engine of the trial was simulated: {result.engine_note}"
+        hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock records it"
+        yield promotion.problem("SEA477", message, hint)
+
+
+def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
+    request, plan = result.request, promotion.plan
+    pairs = {
+        "endpoint": (request.endpoint, plan.endpoint),
+        "environment": (request.environment, plan.environment),
+        "plan": (request.plan_digest, plan.digest),
+    }
+    other = [f"{name} {tried}, not {locked}" for name, (tried, locked) in pairs.items() if tried != locked]
+    if other:
+        hint = f"give the result of the plan that is locked for {plan.environment}, or deploy it there"
+        yield promotion.problem("SEA473", f"the trial is of {', '.join(other)}", hint)
+
+
+def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
+    where = promotion.source.environment.name
+    if result.request.manner == "verify":
+        message = "the trial only verified the deployment: it sent a few requests and no load"
+        yield promotion.problem("SEA471", message, f"set trial.update: candidate in {where}, and deploy again")
+    if not result.live.proven:
+        message = f"the trial did not prove that the deployed plan served its requests: {result.live.because}"
+        yield promotion.problem("SEA471", message, f"deploy the plan to {where}, which proves it")
+    if result.verdict.status != "pass":
+        outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
+        message = f"the trial {outcome}: {result.verdict.because}"
+        yield promotion.problem("SEA472", message, f"change the spec or the plan, and deploy it to {where} again")
+
+
+def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
+    """Yield where the trial's requests differ from those of the environment to come."""
+    tried = result.request.workload
+    requested = trial_workload(promotion.target, tried.schema, tried.api)
+    older = not promotion.target.endpoint.workload.shared_prefix_tokens  # then a prefix has the trial's spelling
+    other = dict.fromkeys(_differences(requested, tried, set(TrialSpec.model_fields) if older else set()))
+    if other:
+        hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
+        yield promotion.problem("SEA475", "; ".join(other), hint)
+
+
+def _differences(requested: Workload, tried: Workload, of_trial: Collection[str]) -> Iterator[str]:
+    for name, facts in facts_of(Workload).items():
+        ours, theirs = getattr(requested, name), getattr(tried, name)
+        if ours == theirs or name in _NO_REQUESTS:
+            continue
+        if facts.of == CONVERSATIONS:
+            yield "workload has other conversations than the trial's"
+        elif isinstance(ours, tuple):
+            yield f"workload.dataset has other {name.removesuffix('_s')} than the trial's"
+        else:
+            yield f"{'trial' if name in of_trial else 'workload'}.{name} is {ours}, the trial's was {theirs}"
+
+
+def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | None:
+    """Return the highest measured concurrency per copy that meets the latencies and error rate of the target's SLO.
+
+    `None` when no level does.
+    """
+    # Throughput is of all copies, and how many the target runs is decided from this very number: it is judged
+    # afterwards, by `slo_problems`.
+    bounded = slo_objectives(promotion.target.endpoint.slo)
+    objectives = [objective for objective in bounded if objective.metric != "output_tok_s"]
+    confidence = promotion.target.endpoint.trial.confidence
+    held = [
+        level.concurrency
+        for level in result.levels
+        if verdict_at(level.concurrency, (level,), objectives, confidence=confidence).status == "pass"
+    ]
+    return max(held, default=None)
+
+
+def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Finding:
+    """Return that no measured level meets the target's SLO, and by what the lowest misses it."""
+    objectives = list(slo_objectives(promotion.target.endpoint.slo))
+    lowest = sorted(result.levels, key=lambda level: level.load)[:1]
+    confidence = promotion.target.endpoint.trial.confidence
+    verdict = verdict_at(lowest[0].concurrency if lowest else 1, lowest, objectives, confidence=confidence)
+    message = f"no measured level meets the SLO of {promotion.target.environment.name}: {verdict.because}"
+    return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
+
+
+def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Finding]:
+    """Yield where the measurement contradicts the promoted plan at its load per copy.
+
+    Throughput is of all copies: the measured copies' counts for as many as the plan has.
+    """
+    # The live count is of the copies that took the load; the request's is what was planned before.
+    measured = result.live.copy_count or result.request.copy_count
+    share = measured / plan.copy_count.value
+    objectives = [
+        replace(objective, bound=objective.bound * share) if objective.metric == "output_tok_s" else objective
+        for objective in slo_objectives(promotion.target.endpoint.slo)
+    ]
+    gate, confidence = plan.gate_concurrency_per_copy.value, promotion.target.endpoint.trial.confidence
+    levels = up_to_gate(result.levels, result.request.load)
+    verdict = verdict_at(gate, levels, objectives, confidence=confidence)
+    if verdict.status != "pass":
+        copies = plan.copy_count.value
+        message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "
+        hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
+        yield promotion.problem("SEA475", f"{message}{verdict.because}", hint)
+
+
+def evidence_of_stack(
+    stack_name: str, endpoint_name: str, cloudformation: CloudFormationClient, s3: S3Client
+) -> TrialEvidence:
+    """Return what is known of the trial of a deployed endpoint.
+
+    A stack without outputs of a trial was deployed without one; an `error` is no result.
+
+    Raises:
+        BenchError: SEA502 when there is no such stack, SEA501 when the result can't be read; as `aws_failures`.
+    """
+    stack = describe_stack(stack_name, cloudformation)
+    digest = stack.outputs.get("PlanDigest")
+    trial, uri = deployed_trial(stack, s3), stack.outputs.get("TrialResultUri", "")
+    if trial.result is None:
+        ended = f"it ended with an error: {trial.error} ({uri})"
+        because = ended if trial.error else f"the stack {stack_name} ({stack.status}) was deployed without one"
+        return TrialEvidence(result=None, missing_because=because, deployed_digest=digest)
+    return TrialEvidence(
+        result=trial.result,
+        result_uri=uri,
+        report_uri=stack.outputs.get("TrialReportUri", ""),
+        request_id=find_request(uri, endpoint_name, trial.result, s3),
+        deployed_digest=digest,
+    )
+
+
+def evidence_of_result(result: TrialResult, where: str) -> TrialEvidence:
+    """Return a given result as evidence; no stack is read."""
+    return TrialEvidence(result=result, result_uri=where, report_uri=f"{where.removesuffix('.json')}.md")
+
+
+def find_request(uri: str, endpoint_name: str, result: TrialResult, s3: S3Client) -> str | None:
+    """Return the request that a result was made for: the name of the same document among the endpoint's trials.
+
+    `None` where the document has expired, or the caller may not list the bucket.
+    """
+    bucket = uri.removeprefix("s3://").partition("/")[0]
+    folder = f"trials/{endpoint_name}/{result.request.plan_digest}/"
+    try:
+        with aws_failures(uri):
+            listed = s3.list_objects_v2(Bucket=bucket, Prefix=folder, MaxKeys=_MOST_DOCUMENTS)
+            keys = [entry["Key"] for entry in listed.get("Contents", ()) if entry["Key"].endswith(".json")]
+            matches = (key for key in keys if _started_at(s3, bucket, key) == result.started_at)
+            key = next(matches, None)
+    # The request's ID only makes the lock easier to trace: a caller without the right to list may promote without it.
+    except (BenchError, s3.exceptions.ClientError):
+        return None
+    return None if key is None else key.removeprefix(folder).removesuffix(".json")
+
+
+def _started_at(s3: S3Client, bucket: str, key: str) -> str | None:
+    text = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None  # whatever it is, the result may be among the others
+    return document.get("started_at") if isinstance(document, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class PromotedLock:
+    """A plan that may be locked.
+
+    Attributes:
+        loaded: The spec in the environment to come.
+        plan: Its plan, with provenance.
+        lines: What changes against the plan that is locked there; one line when nothing is locked yet.
+    """
+
+    loaded: LoadedSpec
+    plan: Plan
+    lines: tuple[str, ...]
+
+
+def source_of(target: EnvironmentSpec, given: str | None) -> str:
+    """Return the environment that plans are promoted from: the given one, else `promotion.source`.
+
+    Raises:
+        SpecError: SEA470 when there is none, or it contradicts the environments' order.
+    """
+    ordered = target.promotion.source
+    source = given or ordered
+    if source is None:
+        message = f"{target.name} has no promotion.source"
+        raise _out_of_order(target, message, "give --from, or set promotion.source in its file")
+    if source == target.name:
+        raise _out_of_order(target, f"{source} is the same environment", "name the environment before it")
+    if ordered is not None and source != ordered:
+        message = f"{target.name} takes plans from {ordered}, not from {source}"
+        raise _out_of_order(target, message, f"promote to {ordered} first")
+    return source
+
+
+def _out_of_order(target: EnvironmentSpec, message: str, hint: str) -> SpecError:
+    return SpecError.of("SEA470", message, where=target.name, field="promotion.source", hint=hint)
+
+
+def check_order(source: EnvironmentSpec, target: EnvironmentSpec, order: tuple[EnvironmentSpec, ...]) -> None:
+    """Refuse to promote to an environment that comes before its source.
+
+    Args:
+        order: Every environment, each after its source.
+
+    Raises:
+        SpecError: SEA470.
+    """
+    # `--from` may name any environment: followed back to its own sources, it must never come to the target, or
+    # plans would travel in a circle.
+    sources = {environment.name: environment.promotion.source for environment in order}
+    before = sources.get(source.name)
+    while before is not None:
+        if before == target.name:
+            message = f"{target.name} comes before {source.name}"
+            raise _out_of_order(target, message, "promote in the order of the environments")
+        before = sources.get(before)
+
+
+def promote_plan(
+    source: LoadedSpec, target: LoadedSpec, evidence: TrialEvidence, *, now: datetime, accept_simulated: bool = False
+) -> PromotedLock:
+    """Return the lock of an environment from the tried plan of the one before it.
+
+    Raises:
+        SpecError: With everything that forbids it: SEA401 to SEA403 and SEA411 of the source's lock, SEA471 to SEA477,
+            and each guard rail and limit of the target that the plan breaks.
+        PlanError, RenderError: When the target's spec can't be planned or rendered at all.
+    """
+    tried, problems = _tried_plan(source)
+    if tried is None:
+        raise SpecError(problems)
+    promotion = PromotionStep(source, target, tried)
+    problems += evidence_problems(promotion, evidence, now=now, accept_simulated=accept_simulated)
+    plan = None
+    if evidence.result is not None:
+        plan, of_plan = _planned(promotion, evidence, evidence.result)
+        problems += of_plan
+    if problems or plan is None:
+        raise SpecError(dict.fromkeys(problems))
+    before = locked_document(target)
+    plan, another = count_generation(before, plan)
+    lines = (*another, *changes(before, plan)) if before is not None else ("no plan is locked yet",)
+    return PromotedLock(target, plan, lines)
+
+
+def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
+    """Return the locked plan with what is wrong with it; `None` when it can't be read."""
+    try:
+        return read_locked_plan(source), []
+    except SpecError as error:
+        problems = list(error.problems)
+    try:
+        # An edited lock can't be promoted, but the rest is still checked against it, so that all problems are
+        # reported at once.
+        return read_edited_plan(source)[0], problems
+    except SpecError:
+        return None, problems
+
+
+def _planned(
+    promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult
+) -> tuple[Plan | None, tuple[Finding, ...]]:
+    """Return the plan of the target with its problems; `None` when there is no plan at all."""
+    workload = tuple(workload_problems(promotion, result))
+    if workload:
+        return None, workload
+    most = most_concurrency(promotion, result)
+    if most is None:
+        return None, (no_level_problem(promotion, result),)
+    tried = TriedCopy(promotion.plan, promotion.source.environment.region, most)
+    try:
+        plan = promoted_plan(tried, promotion.target, provenance_of(promotion, evidence, result))
+        served = tuple(served_problems(promotion, plan))
+    except (SpecError, PlanError, RenderError) as error:
+        return None, error.problems
+    hint = "relax the limit, or try a plan that keeps it"
+    limits = (replace(problem, hint=hint) for problem in limit_problems(plan, promotion.target))
+    rest = (*limits, *provenance_problems(plan, promotion.target))
+    return plan, (*served, *slo_problems(promotion, plan, result), *rest)
+
+
+def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
+    """Yield everything in which the promoted plan's container would not be the tried one.
+
+    Where weights are stored is not compared: each environment may have a bucket of its own.
+
+    Raises:
+        RenderError: When one of the plans can't be rendered.
+    """
+    tried = _identity(promotion.source, render_plan(promotion.source, promotion.plan))
+    here = _identity(promotion.target, render_plan(promotion.target, plan))
+    names = promotion.source.environment.name, promotion.target.environment.name
+    hint = f"give both environments the same model and serving options, and try them in {names[0]}"
+    # Both renderings follow the tried plan, engine included: the target's own engine is in neither of them.
+    engine, served = promotion.target.endpoint.serving.engine, promotion.plan.engine.value
+    if engine not in ("auto", promotion.source.endpoint.serving.engine) and engine != served.partition("-")[0]:
+        yield promotion.problem("SEA476", f"serving.engine: {served} in {names[0]}, {engine} in {names[1]}", hint)
+    for name in sorted({*tried, *here}):
+        before, after = tried.get(name), here.get(name)
+        if before != after:
+            message = f"{name}: {_shown(before)} in {names[0]}, {_shown(after)} in {names[1]}"
+            yield promotion.problem("SEA476", message, hint)
+
+
+def _identity(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
+    """Return everything that a container reads, by name; texts without comments and without the weights' place."""
+    model, weights = loaded.endpoint.model, loaded.endpoint.model.s3_uri
+    identity = {f"model.{name}": f"{getattr(model, name)}" for name in _MODEL}
+    identity |= {"engine": config.engine, "payload schema": config.payload_schema}
+    identity |= {f"environment variable {name}": value for name, value in config.container_env.items()}
+    # Each environment has a secret of its own: only that there is one is compared, never its ARN.
+    identity |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
+    for file, text in config.files.items():
+        identity |= {f"{file}: {name}": line for name, line in _lines(file, text)}
+    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must not.
+    return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in identity.items()}
+
+
+def _lines(file: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of a properties file; of any other file, its text as a whole."""
+    if not file.endswith(".properties"):
+        yield "text", text
+        return
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            name, _, value = line.partition("=")
+            yield name, value
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "absent"
+    return value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,128 @@
+"""What the launch role of products may do, judged by the rights that the embedded AWS asks for."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
+from ministack.services.cloudformation import engine
+
+from seatrial_laptop.aws.cloudformation import handler_rights
+from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
+from seatrial_laptop.environment import ACCOUNT_VARIABLE
+from tests.resource_types import resolved_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial_base.catalog.resource_types import Handler
+    from seatrial_laptop.aws.rights import Right
+
+Template = Any  # a document of CloudFormation
+ACCOUNT = "123456789012"
+PARAMETERS = {
+    "Team": "search",
+    "EndpointName": "a",
+    "Size": "small",
+    "CostCenter": "4711",
+    "AlarmEmail": "a@example.com",
+}
+
+
+@contextmanager
+def account_of(template: Template) -> Iterator[None]:
+    """Judge rights in the account of the template, where its roles are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ACCOUNT_VARIABLE, ACCOUNT)
+        patch.setattr(engine, "get_account_id", lambda: ACCOUNT)
+        roles = {
+            name: {
+                "Arn": f"arn:aws:iam::{ACCOUNT}:role{properties['Path']}{name}",
+                "PermissionsBoundary": properties["PermissionsBoundary"],
+            }
+            for name, resource_type, properties in resolved_resources(template, PARAMETERS)
+            if resource_type == "AWS::IAM::Role"
+        }
+        patch.setattr(handler_rights, "find_role", roles.get)
+        yield
+
+
+def needed(template: Template) -> list[tuple[str, Handler, Right]]:
+    """Return the rights that a launch, an update and a termination need: type, handler, right."""
+    with account_of(template):
+        return [
+            (resource_type, operation.handler, right)
+            for name, resource_type, properties in resolved_resources(template, PARAMETERS)
+            for operation in operations(name, resource_type, properties)
+            for right in needed_rights(operation)
+        ]
+
+
+def denied_rights(template: Template, policy: Template) -> list[str]:
+    """Return the rights that a launch needs and its role has not: type, handler, action, resource."""
+    document = json.loads(resolved(policy))
+    denied = {
+        f"{kind} {handler}: {right.action} on {right.resource}"
+        for kind, handler, right in needed(template)
+        if not allows(document, right)
+    }
+    return sorted(denied)
+
+
+def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of CloudFormation)
+    """Return the policy of the launch role; the boundary by its ARN."""
+    roles = [each["Properties"] for each in vending["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    (role,) = [each for each in roles if "products-launch" in str(each.get("RoleName"))]
+    text = json.dumps(role["Policies"][0]["PolicyDocument"])
+    boundary = f'"arn:aws:iam::{ACCOUNT}:policy/seatrial-lab-products-boundary"'
+    named = re.sub(r'\{"Ref": "LaunchRoleBoundary[0-9A-F]+"\}', boundary, text)
+    return json.loads(
+        named.replace('{"Ref": "AWS::Partition"}', '"aws"').replace('{"Ref": "AWS::URLSuffix"}', '"amazonaws.com"')
+    )
+
+
+def allows(document: Template, right: Right) -> bool:
+    asked = EvalContext(
+        principal_arn=f"arn:aws:iam::{ACCOUNT}:role/launch",
+        principal_type="AssumedRole",
+        principal_account=ACCOUNT,
+        action=right.action,
+        resource_arn=right.resource,
+        region="us-east-1",
+        service_context=dict(right.context),
+    )
+    return bool(evaluate(asked, [parse_policy_document(document)]).decision == "Allow")
+
+
+def resolved(policy: Template) -> str:
+    """Return a policy whose joined texts are texts."""
+
+    def flat(node: Any) -> Any:  # noqa: ANN401 (a part of the document)
+        if isinstance(node, dict) and "Fn::Join" in node:
+            return "".join(flat(each) for each in node["Fn::Join"][1])
+        if isinstance(node, dict):
+            return {key: flat(value) for key, value in node.items()}
+        return [flat(each) for each in node] if isinstance(node, list) else node
+
+    return json.dumps(flat(policy))
+
+
+def operations(name: str, resource_type: str, properties: dict[str, object]) -> Iterator[ResourceOperation]:
+    """Yield a creation, a deletion, and an update that changes everything but the names."""
+    before = {
+        key: ["other"] if isinstance(value, list) and key != "Tags" else value for key, value in properties.items()
+    }
+    before["Tags"] = [] if isinstance(properties.get("Tags"), list) else properties.get("Tags")
+    tags = {"Tags": properties["Tags"]} if "Tags" in properties else {}
+    before = {key: value for key, value in {**before, **tags}.items() if value is not None}
+    each: tuple[tuple[Handler, dict[str, object], dict[str, object]], ...] = (
+        ("create", {}, properties),
+        ("update", before, properties),
+        ("delete", properties, {}),
+    )
+    for handler, old, new in each:
+        yield ResourceOperation(resource_type, handler, "SC-1", name, "" if handler == "create" else name, old, new)

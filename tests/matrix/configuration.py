@@ -1,0 +1,173 @@
+"""A configuration of the matrix: its documents, and what becomes of it, from the spec to its judged templates."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml
+
+from benchmarks.living_endpoint.synthesis import synthesize
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.planner import make_plan
+from seatrial.specs.load import load_spec
+from seatrial_base.errors import SeatrialError
+from seatrial_cdk import HostingChecks
+from seatrial_stacks.app_stacks import define_stacks
+from seatrial_stacks.publish_products import publish
+from tests.launch_rights import denied_rights, launch_policy
+from tests.matrix.options import ACCOUNT, OPTIONS, SMALL
+from tests.policy_findings import policy_findings
+from tests.sample_product import lock_sizes
+from tests.stacks.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from aws_cdk import App
+
+    from tests.matrix.options import Document
+
+Row = dict[str, str]
+MOST_RESOURCES, MOST_TEMPLATE_BYTES, MOST_POLICY_CHARACTERS = 500, 1_000_000, 10_240
+"""Quotas of CloudFormation, and of the inline policies of a role (IAM and AWS STS quotas)."""
+SLO: Final[Document] = {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}}
+CHAT: Final[Document] = {
+    "model": {"hub_id": "mistralai/Mistral-7B-v0.1"},
+    "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": 4},
+    "slo": SLO,
+    "serving": {"instance_types": [SMALL], "overrides": {"max_model_len": 512, "max_num_seqs": 8}},
+    "scaling": {"max_copies": 1},
+    "trial": {"concurrency_levels": [1, 2], "requests_per_concurrency": 1, "budget_minutes": 2},
+}
+PLACE: Final[Document] = {"account": ACCOUNT, "region": "us-east-1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a configuration.
+
+    Attributes:
+        rules: The rules that refuse it before synthesis; none for one that is synthesized.
+        faults: What is wrong with what was synthesized, or the exception that is no message for a user.
+    """
+
+    rules: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def outcome_of(row: Row, folder: Path) -> Outcome:
+    """Return what becomes of a row; the options that it lacks have their first values."""
+    changes = [OPTIONS[name][value] for name, value in row.items()]
+    is_product = any(change.is_product for change in changes)
+    endpoint = changed(CHAT, *(each.endpoint for each in changes))
+    place = changed(PLACE, *(each.environment for each in changes))
+    try:
+        write_documents(folder, endpoint, place, is_product=is_product)
+        context: dict[str, str | Path] = {name: folder / name for name in ("endpoints", "environments", "products")}
+        context["environment"] = "lab"
+        if any(change.is_repaired for change in changes):
+            context["rollback_alarms"] = "off"
+        assembly = synthesize(folder / "out", context, define, is_validated=True)
+    except SeatrialError as error:
+        return Outcome(rules=tuple(sorted({problem.rule for problem in error.problems})))
+    except Exception as error:  # noqa: BLE001 (a traceback is what is looked for)
+        return Outcome(faults=(f"{type(error).__name__}: {str(error)[:300]}",))
+    return Outcome(faults=tuple(faults(folder, assembly, is_product=is_product)))
+
+
+def define(app: App) -> None:
+    """Add the stacks with the checks of hosting, as the shipped app does."""
+    define_stacks(app)
+    HostingChecks.add_to(app)
+
+
+def changed(document: Mapping[str, object], *changes: Mapping[str, object]) -> dict[str, Any]:
+    """Return a document with values at dotted fields."""
+    whole: dict[str, Any] = json.loads(json.dumps(document))
+    for change in changes:
+        for path, value in change.items():
+            *parents, name = path.split(".")
+            node = whole
+            for parent in parents:
+                node = node.setdefault(parent, {})
+            node[name] = value
+    return whole
+
+
+def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, is_product: bool) -> None:
+    """Write specs, environments and products as a platform team has them, with every plan locked."""
+    environments = folder / "environments"
+    for name, document in (("lab", {**place, "vending": is_product}), ("dev", PLACE)):
+        _write(environments / f"{name}.yaml", {"name": name, **document})
+    other = {**CHAT, "model": endpoint["model"], "trial": {"mode": "off"}}
+    if (kind := endpoint.get("hosting", {}).get("kind")) is not None:
+        other["hosting"] = {"kind": kind}
+    specs = (
+        {}
+        if is_product
+        else {"other": other, "chat": endpoint}
+        if '"other"' in json.dumps(endpoint)
+        else {"chat": endpoint}
+    )
+    for name, spec in specs.items():
+        _write(folder / "endpoints" / f"{name}.yaml", {"name": name, **spec})
+    if is_product:
+        product = folder / "products" / "chat.yaml"
+        scaling, others = endpoint["scaling"], {key: value for key, value in endpoint.items() if key != "scaling"}
+        _write(
+            product,
+            {
+                "name": "chat",
+                "description": "A chat endpoint.",
+                "owner": "platform-team",
+                "version": "1.0.0",
+                "environments": ["lab"],
+                "principals": ["arn:aws:iam:::role/team-*"],
+                "parameters": {"teams": ["search"], "copies": False},
+                "endpoint": others,
+                "sizes": {"small": {"scaling": scaling}},
+            },
+        )
+        lock_sizes(product, environments)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(ROOT)
+            publish([product], environments)
+        return
+    for name in specs:
+        path = folder / "endpoints" / f"{name}.yaml"
+        for environment in ("lab", "dev"):
+            if environment == "dev" and "promotion" not in place:
+                continue
+            loaded = load_spec(path, environment, environments=environments)
+            write_lock(make_plan(loaded, accept_slo_miss=True), path)
+
+
+def _write(path: Path, document: Mapping[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def faults(folder: Path, assembly: Path, *, is_product: bool) -> Iterator[str]:
+    """Yield what AWS would refuse of the templates: quotas, policies, rights of the launch role."""
+    published = [*folder.glob("products/*/versions/*/*.template.json")]
+    files = [*assembly.glob("*.template.json"), *published]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        template = json.loads(text)
+        if len(text) > MOST_TEMPLATE_BYTES or len(template["Resources"]) > MOST_RESOURCES:
+            yield f"{file.name}: {len(text)} bytes, {len(template['Resources'])} resources"
+        for name, resource in template["Resources"].items():
+            policies = resource["Properties"].get("Policies", []) if resource["Type"] == "AWS::IAM::Role" else []
+            size = sum(len(json.dumps(each["PolicyDocument"], separators=(",", ":"))) for each in policies)
+            if size > MOST_POLICY_CHARACTERS:
+                yield f"{file.name}: {name} has {size} characters of policies"
+    yield from policy_findings(files)
+    if is_product:
+        vending = json.loads((assembly / "seatrial-lab-products.template.json").read_text(encoding="utf-8"))
+        for file in published:
+            for right in denied_rights(json.loads(file.read_text(encoding="utf-8")), launch_policy(vending)):
+                yield f"the launch role may not {right}"
