@@ -15,6 +15,7 @@ from botocore.config import Config
 
 from seatrial_laptop import lifecycle
 from tests.environment import environment
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,6 +108,18 @@ class Laptop:
                 return found["InferenceComponentStatus"], found.get("FailureReason", "")
             time.sleep(0.05)
         raise TimeoutError(name)
+
+    def stack_settled(self, name: str) -> str:
+        """Wait and return the stack's status, `DELETE_COMPLETE` when it is gone."""
+
+        def settled() -> str:
+            stacks = self.cloudformation.describe_stacks()["Stacks"]
+            status: str = next(
+                (stack["StackStatus"] for stack in stacks if stack["StackName"] == name), "DELETE_COMPLETE"
+            )
+            return "" if status.endswith("PROGRESS") else status
+
+        return until(settled, name)
 
     def ports(self, component: str) -> tuple[int, ...]:
         """Return the ports of a component's copies."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +28,18 @@ const { S3 } = require("@aws-sdk/client-s3");
 """
 
 
-def settled(laptop: Laptop, stack: str) -> str:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found = [s for s in laptop.cloudformation.describe_stacks()["Stacks"] if s["StackName"] == stack]
-        if not found or not found[0]["StackStatus"].endswith("PROGRESS"):
-            return str(found[0]["StackStatus"]) if found else "gone"
-        time.sleep(0.05)
-    raise TimeoutError(stack)
-
-
 def test_a_bucket_is_tagged_and_deleted_only_when_it_is_empty(laptop: Laptop) -> None:
     stack, bucket, key = laptop.name("bucket-stack"), laptop.name("tagged"), "a/<1>&'x.json"
     properties = {"BucketName": bucket, "Tags": [TAG], "VersioningConfiguration": {"Status": "Enabled"}}
     template = json.dumps({"Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": properties}}})
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template)
-    assert settled(laptop, stack) == "CREATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
     for body in (b"1", b"2"):
         laptop.s3.put_object(Bucket=bucket, Key=key, Body=body)
     laptop.s3.delete_object(Bucket=bucket, Key=key)
 
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert settled(laptop, stack) == "DELETE_FAILED"
+    assert laptop.stack_settled(stack) == "DELETE_FAILED"
     modules = Path(seatrial_laptop.__path__[0]) / "lambda_modules"
     done = subprocess.run(
         ["node", "-e", EMPTY, bucket],  # noqa: S607 (the Node of this environment, by PATH)
@@ -66,4 +55,4 @@ def test_a_bucket_is_tagged_and_deleted_only_when_it_is_empty(laptop: Laptop) ->
         "TagSet": [TAG],
     }
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert settled(laptop, stack) == "gone"
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"

@@ -17,6 +17,7 @@ import pytest
 
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.functions import RETRY_S, AsynchronousCalls
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,14 +96,6 @@ def function(laptop: Laptop, source: str, *, timeout_s: int = 30) -> Iterator[st
 def answer(name: str) -> Any:  # noqa: ANN401 (whatever the function returns)
     told = boto3.client("lambda").invoke(FunctionName=name)
     return json.loads(told["Payload"].read())
-
-
-def until(told: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not told():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.05)
 
 
 SLEEPS = """

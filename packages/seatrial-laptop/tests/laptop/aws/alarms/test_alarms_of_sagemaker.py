@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
+
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,14 +17,6 @@ Laptop = Any  # the fixture's class lives in conftest.py, which nobody can impor
 
 def state(name: str) -> str:
     return str(boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["StateValue"])
-
-
-def until(told: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not told():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.05)
 
 
 def test_an_alarm_follows_the_first_chunks_of_its_component(

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
-
-
-def until(told: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not told():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.05)
 
 
 def place(component: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import boto3
@@ -31,17 +30,6 @@ def template(amount: int, *, address: str = "a@example.com", name: str = "seatri
     return json.dumps({"Resources": resources})
 
 
-def settled(laptop: Laptop, stack: str) -> str:
-    """Wait and return the stack's status, empty when it is gone."""
-    deadline = time.monotonic() + LONGEST_S
-    while time.monotonic() < deadline:
-        found = [each for each in laptop.cloudformation.describe_stacks()["Stacks"] if each["StackName"] == stack]
-        if not found or not found[0]["StackStatus"].endswith("PROGRESS"):
-            return found[0]["StackStatus"] if found else ""
-        time.sleep(0.05)
-    raise TimeoutError(stack)
-
-
 def limits(laptop: Laptop) -> dict[str, float]:
     found = boto3.client("budgets", region_name="us-east-1").describe_budgets(AccountId=laptop.local.account)
     return {each["BudgetName"]: float(each["BudgetLimit"]["Amount"]) for each in found.get("Budgets", ())}
@@ -50,14 +38,14 @@ def limits(laptop: Laptop) -> dict[str, float]:
 def test_a_budget_and_a_dashboard_live_with_their_stack(laptop: Laptop) -> None:
     stack, cloudwatch = laptop.name("watched"), boto3.client("cloudwatch")
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(2000))
-    assert settled(laptop, stack) == "CREATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
     assert limits(laptop) == {"seatrial-watched": 2000}
     assert [each["DashboardName"] for each in cloudwatch.list_dashboards()["DashboardEntries"]] == ["seatrial-watched"]
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(3000))
-    assert settled(laptop, stack) == "UPDATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "UPDATE_COMPLETE"
     assert limits(laptop) == {"seatrial-watched": 3000}
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert settled(laptop, stack) in {"", "DELETE_COMPLETE"}
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
     assert limits(laptop) == {}
     assert cloudwatch.list_dashboards()["DashboardEntries"] == []
 
@@ -67,12 +55,12 @@ def test_another_address_makes_another_budget_where_the_template_names_none(lapt
     client, stack = laptop.cloudformation, laptop.name("watched")
     for name, ended in (("seatrial-watched", "UPDATE_ROLLBACK_COMPLETE"), ("", "UPDATE_COMPLETE")):
         client.create_stack(StackName=f"{stack}{len(name)}", TemplateBody=template(100, name=name))
-        assert settled(laptop, f"{stack}{len(name)}") == "CREATE_COMPLETE"
+        assert laptop.stack_settled(f"{stack}{len(name)}") == "CREATE_COMPLETE"
         (before,) = limits(laptop)
         changed = template(100, address="b@example.com", name=name)
         client.update_stack(StackName=f"{stack}{len(name)}", TemplateBody=changed)
-        assert settled(laptop, f"{stack}{len(name)}") == ended
+        assert laptop.stack_settled(f"{stack}{len(name)}") == ended
         (after,) = limits(laptop)
         assert (after == before) is bool(name)
         client.delete_stack(StackName=f"{stack}{len(name)}")
-        settled(laptop, f"{stack}{len(name)}")
+        laptop.stack_settled(f"{stack}{len(name)}")

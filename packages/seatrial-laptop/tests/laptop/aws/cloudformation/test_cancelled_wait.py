@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seatrial_laptop.aws.cloudformation.stacks_in_progress import CancellableWait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.waiting import until
 
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 ROLE = "arn:aws:iam::000000000000:role/an-execution-role"
@@ -60,14 +58,6 @@ def template(pace: str) -> str:
 
 def status_of(laptop: Laptop, stack: str) -> str:
     return str(laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
-
-
-def until(told: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not told():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.05)
 
 
 def names(laptop: Laptop) -> list[str]:

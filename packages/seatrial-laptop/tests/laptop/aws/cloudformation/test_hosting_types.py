@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,28 +109,6 @@ def template(bucket: str, topic: str, *, nights: int = 0) -> str:
     return json.dumps({"Resources": resources, "Outputs": {"Name": {"Value": name_of("Endpoint")}}})
 
 
-def settled(laptop: Laptop, stack: str) -> Any:  # noqa: ANN401 (a description, or None)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            found = laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
-        except ClientError:
-            return None
-        if not found["StackStatus"].endswith("PROGRESS"):
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(stack)
-
-
-def until(told: Callable[[], Any], what: str) -> Any:  # noqa: ANN401 (whatever is told)
-    deadline = time.monotonic() + 60
-    while not (found := told()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.05)
-    return found
-
-
 def read(laptop: Laptop, url: str) -> bytes | None:
     bucket, _, key = url.removeprefix("s3://").partition("/")
     try:
@@ -167,7 +146,8 @@ def test_an_asynchronous_endpoint_lives_in_a_stack_from_creation_to_deletion(
     (topic, queue), bucket, stack = inbox, laptop.name("async"), laptop.name("async-stack")
     laptop.s3.create_bucket(Bucket=bucket)
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(bucket, topic))
-    created = settled(laptop, stack)
+    laptop.stack_settled(stack)
+    created = laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     assert created["StackStatus"] == "CREATE_COMPLETE"
     name = created["Outputs"][0]["OutputValue"]
     told = laptop.sagemaker.describe_endpoint(EndpointName=name)
@@ -187,7 +167,7 @@ def test_an_asynchronous_endpoint_lives_in_a_stack_from_creation_to_deletion(
         laptop.runtime.invoke_endpoint(EndpointName=name, Body=body)
 
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(bucket, topic, nights=1))
-    assert settled(laptop, stack)["StackStatus"] == "UPDATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "UPDATE_COMPLETE"
     scaling: Any = boto3.client("application-autoscaling")
     place = {"ServiceNamespace": "sagemaker", "ResourceId": f"endpoint/{name}/variant/a"}
     (action,) = scaling.describe_scheduled_actions(**place)["ScheduledActions"]
@@ -206,5 +186,5 @@ def test_an_asynchronous_endpoint_lives_in_a_stack_from_creation_to_deletion(
     assert "triggered policy wake" in activities[-1]["Cause"]
 
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert (settled(laptop, stack) or {"StackStatus": "DELETE_COMPLETE"})["StackStatus"] == "DELETE_COMPLETE"
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
     assert scaling.describe_scheduled_actions(**place)["ScheduledActions"] == []

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import boto3
@@ -76,18 +75,6 @@ def template(component: str, *, dtype: str = "bf16", slots: int = 4, **variant: 
     return json.dumps({"Resources": resources, "Outputs": outputs})
 
 
-def settled(laptop: Laptop, stack: str) -> Any:  # noqa: ANN401 (a description, or None)
-    """Wait and return the stack, or None when it's gone."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        stacks = laptop.cloudformation.describe_stacks()["Stacks"]
-        found = next((entry for entry in stacks if entry["StackName"] == stack), None)
-        if found is None or not found["StackStatus"].endswith("PROGRESS"):
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(stack)
-
-
 def failures(laptop: Laptop, stack: str) -> list[tuple[str, str]]:
     events = laptop.cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
     failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
@@ -104,7 +91,8 @@ def of_stack(laptop: Laptop, stack: str) -> tuple[list[str], list[str]]:
 def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop: Laptop) -> None:
     stack, component = laptop.name("stack"), laptop.name("cfn-component")
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(component))
-    created = settled(laptop, stack)
+    laptop.stack_settled(stack)
+    created = laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     arn = "arn:aws:sagemaker:us-east-1:000000000000"
     outputs = {output["OutputKey"]: output["OutputValue"] for output in created["Outputs"]}
     assert created["StackStatus"] == "CREATE_COMPLETE"
@@ -117,7 +105,7 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     scaling.suspend(component, {"DynamicScalingInSuspended": True})
     bigger = template(component, slots=8, InstanceType="ml.g5.12xlarge")
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=bigger)
-    assert settled(laptop, stack)["StackStatus"] == "UPDATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "UPDATE_COMPLETE"
     models, configs = of_stack(laptop, stack)
     assert (len(models), len(configs)) == (1, 1)
     assert (models != first_models, configs != first_configs) == (True, True)
@@ -128,13 +116,13 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
     assert scaling.suspended(component) == NONE_SUSPENDED
 
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
-    assert settled(laptop, stack)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert laptop.stack_settled(stack) == "UPDATE_ROLLBACK_COMPLETE"
     assert failures(laptop, stack) == [("Component", REFUSED.format(component))]
     assert of_stack(laptop, stack) == (models, configs)
     assert laptop.ports(component) == (port,)
 
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert settled(laptop, stack) is None
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
     assert of_stack(laptop, stack) == ([], [])
     assert laptop.ports(component) == ()
     assert scaling.suspended(component) is None
@@ -143,7 +131,7 @@ def test_a_stack_lives_from_creation_over_update_and_rollback_to_deletion(laptop
 def test_a_failed_creation_tells_why_and_leaves_nothing(laptop: Laptop) -> None:
     stack, component = laptop.name("stack"), laptop.name("cfn-component")
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=template(component, dtype="bfloat16"))
-    assert settled(laptop, stack)["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert laptop.stack_settled(stack) == "ROLLBACK_COMPLETE"
     assert failures(laptop, stack) == [("Component", REFUSED.format(component))]
     assert of_stack(laptop, stack) == ([], [])
 
@@ -152,7 +140,7 @@ def test_a_property_that_does_not_exist_is_refused(laptop: Laptop) -> None:
     stack = laptop.name("stack")
     body = json.dumps({"Resources": {"Model": resource("SageMaker::Model", ExecutionRole=ROLE)}})
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body)
-    settled(laptop, stack)
+    laptop.stack_settled(stack)
     (told,) = failures(laptop, stack)
     assert told[1].splitlines() == [
         "Properties validation failed for resource Model with message:",
@@ -168,9 +156,9 @@ def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None
         return json.dumps({"Resources": {"Model": model}})
 
     laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body("r/djl-inference:1"))
-    assert settled(laptop, stack)["StackStatus"] == "CREATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
     laptop.cloudformation.update_stack(StackName=stack, TemplateBody=body("r/djl-inference:2"))
-    settled(laptop, stack)
+    laptop.stack_settled(stack)
     assert failures(laptop, stack) == [
         (
             "Model",
@@ -179,4 +167,4 @@ def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None
         )
     ]
     laptop.cloudformation.delete_stack(StackName=stack)
-    assert settled(laptop, stack) is None
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -33,16 +32,6 @@ def template(endpoint: str, model: str, alarm: str) -> str:
     )
 
 
-def settled(laptop: Laptop, stack: str) -> str:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        status: str = laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
-        if not status.endswith("PROGRESS"):
-            return status
-        time.sleep(0.05)
-    raise TimeoutError(stack)
-
-
 def test_the_rollback_meets_the_same_alarm_and_goes_on_without_the_resource(
     laptop: Laptop, control: Callable[..., dict[str, object]], host: str
 ) -> None:
@@ -59,16 +48,16 @@ def test_the_rollback_meets_the_same_alarm_and_goes_on_without_the_resource(
     )
     client = laptop.cloudformation
     client.create_stack(StackName=stack, TemplateBody=template(host, laptop.model(), alarm))
-    assert settled(laptop, stack) == "CREATE_COMPLETE"
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
 
     control(raised_alarms_end_updates=True)
     cloudwatch.set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="errors before the update")
     client.update_stack(StackName=stack, TemplateBody=template(host, laptop.model(), alarm))
-    assert settled(laptop, stack) == "UPDATE_ROLLBACK_FAILED"
+    assert laptop.stack_settled(stack) == "UPDATE_ROLLBACK_FAILED"
     client.continue_update_rollback(StackName=stack)
-    assert settled(laptop, stack) == "UPDATE_ROLLBACK_FAILED", "the alarm is raised still"
+    assert laptop.stack_settled(stack) == "UPDATE_ROLLBACK_FAILED", "the alarm is raised still"
     client.continue_update_rollback(StackName=stack, ResourcesToSkip=["Component"])
-    assert settled(laptop, stack) == "UPDATE_ROLLBACK_COMPLETE"
+    assert laptop.stack_settled(stack) == "UPDATE_ROLLBACK_COMPLETE"
     client.delete_stack(StackName=stack)
     client.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
     cloudwatch.delete_alarms(AlarmNames=[alarm])

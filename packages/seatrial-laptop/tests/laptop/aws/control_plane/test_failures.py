@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from seatrial_laptop.aws.control_plane.records import Kind, Record, Status, arn_
 from seatrial_laptop.aws.gateway.gateway import denial
 from seatrial_laptop.aws.runtime.running_copies import CopyPlace
 from tests.stub_cloud import StubSageMaker, variant
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,13 +74,6 @@ def faults(stub: StubSageMaker, **settings: object) -> None:
     stub.cloud.faults.change({"clock_speed": 600, **settings})
 
 
-def until(told: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not told():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def instances(stub: StubSageMaker) -> tuple[object, object]:
     told = stub.variants("chat")["main"]
     return told["CurrentInstanceCount"], told["DesiredInstanceCount"]
@@ -123,7 +116,7 @@ def test_tags_of_a_new_resource_are_late(stub: StubSageMaker) -> None:
     tags = [{"Key": "seatrial:environment", "Value": "dev"}]
     assert stub.call("ListTags", ResourceArn=made.arn) == {"Tags": []}
     faults(stub, tags_late_s=600)
-    until(lambda: stub.call("ListTags", ResourceArn=made.arn) == {"Tags": tags})
+    until(lambda: stub.call("ListTags", ResourceArn=made.arn) == {"Tags": tags}, "tags")
 
 
 def test_without_capacity_a_component_is_created_without_end_and_nobody_can_delete_it(stub: StubSageMaker) -> None:
@@ -132,7 +125,7 @@ def test_without_capacity_a_component_is_created_without_end_and_nobody_can_dele
     faults(stub, capacity_pending=True)
     stub.call("CreateInferenceComponent", **ask("candidate", "one"))
     since_s = stub.cloud.clock.now_s()
-    until(lambda: stub.cloud.clock.now_s() > since_s + 900)
+    until(lambda: stub.cloud.clock.now_s() > since_s + 900, "900 virtual seconds")
     record = stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "candidate")
     assert (record.status, record.failure_reason, instances(stub)) == (Status.CREATING, "", (1, 2))
     error = refused(lambda: stub.call("DeleteInferenceComponent", InferenceComponentName="candidate"))

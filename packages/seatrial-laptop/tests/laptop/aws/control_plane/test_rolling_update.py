@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from typing import TYPE_CHECKING, Any, Self
 
 import boto3
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.control_plane.rollout import rollback_batch_size, update_batch_size
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,14 +76,6 @@ def rolling(*alarms: str, wait_s: int = 0, batch: int = 1) -> dict[str, object]:
 
 def described(laptop: Laptop, component: str) -> Any:  # noqa: ANN401 (a description)
     return laptop.sagemaker.describe_inference_component(InferenceComponentName=component)
-
-
-def until(told: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not told():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.02)
 
 
 class Users:
