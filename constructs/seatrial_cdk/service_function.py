@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
 
 
-class Service(Construct):
+class EnvironmentService(Construct):
     """A service of Seatrial in an account: its role, its function and its workflow have its name and options."""
 
     name: str
@@ -60,7 +60,12 @@ def log_group_of(scope: Construct, *, keep: bool = False, days: int | None = Non
 
 
 def service_role(
-    scope: Service, construct_id: str, *, description: str, assumed_by: str, policies: Mapping[str, iam.PolicyDocument]
+    scope: EnvironmentService,
+    construct_id: str,
+    *,
+    description: str,
+    assumed_by: str,
+    policies: Mapping[str, iam.PolicyDocument],
 ) -> iam.Role:
     """Define a role of the service, with its policies in it."""
     return iam.Role(
@@ -74,7 +79,7 @@ def service_role(
 
 
 def service_function(
-    scope: Service,
+    scope: EnvironmentService,
     *,
     description: str,
     handler: str,
@@ -116,7 +121,9 @@ def service_function(
     )
 
 
-def service_workflow(scope: Service, *, description: str, definition: Mapping[str, object]) -> sfn.CfnStateMachine:
+def service_workflow(
+    scope: EnvironmentService, *, description: str, definition: Mapping[str, object]
+) -> sfn.CfnStateMachine:
     """Define the workflow of a service, which may call its function and nothing else.
 
     Args:

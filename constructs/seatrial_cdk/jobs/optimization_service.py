@@ -29,7 +29,7 @@ from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow, policy_document, resources_of
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
-    Service,
+    EnvironmentService,
     handler_module,
     log_group_of,
     packed_modules,
@@ -120,7 +120,7 @@ def jobs_archive() -> bytes:
     return zip_bytes({**packed_modules(library, own), **entry})
 
 
-class OptimizationService(Service):
+class OptimizationService(EnvironmentService):
     """The optimization jobs of an environment; there is one in an account and region for each environment.
 
     Its function answers CloudFormation at once; the workflow creates a job and follows it, for days if need be. What

@@ -41,7 +41,7 @@ from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow_unnamed
 from seatrial_cdk.private_bucket import private_bucket, removal_policy
 from seatrial_cdk.service_function import (
-    Service,
+    EnvironmentService,
     handler_module,
     log_group_of,
     packed_modules,
@@ -212,7 +212,7 @@ def function_arn(stack: Stack, environment: str) -> str:
     return StackPlace.of(stack).arn("lambda", f"function:{service_name(environment)}")
 
 
-class TrialService(Service):
+class TrialService(EnvironmentService):
     """The trials of an environment's endpoints; there is one in an account and region for each environment.
 
     The function answers CloudFormation's requests for `SmokeBenchmark` resources, and does the work of the workflow:
