@@ -164,7 +164,11 @@ def _instance_row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison
 
 
 def basis_of(loaded: LoadedSpec) -> Basis:
-    """Return what a comparison of the allowed instance types rests on."""
+    """Return what a comparison of the allowed instance types rests on.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
     resolved = resolve(loaded)
     choice, demand = resolved.choice, resolved.demand
     bands = {
@@ -191,7 +195,11 @@ def basis_of(loaded: LoadedSpec) -> Basis:
 
 
 def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
-    """Return what each allowed instance type makes of the planned load; predicted, not measured."""
+    """Return what each allowed instance type makes of the planned load; predicted, not measured.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown.
+    """
     resolved = resolve(loaded)
     rows: list[TypeAtLoad] = []
     for instance in resolved.allowed:

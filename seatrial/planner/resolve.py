@@ -71,7 +71,11 @@ class Resolved:
 
 
 def resolve(loaded: LoadedSpec) -> Resolved:
-    """Resolve the requirements."""
+    """Resolve the requirements.
+
+    Raises:
+        PlanError: When the model, the engine's image or every instance type is unknown, or the recipe can't be served.
+    """
     architecture = read_architecture(loaded)
     check_model_fields(loaded, architecture)
     choice = choose_engine(loaded)
@@ -191,6 +195,9 @@ def search_for(
 
     Args:
         winner_only: Rank the best deployment alone.
+
+    Raises:
+        PlanError: When the spec can't be read into a demand.
     """
     resolved = resolve(loaded)
     demand = replace(resolved.demand, unknown_price_accepted=allow_unknown_price)
