@@ -155,6 +155,9 @@ def broken(rail: str, spec: str, write: Write, environments: Path, more: str = "
         ("slo: {error_rate: 0.01}", SPEC, []),
         ("slo: {error_rate: 0.01}", f"{SPEC}slo: {{error_rate: 0.0101}}\n", ["slo.error_rate"]),
         ("slo: {output_tok_s: 500}", f"{SPEC}slo: {{output_tok_s: 499}}\n", ["slo.output_tok_s"]),
+        ("slo: {output_tok_s: 500}", f"{SPEC}slo: {{output_tok_s: 500}}\n", []),
+        # The stricter of two bounds is what holds at the percentile of the rail.
+        ("slo: {tpot_ms: {p50: 20}}", f"{SPEC}slo: {{tpot_ms: {{p50: 30, p95: 20}}}}\n", []),
         *CREATED,
     ],
 )  # fmt: skip
@@ -166,6 +169,12 @@ def test_each_broken_rail_is_told_with_its_field_place_and_owner(
     assert {problem.rule for problem in found} <= {"SEA111"}
     assert all("dev.yaml:5)" in problem.message for problem in found)
     assert all("(set by platform-team in " in problem.message for problem in found)
+
+
+@pytest.mark.parametrize(("tags", "actual"), [("", "is missing"), ("tags: {team: ''}\n", "is ''")])
+def test_a_tag_that_is_missing_is_not_an_empty_one(tags: str, actual: str, write: Write, environments: Path) -> None:
+    (problem,) = broken("required_tags: [team]", f"{SPEC}{tags}", write, environments)
+    assert f"the tag team {actual};" in problem.message
 
 
 def test_every_broken_rail_is_told_at_once(write: Write, environments: Path) -> None:

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from seatrial_cdk.trials.runtime.outcome import AwsBus, Detail, announce, error_detail, result_detail
+from seatrial_cdk.trials.runtime.outcome import AwsBus, Detail, TopicFindings, announce, error_detail, result_detail
 from seatrial_cdk.trials.runtime.properties import read_what_is_there
 from seatrial_cdk.trials.runtime.store import UnavailableError
 
@@ -85,3 +85,13 @@ def test_a_trial_that_could_not_be_made_is_told_with_the_names_that_can_be_read(
 def test_both_kinds_of_events_have_the_same_fields(passed: TrialResult) -> None:
     measured = result_detail(passed, endpoint_name="", result_uri="", report_uri="")
     assert measured.keys() == error_detail("", read_what_is_there({}), result_uri="").keys()
+
+
+def test_the_subject_of_a_finding_is_one_line_of_at_most_100_characters() -> None:
+    client = boto3.client("sns", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+    topic = "arn:aws:sns:us-east-1:123456789012:findings"
+    with Stubber(client) as stub:
+        expected = {"TopicArn": topic, "Subject": f"knee ?{'x' * 94}", "Message": "all of it"}
+        stub.add_response("publish", {"MessageId": "1"}, expected)
+        TopicFindings(client, topic).publish(f"knee\n\u00fc{'x' * 200}", "all of it")
+        stub.assert_no_pending_responses()

@@ -201,3 +201,30 @@ def test_a_variant_has_as_many_instances_as_its_scaling_allows(
     service.add_response("describe_endpoint", answer, {"EndpointName": "dev-chat"})
     found = components.capacity("dev-chat", "AllTraffic")
     assert (found.instances, found.most) == (2, most)
+
+
+def test_another_refusal_than_a_denied_one_is_not_taken_for_an_absent_component(
+    components: AwsComponents, service: Stubber
+) -> None:
+    service.add_client_error("describe_inference_component", "InternalFailure", "try again")
+    with pytest.raises(UnavailableError, match="try again"):
+        components.describe(NAME)
+
+
+def test_a_component_whose_name_has_the_word_is_no_candidate(components: AwsComponents, service: Stubber) -> None:
+    names = ("dev-chat-candidate-0a1b2c3d", "hr-candidate-ranker-model")
+    listed = [
+        {
+            "InferenceComponentName": name,
+            "InferenceComponentArn": f"{ARN}inference-component/{name}",
+            "EndpointName": "dev-chat",
+            "EndpointArn": f"{ARN}endpoint/dev-chat",
+            "VariantName": "AllTraffic",
+            "CreationTime": 0,
+            "LastModifiedTime": 0,
+        }
+        for name in names
+    ]
+    expected = {"NameContains": "-candidate-"}
+    service.add_response("list_inference_components", {"InferenceComponents": listed}, expected)
+    assert components.like_candidates() == ["dev-chat-candidate-0a1b2c3d"]
