@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-import yaml
-
 from seatrial.deployment.load import load_deployments
 from seatrial.documents.plan import hardware_words
 from seatrial.locks.lock_file import write_lock
@@ -24,6 +22,7 @@ from seatrial.specs.load import load_spec
 from seatrial.specs.prices import PRICES_FILE, prices_path
 from seatrial.specs.shapes import INSTANCE_TYPE
 from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path
+from seatrial.specs.yaml_source import yaml_text
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links, kind_of
 from seatrial_base.frozen_model import digest
@@ -198,7 +197,7 @@ def pin_document(
     folder.mkdir(parents=True, exist_ok=True)
     name = loaded.environment.name
     path = folder / f"{document['name']}.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    path.write_text(yaml_text(document), encoding="utf-8")
     _copy_calibration(loaded, path, f"{document['name']}")
     environments = _environments(loaded, folder, environments)
     pinned = load_spec(path, name, environments=environments)
@@ -225,7 +224,7 @@ def _environments(loaded: LoadedSpec, folder: Path, environments: Path) -> Path:
     if kind_of(prices):
         place.pop("prices", None)
         shutil.copyfile(prices, own / PRICES_FILE)
-    text = yaml.safe_dump(place, sort_keys=False, allow_unicode=True)
+    text = yaml_text(place)
     (own / f"{loaded.environment.name}.yaml").write_text(text, encoding="utf-8")
     return own
 

@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-import yaml
 from pydantic import Field
 
 from seatrial.specs.load import ordered, validated
 from seatrial.specs.recipe import parse_recipe
-from seatrial.specs.yaml_source import merge_environment, read_source
+from seatrial.specs.yaml_source import merge_environment, read_source, yaml_text
 from seatrial_base.catalog.presets import PRESETS, Preset
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.errors import SpecError
@@ -72,9 +71,7 @@ def read_team_presets(path: Path) -> tuple[Preset, ...]:
 def presets_text(rows: Iterable[Preset]) -> str:
     """Return the team's presets as YAML, sorted by name; equal presets give equal text."""
     kept = [row.model_dump(mode="json", exclude_defaults=True) for row in sorted(rows, key=lambda row: row.name)]
-    return _HEAD + yaml.safe_dump(
-        {"schema_version": "1", "presets": kept}, sort_keys=False, allow_unicode=True, width=200
-    )
+    return _HEAD + yaml_text({"schema_version": "1", "presets": kept})
 
 
 def known_presets(environments: Path) -> tuple[Preset, ...]:
@@ -125,7 +122,7 @@ def spec_of_preset(preset: Preset, *, name: str | None = None) -> str:
     if recipe := [fields if any(fields.values()) else next(iter(fields)) for fields in written]:
         document["optimization"] = recipe
     head = f"# Preset {preset.name}: {preset.provenance} ({preset.source}).\n"
-    return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=200)
+    return head + yaml_text(document)
 
 
 def write_team_preset(path: Path, preset: Preset) -> Literal["added", "replaced", "unchanged"]:

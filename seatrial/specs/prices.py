@@ -9,10 +9,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import yaml
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
+from seatrial.specs.yaml_source import yaml_text
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.frozen_model import FrozenModel, digested, model_field
 
@@ -105,7 +105,7 @@ def prices_path(environments: Path, named: str | None) -> Path:
 def prices_text(prices: TeamPrices) -> str:
     """Return the prices as YAML; equal prices give equal text."""
     document = prices.model_dump(mode="json", exclude_defaults=True) | {"schema_version": PRICES_SCHEMA}
-    return _HEAD + yaml.safe_dump(document, sort_keys=True, allow_unicode=True, width=200)
+    return _HEAD + yaml_text(document, sort_keys=True)
 
 
 _HEAD = """\

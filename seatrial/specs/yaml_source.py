@@ -45,6 +45,21 @@ class _Loader(_PARSER):  # type: ignore[misc, valid-type]  # the base is the C p
 
 _EXPONENT = re.compile(r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 _Loader.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+# What the reader takes for a number must be in quotes where it is a text: PyYAML alone writes a tag 79e54297 bare.
+_Dumper.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-+.0123456789"))
+
+
+def yaml_text(document: Mapping[str, object], *, sort_keys: bool = False) -> str:
+    """Return a document as YAML that the reader reads as the same document."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=200)
+
+
 for _name in _NO_JSON:
     _Loader.add_constructor(f"{_TAG}{_name}", yaml.SafeLoader.construct_yaml_str)
 for _name in ("set", "omap", "pairs"):

@@ -6,6 +6,7 @@ import pytest
 
 from seatrial.specs import shapes
 from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial.specs.yaml_source import read_source, yaml_text
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -458,3 +459,10 @@ def test_a_commit_that_begins_like_an_exponent_is_a_text(write: Write, environme
     commit = "0e9e39f249a16976918f6564b8830bc894c89659"
     text = endpoint_text.replace("hub_id:", f"revision: {commit}\n  hub_id:", 1)
     assert load_spec(write(text), "dev", environments=environments).endpoint.model.revision == commit
+
+
+@pytest.mark.parametrize("text", ["79e54297", "1e5", "-1_0.5e3", ".5E-3", "12", "1.5", "yes", "2026-11-27", "a: b", ""])
+def test_a_text_that_looks_like_a_number_is_written_as_text(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(yaml_text({"tags": {"run": text}, "ratio": 1e-05}))
+    assert read_source(file).data == {"tags": {"run": text}, "ratio": 1e-05}

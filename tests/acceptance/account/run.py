@@ -273,7 +273,8 @@ def _run(
     folder.mkdir(parents=True)
     file = folder / f"{options.environment}.yaml"
     tags = {**_mapping(place.get("tags")), RUN_TAG: run_id}
-    file.write_text(yaml.safe_dump({**place, "tags": tags}, sort_keys=False), encoding="utf-8")
+    # JSON is YAML with every text in quotes: a run's ID such as 79e54297 would be read as a number without them.
+    file.write_text(json.dumps({**place, "tags": tags}, indent=2), encoding="utf-8")
     transcript = folder / "transcript.jsonl"
     around.tell(f"run {run_id} ({datetime.now(UTC).isoformat(timespec='seconds')}); transcript: {transcript}")
     around.tell(f"if this process is killed: make clean-aws ENV={options.environment} RUN={run_id}")
