@@ -55,7 +55,7 @@ def deny(service: Stubber) -> None:
     service.add_client_error("describe_inference_component", "AccessDeniedException", DENIED)
 
 
-def list_names(service: Stubber, *names: str) -> None:
+def list_names(service: Stubber, *names: str, contains: str = NAME) -> None:
     listed = [
         {
             "InferenceComponentName": name,
@@ -68,7 +68,7 @@ def list_names(service: Stubber, *names: str) -> None:
         }
         for name in names
     ]
-    service.add_response("list_inference_components", {"InferenceComponents": listed}, {"NameContains": NAME})
+    service.add_response("list_inference_components", {"InferenceComponents": listed}, {"NameContains": contains})
 
 
 def describe(service: Stubber, status: str = "InService") -> None:
@@ -212,19 +212,5 @@ def test_another_refusal_than_a_denied_one_is_not_taken_for_an_absent_component(
 
 
 def test_a_component_whose_name_has_the_word_is_no_candidate(components: AwsComponents, service: Stubber) -> None:
-    names = ("dev-chat-candidate-0a1b2c3d", "hr-candidate-ranker-model")
-    listed = [
-        {
-            "InferenceComponentName": name,
-            "InferenceComponentArn": f"{ARN}inference-component/{name}",
-            "EndpointName": "dev-chat",
-            "EndpointArn": f"{ARN}endpoint/dev-chat",
-            "VariantName": "AllTraffic",
-            "CreationTime": 0,
-            "LastModifiedTime": 0,
-        }
-        for name in names
-    ]
-    expected = {"NameContains": "-candidate-"}
-    service.add_response("list_inference_components", {"InferenceComponents": listed}, expected)
+    list_names(service, "dev-chat-candidate-0a1b2c3d", "hr-candidate-ranker-model", contains="-candidate-")
     assert components.like_candidates() == ["dev-chat-candidate-0a1b2c3d"]
