@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.endpoint import EndpointSpec
+    from seatrial.specs.hosting import MetricsSpec
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
 INFO_METADATA = "aws:cdk:info"
+ENGINES_WITH_METRICS = ("lmi", "vllm", "sglang")
+"""Those whose metrics SageMaker collects (developer guide, "Amazon SageMaker AI detailed observability")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,11 @@ def define_parts(
     """
     spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
     topic = topic or _topic_arn(scope, deployment)
-    alarms, watched = _define_alarms(scope, endpoint, deployment, suffix=suffix, topic=topic)
+    alarms, watched = _define_alarms(
+        scope, endpoint, deployment, suffix=suffix, topic=topic, metrics=spec.hosting.metrics
+    )
+    for variant in endpoint.further_variants():
+        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
     candidate = trial = schedule = router = None
     if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
         candidate, trial = _define_trials(scope, endpoint, deployment, alarms, suffix=suffix)
@@ -137,17 +144,32 @@ def define_parts(
 
 
 def _define_alarms(
-    scope: Construct, endpoint: DefinedEndpoint, deployment: Deployment, *, suffix: str, topic: str | None
+    scope: Construct,
+    endpoint: ILlmEndpoint,
+    deployment: Deployment,
+    *,
+    suffix: str = "",
+    topic: str | None,
+    metrics: MetricsSpec | None,
 ) -> tuple[EndpointAlarms, ContainerAlarms | None]:
-    """Define the alarms of an endpoint, and of each production variant but the first, whose alarms these are."""
-    spec, metrics = deployment.endpoint, deployment.endpoint.hosting.metrics
+    """Define the alarms of a model, and those on its containers where the endpoint publishes their metrics."""
+    spec, engine = deployment.endpoint, deployment.plan.engine.value
     alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(deployment))
-    for variant in endpoint.further_variants():
-        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
     # The embedded AWS has no PromQL alarms.
-    if metrics is None or not metrics.detailed or deployment.environment.is_embedded:
+    if deployment.environment.is_embedded:
         return alarms, None
-    return alarms, ContainerAlarms(scope, f"ContainerAlarms{suffix}", endpoint=endpoint, topic_arn=topic)
+    if metrics is not None and metrics.detailed and engine in ENGINES_WITH_METRICS:
+        containers = ContainerAlarms(
+            scope, f"ContainerAlarms{suffix}", endpoint=endpoint, slo=spec.slo, topic_arn=topic
+        )
+        return alarms, containers
+    if endpoint.inference_component_name is not None and spec.slo.ttft_ms.p95 is not None:
+        mend = "set hosting.metrics: {detailed: true}, which is billed, to have one"
+        if engine not in ENGINES_WITH_METRICS:
+            mend = f"nor does SageMaker collect metrics of {engine}"
+        because = "SageMaker publishes no time to first token of inference components"
+        alarms.node.add_metadata(INFO_METADATA, f"SEA141: no alarm watches slo.ttft_ms.p95: {because}; {mend}")
+    return alarms, None
 
 
 def _alarms_of(  # noqa: PLR0917 (private)
@@ -247,7 +269,8 @@ def _define_guest(  # noqa: PLR0917 (private)
         weights_key=host.weights_key,
         role_options=host.role_options,
     )
-    alarms = _alarms_of(added, "Alarms", added, spec, topic_arn, start_minutes(guest))
+    metrics = deployment.endpoint.hosting.metrics
+    alarms, _ = _define_alarms(added, added, guest, topic=topic_arn, metrics=metrics)
     scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
         alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
