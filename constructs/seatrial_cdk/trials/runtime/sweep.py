@@ -15,7 +15,7 @@ from seatrial_cdk.trials.runtime.components import candidate_of, remove_candidat
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Execution, endpoint_of, read_order
 from seatrial_cdk.trials.runtime.ownership import read_owner
-from seatrial_cdk.trials.runtime.scaling import held_scalings, restore_scaling
+from seatrial_cdk.trials.runtime.scaling import held_scalings, note_copies, restore_scaling
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, answer, ownership_of, settle
 from seatrial_cdk.trials.runtime.store import RUNS, UnavailableError, run_key
 
@@ -102,10 +102,12 @@ def _is_used(candidate: CandidateComponent, context: TrialContext) -> bool:
 
 
 def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
-    """Restore the scaling of a component whose stack is not updated any more."""
+    """Restore the scaling of a component whose stack is not updated any more; note its copies while it is."""
     try:
         status = context.stack_status(held.stack_id)
-        if not status.endswith("IN_PROGRESS") or "CLEANUP" in status:
+        if status.endswith("IN_PROGRESS") and "CLEANUP" not in status:
+            note_copies(context.store, context.components, held)
+        else:
             log(f"sweep: the scaling of {held.component} is restored")
             restore_scaling(context.scaling, context.store, context.components, held)
     except UnavailableError as unavailable:
