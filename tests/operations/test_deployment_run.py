@@ -33,19 +33,14 @@ def python(text: str) -> list[str]:
 
 
 REFUSED = """
-from seatrial_cdk.delivery.plain_errors import plain_errors
-
-with plain_errors():
-    from aws_cdk import App, CfnResource, Stack
-
-    from seatrial_cdk.delivery.hosting_checks import HostingChecks
-
-    app = App(analytics_reporting=False)
-    HostingChecks.add_to(app)
-    for number in range(9):
-        given = {"EndpointConfigName": f"chat{number}", "ProductionVariants": [{"VariantName": "All"}]}
-        CfnResource(Stack(app, f"S{number}"), "Config", type="AWS::SageMaker::EndpointConfig", properties=given)
-    app.synth()
+from aws_cdk import App, CfnResource, Stack
+from seatrial_cdk.delivery.hosting_checks import HostingChecks
+app = App(analytics_reporting=False)
+HostingChecks.add_to(app)
+for number in range(9):
+    given = {"EndpointConfigName": f"chat{number}", "ProductionVariants": [{"VariantName": "All"}]}
+    CfnResource(Stack(app, f"S{number}"), "Config", type="AWS::SageMaker::EndpointConfig", properties=given)
+app.synth()
 """
 
 
@@ -54,7 +49,7 @@ def test_every_finding_of_the_synthesis_is_told_and_no_report_that_is_removed(tm
     (tmp_path / "app.py").write_text(REFUSED)
     with pytest.raises(SeatrialError) as refused:
         run_app(tmp_path, {}, tmp_path / "scratch")
-    assert [refused.value.problems[0].message.count(f"chat{number} is a fixed name") for number in range(9)] == [1] * 9
+    assert all(f"chat{number} is a fixed name" in f"{refused.value}" for number in range(9))
     assert "validation-report.json" not in f"{refused.value}"
     assert "ValidationFailed" in f"{refused.value}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.specs.hosting import HostingSpec
 from seatrial_cdk.endpoint.planned_endpoint import planned_instances
@@ -123,27 +123,11 @@ def test_detailed_metrics_have_alarms_on_the_kv_cache_the_queue_and_first_tokens
         )
 
 
-def test_an_engine_without_such_metrics_has_no_alarm_on_them() -> None:
-    base = hosted({"metrics": {"detailed": True}})
-    plan = base.plan.model_copy(update={"engine": decided("tgi")})
-    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
-    assert not template.find_resources(
-        "AWS::CloudWatch::Alarm", {"Properties": {"EvaluationCriteria": Match.any_value()}}
-    )
-
-
 def test_synthesis_says_where_no_alarm_watches_first_tokens() -> None:
-    told = {}
-    for name, fields in (("usual", {}), ("detailed", {"metrics": {"detailed": True}})):
-        stack = EndpointStack(App(), name, deployment=hosted({**fields}))
-        told[name] = [
-            each.data
-            for node in stack.node.find_all()
-            for each in node.node.metadata
-            if isinstance(each.data, str) and each.data.startswith("SEA141")
-        ]
-    assert [text.count("hosting.metrics") for text in told["usual"]] == [1]
-    assert told["detailed"] == []
+    for fields, count in (({}, 1), ({"metrics": {"detailed": True}}, 0)):
+        stack = EndpointStack(App(), "Metrics", deployment=hosted({**fields}))
+        told = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("^SEA141: .*hosting.metrics"))
+        assert len(told) == count
 
 
 def test_the_dashboard_shows_the_states_of_the_engines_alarms() -> None:
@@ -162,9 +146,15 @@ def test_the_dashboard_shows_the_states_of_the_engines_alarms() -> None:
     assert [bool(each) for each in criteria] == [True, True, True]
 
 
-def test_what_the_spec_leaves_open_is_sagemakers() -> None:
-    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=hosted({})))
-    template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": Match.absent()})
+@pytest.mark.parametrize(("engine", "fields"), [("lmi", {}), ("tgi", {"metrics": {"detailed": True}})])
+def test_what_the_spec_leaves_open_is_sagemakers_and_tgi_publishes_nothing(
+    engine: str, fields: dict[str, object]
+) -> None:
+    base = hosted(fields)
+    plan = base.plan.model_copy(update={"engine": decided(engine)})
+    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
+    config = Match.any_value() if fields else Match.absent()
+    template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": config})
     assert not template.find_resources(
         "AWS::CloudWatch::Alarm", {"Properties": {"EvaluationCriteria": Match.any_value()}}
     )

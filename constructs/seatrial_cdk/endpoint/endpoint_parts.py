@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.endpoint import EndpointSpec
-    from seatrial.specs.hosting import MetricsSpec
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
@@ -86,9 +85,7 @@ def define_parts(
     """
     spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
     topic = topic or _topic_arn(scope, deployment)
-    alarms, watched = _define_alarms(
-        scope, endpoint, deployment, suffix=suffix, topic=topic, metrics=spec.hosting.metrics
-    )
+    alarms, watched = _define_alarms(scope, suffix, endpoint, deployment, topic, deployment)
     for variant in endpoint.further_variants():
         _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
     candidate = trial = schedule = router = None
@@ -143,30 +140,22 @@ def define_parts(
     )
 
 
-def _define_alarms(
-    scope: Construct,
-    endpoint: ILlmEndpoint,
-    deployment: Deployment,
-    *,
-    suffix: str = "",
-    topic: str | None,
-    metrics: MetricsSpec | None,
+def _define_alarms(  # noqa: PLR0917 (private)
+    scope: Construct, suffix: str, endpoint: ILlmEndpoint, model: Deployment, topic: str | None, host: Deployment
 ) -> tuple[EndpointAlarms, ContainerAlarms | None]:
-    """Define the alarms of a model, and those on its containers where the endpoint publishes their metrics."""
-    spec, engine = deployment.endpoint, deployment.plan.engine.value
-    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(deployment))
-    # The embedded AWS has no PromQL alarms.
-    if deployment.environment.is_embedded:
+    """Define the alarms of a model, and those on its containers where its host publishes their metrics."""
+    spec, engine, metrics = model.endpoint, model.plan.engine.value, host.endpoint.hosting.metrics
+    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(model))
+    if model.environment.is_embedded:  # which has no PromQL alarms
         return alarms, None
+    bound_ms = spec.slo.ttft_ms.p95
     if metrics is not None and metrics.detailed and engine in ENGINES_WITH_METRICS:
-        containers = ContainerAlarms(
-            scope, f"ContainerAlarms{suffix}", endpoint=endpoint, slo=spec.slo, topic_arn=topic
-        )
-        return alarms, containers
-    if endpoint.inference_component_name is not None and spec.slo.ttft_ms.p95 is not None:
-        mend = "set hosting.metrics: {detailed: true}, which is billed, to have one"
-        if engine not in ENGINES_WITH_METRICS:
-            mend = f"nor does SageMaker collect metrics of {engine}"
+        name = f"ContainerAlarms{suffix}"
+        return alarms, ContainerAlarms(scope, name, endpoint=endpoint, ttft_p95_ms=bound_ms, topic_arn=topic)
+    if endpoint.inference_component_name is not None and bound_ms is not None:
+        mend = f"nor does it collect metrics of {engine}"
+        if engine in ENGINES_WITH_METRICS:
+            mend = "set hosting.metrics: {detailed: true}, which is billed, to have one"
         because = "SageMaker publishes no time to first token of inference components"
         alarms.node.add_metadata(INFO_METADATA, f"SEA141: no alarm watches slo.ttft_ms.p95: {because}; {mend}")
     return alarms, None
@@ -269,8 +258,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         weights_key=host.weights_key,
         role_options=host.role_options,
     )
-    metrics = deployment.endpoint.hosting.metrics
-    alarms, _ = _define_alarms(added, added, guest, topic=topic_arn, metrics=metrics)
+    alarms, _ = _define_alarms(added, "", added, guest, topic_arn, deployment)
     scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
         alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]

@@ -347,7 +347,7 @@ class ContainerAlarms(Construct):
 
     Args:
         endpoint: What is watched.
-        slo: Bounds the time to first token; default: that is not watched.
+        ttft_p95_ms: Bound of the time to first token; default: that is not watched.
         topic_arn: ARN of the topic that is notified of each alarm and of its end; default: none.
     """
 
@@ -357,7 +357,7 @@ class ContainerAlarms(Construct):
         construct_id: str,
         *,
         endpoint: ILlmEndpoint,
-        slo: Slo | None = None,
+        ttft_p95_ms: float | None = None,
         topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -385,14 +385,14 @@ class ContainerAlarms(Construct):
                 section="queue",
             ),
         )
-        if slo is not None and (bound_ms := slo.ttft_ms.p95) is not None:
+        if ttft_p95_ms is not None:
             first_token = _query_alarm(
                 self,
                 "Ttft",
                 called,
                 topic_arn,
-                query=f"({first_token_query(labels, 'p95')}) >= {bound_ms / MS_PER_S:g}",
-                description=f"p95 time to first token of {name} exceeds its SLO of {bound_ms:g} ms",
+                query=f"({first_token_query(labels, 'p95')}) >= {ttft_p95_ms / MS_PER_S:g}",
+                description=f"p95 time to first token of {name} exceeds its SLO of {ttft_p95_ms:g} ms",
                 section="time-to-first-token",
             )
             self.alarms = (*self.alarms, first_token)

@@ -183,13 +183,10 @@ def _traffic(endpoint: ILlmEndpoint) -> Iterator[Graph]:
 
 
 def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | None) -> Iterator[Graph]:
-    parts = [("ModelLatency", "model"), ("OverheadLatency", "overhead")]
-    unseen = ["TPOT"]
-    # Of a component SageMaker publishes no first chunks.
-    if endpoint.inference_component_name is None:
+    parts, unseen = [("ModelLatency", "model"), ("OverheadLatency", "overhead")], ["TPOT", "TTFT"]
+    if endpoint.inference_component_name is None:  # of a component SageMaker publishes no first chunks
         parts.append(("FirstChunkModelLatency", "first chunk"))
-    else:
-        unseen.append("TTFT")
+        unseen.remove("TTFT")
     lines: list[MetricLine | MetricFormula] = []
     for number, (name, label) in enumerate(parts, 1):
         for stat in ("p50", "p95"):

@@ -72,6 +72,7 @@ class Guard:
         self._every_s = every_s
         self._promql = promql
         self._has_first_tokens = False
+        self._component = request.target.inference_component
         self._again_s: float | None = None
         self._stopped: Stop | None = None
 
@@ -170,7 +171,7 @@ class Guard:
         A source that never had a value is none: not every region, engine or endpoint has one. Once it had, a failure is
         as that of CloudWatch.
         """
-        if self._promql is None or not self._is_component:
+        if self._promql is None or self._component is None:
             return None
         until_s = self._now().timestamp()
         for objective in self._watched({"ttft_ms"}):
@@ -188,16 +189,12 @@ class Guard:
                 return _missed(objective, "time to first token", max(values_s) * MS_PER_S)
         return None
 
-    @property
-    def _is_component(self) -> bool:
-        return self._request.target.inference_component is not None
-
     def _watched(self, metrics: Collection[Metric]) -> Iterator[Objective]:
         return (goal for goal in self._request.objectives if goal.metric in metrics and goal.sense == "at_most")
 
     def _queries(self) -> dict[str, tuple[Objective, MetricDataQueryTypeDef]]:
         dimensions = component_dimensions(self._request.target)
-        watched = self._watched([name for name in METRICS if name != "ttft_ms" or not self._is_component])
+        watched = self._watched([name for name in METRICS if name != "ttft_ms" or self._component is None])
         queries: dict[str, tuple[Objective, MetricDataQueryTypeDef]] = {}
         for number, objective in enumerate(watched if dimensions is not None else ()):
             stat = "Average" if objective.statistic == "mean" else objective.statistic
