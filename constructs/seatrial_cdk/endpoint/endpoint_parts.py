@@ -13,7 +13,7 @@ from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutput
 from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
 from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
-from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, EndpointAlarms, topic_arn
+from seatrial_cdk.observability.endpoint_alarms import ENGINES_WITH_METRICS, ContainerAlarms, EndpointAlarms, topic_arn
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
 INFO_METADATA = "aws:cdk:info"
-ENGINES_WITH_METRICS = ("lmi", "vllm", "sglang")
-"""Those whose metrics SageMaker collects (developer guide, "Amazon SageMaker AI detailed observability")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

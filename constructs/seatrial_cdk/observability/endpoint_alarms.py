@@ -42,6 +42,8 @@ LABELS: Final = {
     "EndpointName": ENDPOINT_LABEL,
     "VariantName": VARIANT_LABEL,
 }
+ENGINES_WITH_METRICS = ("lmi", "vllm", "sglang")
+"""Those whose metrics SageMaker collects (developer guide, "Amazon SageMaker AI detailed observability")."""
 PENDING_MINUTES: Final = 5
 RECOVERY_MINUTES: Final = 5
 MINUTES_WATCHED = 5
