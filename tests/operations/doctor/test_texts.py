@@ -29,10 +29,9 @@ HEALTH_CHECK: Final = (
 
 def is_answered(row: dict[str, object]) -> bool:
     """Return whether the first diagnosis is the accepted answer's."""
-    reason, log = str(row["reason"]), tuple(row["log"]) or None  # type: ignore[arg-type]  # a row of JSON
-    symptom = next(each for each in SYMPTOMS.rows if each.name == row["answer"])
-    first = text_diagnoses(reason, log)[0]
-    return (first.rule, first.source) == (symptom.rule, symptom.source)
+    first = text_diagnoses(str(row["reason"]), tuple(row["log"]) or None)[0]  # type: ignore[arg-type]  # a row of JSON
+    accepted = [(each.rule, each.source) for each in SYMPTOMS.rows if each.name == row["answer"]]
+    return (first.rule, first.source) in accepted
 
 
 @pytest.mark.parametrize("row", [row for row in TEXTS if row not in KEPT], ids=lambda row: row["source"])
@@ -40,8 +39,13 @@ def test_a_public_text_gets_its_accepted_answer(row: dict[str, object]) -> None:
     assert is_answered(row)
 
 
+def test_of_the_texts_that_were_kept_away_no_smaller_share_is_answered_than_was_measured() -> None:
+    """52 of 59, once, before anyone changed a pattern by them."""
+    assert sum(map(is_answered, KEPT)) / len(KEPT) >= 52 / 59
+
+
 def test_the_texts_are_many_and_each_is_of_another_source() -> None:
-    assert len(TEXTS) >= 60
+    assert len(TEXTS) > 100
     assert len({row["source"] for row in TEXTS}) == len(TEXTS)
     assert 0.4 < len(KEPT) / len(TEXTS) < 0.6
 
