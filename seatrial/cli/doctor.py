@@ -73,11 +73,11 @@ def doctor_command(
         (is_text, "{} is of an endpoint, and a text is explained without one", of_endpoint),
         (not is_text, "{} needs --reason or --log", {"--image": image, "--instance-type": instance_type}),
     )
-    misplaced = [(name, said) for is_so, said, given in places for name, value in given.items() if is_so and value]
+    misplaced = [(name, text) for is_so, text, given in places for name, value in given.items() if is_so and value]
     if misplaced:
         hint = "leave it out, or add what it needs"
         raise SpecError(
-            Finding("SEA108", Place("command line", field=name), said.format(name), hint) for name, said in misplaced
+            Finding("SEA108", Place("command line", field=name), text.format(name), hint) for name, text in misplaced
         )
     if is_text:
         _explain_text(reason or "", log, image, instance_type, output_format)

@@ -76,7 +76,7 @@ def by_symptom(part: str, lines: Iterable[str], **known: str) -> Iterator[Findin
     """Yield the cause of the symptom in lines, where the catalog has it; `known` is what its sentences may name too."""
     if (match := find_symptom(lines)) is not None:
         symptom = match.symptom
-        cause, mend = match.told(symptom.cause, **known), match.told(symptom.mend, **known)
+        cause, mend = match.filled(symptom.cause, **known), match.filled(symptom.mend, **known)
         seen = match.line[:LONGEST_LINE]
         yield Finding(symptom.rule, Place(resource=part), cause, mend, source=symptom.source, evidence=seen)
 
@@ -98,8 +98,8 @@ def text_diagnoses(
         "the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")}, is_partial=True
     )
     linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
-    found = [*_causes("the text", "Failed", reason.splitlines(), facts, gap)]
-    return (*found, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
+    causes = [*_causes("the text", "Failed", reason.splitlines(), facts, gap)]
+    return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
 def diagnose(examination: Examination) -> tuple[Finding, ...]:
@@ -203,21 +203,21 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
 
 def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], configuration: str = "") -> Iterator[Finding]:
     """Yield the causes of a failure; before them, that what serves is what it was before an update."""
-    found = [*causes]
+    known = [*causes]
     # A failed update leaves its reason on what goes on serving: SageMaker rolls back, and the status is InService.
-    if status == _IN_SERVICE and found:
+    if status == _IN_SERVICE and known:
         yield diagnosis(
             rule="SEA636",
             part=part,
             cause=f"Its last update failed, and the configuration{configuration} from before it still serves. "
             f"SageMaker's reason: {reason}",
-            mend=f"{found[0].hint} Then update it again.",
+            mend=f"{known[0].hint} Then update it again.",
             seen=reason,
             source="public issue trackers: hashicorp/terraform-provider-aws #39099",
         )
         # Without a known cause, there is nothing to say beside it.
-        found = [each for each in found if each.rule != "SEA751"]
-    yield from found
+        known = [each for each in known if each.rule != "SEA751"]
+    yield from known
 
 
 def _causes(

@@ -396,19 +396,19 @@ def test_nothing_is_missing_while_the_stack_is_at_work(status: str) -> None:
     assert Aws(stack=status, resources=[resource]).examined().missing == ()
 
 
-def test_an_update_that_failed_without_a_known_cause_is_told_once() -> None:
-    (found,) = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "odd"}).diagnosed()
-    assert (found.rule, "SageMaker's reason: odd" in found.message) == ("SEA636", True)
+def test_an_update_that_failed_without_a_known_cause_is_reported_once() -> None:
+    (finding,) = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "odd"}).diagnosed()
+    assert (finding.rule, "SageMaker's reason: odd" in finding.message) == ("SEA636", True)
     component_reason = component(reason="CUDA out of memory")
     assert Aws(components={COMPONENT: component_reason}).rules() == ["SEA636", "SEA755"]
 
 
-def test_a_configuration_or_model_that_is_deleted_is_told_once_and_not_during_a_change() -> None:
+def test_a_configuration_or_model_that_is_deleted_is_reported_once_and_not_during_a_change() -> None:
     aws = Aws()
     for operation in ("describe_endpoint_config", "describe_model"):
         aws.errors[operation] = [absent()]
-    found = [(each.rule, each.place.resource) for each in aws.diagnosed()]
-    assert found == [("SEA637", "endpoint configuration config-1"), ("SEA637", "model model-1")]
+    places = [(each.rule, each.place.resource) for each in aws.diagnosed()]
+    assert places == [("SEA637", "endpoint configuration config-1"), ("SEA637", "model model-1")]
     kind = "AWS::SageMaker::EndpointConfig"
     resource = {**MISSING, "ResourceType": kind, "PhysicalResourceId": "arn:c/config-1"}
     aws.resources = [resource]
@@ -421,15 +421,15 @@ def test_a_configuration_or_model_that_is_deleted_is_told_once_and_not_during_a_
 @pytest.mark.parametrize("reason", ["The container did not pass the ping health check.", "odd", ""])
 def test_no_answer_sends_to_a_log_that_is_not_there(reason: str, log: list[str] | None) -> None:
     aws = Aws(components={COMPONENT: component("Failed", copies=0, reason=reason)}, log=log)
-    (found,) = aws.diagnosed()
-    assert ("aws logs tail" in found.hint) == (log == ["loading"])
-    assert ("No container wrote a line" in found.hint) == (not log)
+    (finding,) = aws.diagnosed()
+    assert ("aws logs tail" in finding.hint) == (log == ["loading"])
+    assert ("No container wrote a line" in finding.hint) == (not log)
     aws.errors["describe_log_streams"] = [error("AccessDeniedException", "no")]
     assert "which was not read here" in aws.diagnosed()[0].hint
 
 
-def fix_is_named(found: tuple[Finding, ...]) -> bool:
-    return any("seatrial doctor --fix" in each.hint for each in found)
+def fix_is_named(findings: tuple[Finding, ...]) -> bool:
+    return any("seatrial doctor --fix" in each.hint for each in findings)
 
 
 @pytest.mark.parametrize("tags", [{"seatrial:environment": "dev"}, {}])
@@ -461,12 +461,12 @@ def test_no_answer_sends_to_a_fix_that_does_nothing(
 def test_what_keeps_an_endpoint_from_being_deleted_is_named() -> None:
     reason = "Cannot delete endpoint with inference component associated. Please delete inference component"
     event = {"LogicalResourceId": "Endpoint", "ResourceStatus": "DELETE_FAILED", "ResourceStatusReason": reason}
-    found = Aws(stack="DELETE_FAILED", events=[event]).diagnosed()
-    assert (found[0].rule, found[0].place.resource) == ("SEA642", "stack seatrial-dev-chat, Endpoint")
-    assert f"while it has inference components: {COMPONENT}." in found[0].message
+    findings = Aws(stack="DELETE_FAILED", events=[event]).diagnosed()
+    assert (findings[0].rule, findings[0].place.resource) == ("SEA642", "stack seatrial-dev-chat, Endpoint")
+    assert f"while it has inference components: {COMPONENT}." in findings[0].message
 
 
-def test_a_foreign_stack_is_found_by_the_tag_of_a_part_and_by_the_arn_of_what_is_gone() -> None:
+def test_a_foreign_stack_is_known_by_the_tag_of_a_part_and_by_the_arn_of_what_is_gone() -> None:
     tags = {STACK_TAG: "Platform"}
     of_component = Aws(stack="", other_stack="Platform", tags={}, other_tags={COMPONENT: tags})
     of_component.errors["describe_stack_resources"] = [error("AccessDenied", "no")]

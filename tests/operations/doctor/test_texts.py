@@ -66,9 +66,9 @@ def test_the_texts_are_many_and_each_is_of_another_source() -> None:
     ],
 )
 def test_a_text_is_explained(reason: str, log: str | None, rule: str, words: str) -> None:
-    (found,) = text_diagnoses(reason, None if log is None else tuple(log.splitlines()))
-    assert found.rule == rule
-    assert words in found.hint
+    (finding,) = text_diagnoses(reason, None if log is None else tuple(log.splitlines()))
+    assert finding.rule == rule
+    assert words in finding.hint
 
 
 def test_the_last_error_of_a_log_is_quoted_and_not_what_follows_from_it() -> None:
@@ -79,12 +79,12 @@ def test_the_last_error_of_a_log_is_quoted_and_not_what_follows_from_it() -> Non
         "RuntimeError: Engine core initialization failed. See root cause above.",
         "INFO waiting",
     )
-    (found,) = text_diagnoses(HEALTH_CHECK, log)
-    assert 'is: "ERROR odd.module.OddError: the flux is 3"' in found.message
+    (finding,) = text_diagnoses(HEALTH_CHECK, log)
+    assert 'is: "ERROR odd.module.OddError: the flux is 3"' in finding.message
     assert last_error(["WARNING ValueError: retried", "all is well"]) == ""
 
 
-def test_the_error_in_a_line_of_json_or_of_a_worker_of_djl_is_found() -> None:
+def test_the_error_in_a_line_of_json_or_of_a_worker_of_djl_is_read() -> None:
     shard = '{"level":"ERROR","message":"Traceback:\\n  File x\\nCUDA out of memory. Tried to allocate"}'
     worker = "2026-11-01 10:00:00 [WARN ] PyProcess - W-167-model-stderr: torch.OutOfMemoryError: CUDA out of memory"
     for line in (shard, worker):
@@ -121,8 +121,8 @@ def test_what_a_refusal_names_is_in_the_answer(row: dict[str, object]) -> None:
 
 def test_the_image_and_the_type_are_judged_as_lint_judges_them() -> None:
     image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.30.0-neuronx-sdk2.20.1"
-    found = text_diagnoses(HEALTH_CHECK, None, image=image, instance_type="ml.g5.2xlarge")
-    assert [each.rule for each in found] == ["SEA757", "SEA325"]
+    findings = text_diagnoses(HEALTH_CHECK, None, image=image, instance_type="ml.g5.2xlarge")
+    assert [each.rule for each in findings] == ["SEA757", "SEA325"]
     newer = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
     assert text_diagnoses(HEALTH_CHECK, None, image=newer)[0].rule == "SEA754"
 
@@ -157,7 +157,7 @@ def test_a_text_needs_no_account(command_line: CommandLine, tmp_path: Path) -> N
         (["--reason", "x", "--instance-type", "ml.g5.huge"], "SEA110"),
     ],
 )
-def test_a_wrong_command_for_a_text_is_told(
+def test_a_wrong_command_for_a_text_is_refused(
     command_line: CommandLine, tmp_path: Path, arguments: list[str], rule: str
 ) -> None:
     done = command_line.run("doctor", *arguments, folder=tmp_path)

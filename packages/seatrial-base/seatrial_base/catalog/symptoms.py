@@ -57,14 +57,14 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True)
-class SymptomFound:
+class SymptomMatch:
     """A symptom, the line in which it is, and what the line names."""
 
     symptom: Symptom
     line: str
     names: Mapping[str, str] = field(default_factory=dict)
 
-    def told(self, text: str, **known: str) -> str:
+    def filled(self, text: str, **known: str) -> str:
         """Return the cause or remedy with the names of the line, and what else is `known`, in their places."""
         names = {**self.names, **known}
         return _PLACE.sub(lambda place: names.get(place[1]) or place[2], text)
@@ -74,7 +74,7 @@ class SymptomFound:
 SYMPTOMS: Final = CatalogTable(Symptom, "symptoms.json")
 
 
-def find_symptom(lines: Iterable[str]) -> SymptomFound | None:
+def find_symptom(lines: Iterable[str]) -> SymptomMatch | None:
     """Return the symptom of the last line that has one; a general one only where no line has another."""
     last_first = [line for line in reversed(plain_lines(lines)) if not _HARMLESS.match(line)]
     for is_general in (False, True):
@@ -83,7 +83,7 @@ def find_symptom(lines: Iterable[str]) -> SymptomFound | None:
             for symptom, pattern in rows:
                 if (match := pattern.search(line)) is not None:
                     groups = match.groupdict()
-                    return SymptomFound(symptom, line, {key.rstrip("23"): text for key, text in groups.items() if text})
+                    return SymptomMatch(symptom, line, {key.rstrip("23"): text for key, text in groups.items() if text})
     return None
 
 
@@ -101,8 +101,8 @@ def plain_lines(lines: Iterable[str]) -> list[str]:
 
 def is_lack_of_capacity(reason: str) -> bool:
     """Return whether a failure says that no instance has room for a copy, or that the account may have no more."""
-    found = find_symptom(reason.splitlines())
-    return found is not None and found.symptom.rule in LACK_OF_CAPACITY
+    match = find_symptom(reason.splitlines())
+    return match is not None and match.symptom.rule in LACK_OF_CAPACITY
 
 
 @cache
