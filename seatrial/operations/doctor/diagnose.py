@@ -188,7 +188,7 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
     if endpoint.existence != "found":
         return
     minutes = examination.minutes_since(endpoint.changed)
-    at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
+    at_work = endpoint.status in IN_TRANSIT
     statuses = [line for variant in endpoint.variants for line in variant.statuses]
     log, gap = _log_of(examination, ""), _gap(examination)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
@@ -205,12 +205,16 @@ def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], config
     """Yield the causes of a failure; before them, that what serves is what it was before an update."""
     known = [*causes]
     # A failed update leaves its reason on what goes on serving: SageMaker rolls back, and the status is InService.
-    if status == _IN_SERVICE and known:
+    # The other status is of a rolling update that could not be set back.
+    serves = {
+        _IN_SERVICE: f"the configuration{configuration} from before it still serves",
+        "UpdateRollbackFailed": "so did the way back: a mix of both configurations serves",
+    }
+    if status in serves and known:
         yield diagnosis(
             rule="SEA636",
             part=part,
-            cause=f"Its last update failed, and the configuration{configuration} from before it still serves. "
-            f"SageMaker's reason: {reason}",
+            cause=f"Its last update failed, and {serves[status]}. SageMaker's reason: {reason or 'none'}",
             mend=f"{known[0].hint} Then update it again.",
             seen=reason,
             source="public issue trackers: hashicorp/terraform-provider-aws #39099",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
+SERVING: Final = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
+"""Statuses of an endpoint that serves, or may (SageMaker API reference, DescribeEndpoint)."""
 LONGEST_LINE: Final = 400
 """Characters of a log's line that are kept."""
 LOGS: Final = "/aws/sagemaker"
@@ -164,7 +166,7 @@ class Examination:
     @property
     def serves(self) -> bool:
         """Whether it serves requests, or would once a copy is woken: then nothing that serves may be deleted."""
-        if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
+        if self.endpoint.existence != "found" or self.endpoint.status not in SERVING:
             return False
         with_model = any(variant.model and variant.current for variant in self.endpoint.variants)
         return with_model or any(

@@ -399,6 +399,8 @@ def test_nothing_is_missing_while_the_stack_is_at_work(status: str) -> None:
 def test_an_update_that_failed_without_a_known_cause_is_reported_once() -> None:
     (finding,) = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "odd"}).diagnosed()
     assert (finding.rule, "SageMaker's reason: odd" in finding.message) == ("SEA636", True)
+    mixed = Aws(endpoint={"EndpointStatus": "UpdateRollbackFailed", "FailureReason": "odd"}).diagnosed()
+    assert "a mix of both configurations serves" in mixed[0].message
     component_reason = component(reason="CUDA out of memory")
     assert Aws(components={COMPONENT: component_reason}).rules() == ["SEA636", "SEA755"]
 

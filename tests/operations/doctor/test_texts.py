@@ -57,6 +57,7 @@ def test_the_texts_are_many_and_each_is_of_another_source() -> None:
         ("Image size 13494688833 is greater than supported size 10737418240", None, "SEA638", "ServerlessConfig"),
         ("Request to service failed.", "exec /usr/bin/python3: exec format error", "SEA638", "linux/amd64"),
         (HEALTH_CHECK, "creating shared memory segment /dev/shm/x: No space left on device", "SEA639", "NCCL_SHM"),
+        ("Failed to extract model data archive: not a valid tar.gz", None, "SEA640", "ends in a slash"),
         (HEALTH_CHECK, "OSError: You are trying to access a gated repo.", "SEA759", "hub_token_secret"),
         (HEALTH_CHECK, "ValueError: odd\nINFO exec format error in a comment", "SEA751", "no known cause"),
         ("CapacityError: Unable to provision requested ML compute capacity", "CUDA out of memory", "SEA753", "later"),
