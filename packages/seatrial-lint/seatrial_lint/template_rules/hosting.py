@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.template import TemplateResources, begins_unknown
-from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, policy_documents, several
+from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, ROLE, policy_documents, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -42,14 +42,18 @@ class CopyRequirement:
     """What one component requests, as far as the template tells.
 
     Attributes:
-        accelerators: Accelerators of one copy; `None` when only the deployment knows.
-        copies: Copies at creation; `None` likewise.
+        copies: Copies at creation; `None` when only the deployment knows.
     """
 
     resource: TemplateResource
     specification: TemplateValue
-    accelerators: float | None
     copies: float | None
+
+    def number(self, field: str) -> float | None:
+        """Return how much of a resource all copies request; `None` when only the deployment knows."""
+        needed = self.specification.at("ComputeResourceRequirements", field)
+        of_one = 0.0 if needed.is_absent else needed.number
+        return None if of_one is None or self.copies is None else of_one * self.copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,12 @@ class Hosting:
             names = (
                 name for place in ATTACHED_TO.get(resource.resource_type, ()) for name in several(resource.at(place))
             )
-            referred = (self.resources.referred(resource.template, name) for name in names)
+            # By reference, or as a role of these templates is called.
+            referred = (
+                self.resources.referred(resource.template, name)
+                or self.resources.named(resource.template, name, ROLE, "RoleName")
+                for name in names
+            )
             keys = {each.key for each in referred if each is not None}
             for key in keys | ({resource.key} if policy.kind == "identity" else set()):
                 holders.setdefault(key, []).append(policy)
@@ -191,9 +200,7 @@ class Hosting:
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
             if specification.at("BaseInferenceComponentName").is_absent:
-                needed = specification.at("ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
-                accelerators = 0.0 if needed.is_absent else needed.number
-                yield CopyRequirement(component, specification, accelerators, copies.number)
+                yield CopyRequirement(component, specification, copies.number)
 
     @cached_property
     def targets(self) -> tuple[SageMakerTarget, ...]:
@@ -281,6 +288,17 @@ def specifications(component: TemplateResource) -> tuple[TemplateValue, ...]:
     """Return the specifications of a component: one, or one for each instance type."""
     several = component.at("Specifications").items
     return several or (component.at("Specification"),)
+
+
+def containers_of(model: TemplateResource) -> tuple[TemplateValue, ...]:
+    """Return the containers of a model."""
+    primary = model.at("PrimaryContainer")
+    return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
+
+
+def environment_of(container: TemplateValue) -> list[tuple[str, TemplateValue]]:
+    """Return the environment of a container."""
+    return list(container.at("Environment").fields.items())
 
 
 def with_model(variant: TemplateValue) -> bool:

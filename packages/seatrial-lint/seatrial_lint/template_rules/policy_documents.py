@@ -71,6 +71,7 @@ ARN_FORMS: Mapping[str, str] = {
     "AWS::SNS::Topic": "arn:*:sns:*:*:{}",
     "AWS::SQS::Queue": "arn:*:sqs:*:*:{}",
     "AWS::SageMaker::Endpoint": "arn:*:sagemaker:*:*:endpoint/{}",
+    "AWS::SageMaker::EndpointConfig": "arn:*:sagemaker:*:*:endpoint-config/{}",
     "AWS::SageMaker::InferenceComponent": "arn:*:sagemaker:*:*:inference-component/{}",
     "AWS::SageMaker::Model": "arn:*:sagemaker:*:*:model/{}",
     "AWS::SecretsManager::Secret": "arn:*:secretsmanager:*:*:secret:{}",

@@ -161,6 +161,10 @@ _COMPONENTS = {
             "Properties": {
                 "Namespace": "AWS/SageMaker",
                 "MetricName": WAKE_METRIC,
+                "Dimensions": [{"Name": "InferenceComponentName", "Value": "chat-model"}],
+                "ComparisonOperator": "GreaterThanThreshold",
+                "Threshold": 0,
+                "EvaluationPeriods": 1,
                 "AlarmActions": [{"Ref": "Wake"}],
             },
         },
@@ -219,6 +223,22 @@ _SINGLE = {
                     },
                     "TargetValue": 5,
                 },
+            },
+        },
+        "Wake": {
+            "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+            "Properties": {"PolicyType": "StepScaling", "ScalingTargetId": {"Ref": "Target"}},
+        },
+        "WakeAlarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {
+                "Namespace": "AWS/SageMaker",
+                "MetricName": "HasBacklogWithoutCapacity",
+                "Dimensions": [{"Name": "EndpointName", "Value": "batch"}],
+                "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+                "Threshold": 1,
+                "EvaluationPeriods": 2,
+                "AlarmActions": [{"Ref": "Wake"}],
             },
         },
     }

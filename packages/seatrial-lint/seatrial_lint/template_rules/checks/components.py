@@ -13,6 +13,8 @@ from seatrial_lint.template_rules.hosting import (
     CONFIG,
     ENDPOINT,
     MODEL,
+    containers_of,
+    environment_of,
     finding_at,
     listed_names,
     most_instances,
@@ -24,6 +26,7 @@ from seatrial_lint.template_rules.hosting import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
@@ -93,8 +96,8 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
     for resource in hosting.resources.of(MODEL):
         if resource.at("EnableNetworkIsolation").flag is not True:
             continue
-        for container in _of_model(resource):
-            for name, value in _environment(container):
+        for container in containers_of(resource):
+            for name, value in environment_of(container):
                 model = value.text or ""
                 if name in _HUB_NAMES and (_HUB_ID.fullmatch(model) or model.startswith("s3://")):
                     message = f"EnableNetworkIsolation is true, and the container would download {model}"
@@ -106,7 +109,7 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
 def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
     """A secret in plain text in a container's environment; no part of it is repeated."""
     for resource, container in _containers(hosting):
-        for name, value in _environment(container):
+        for name, value in environment_of(container):
             text = value.text or ""
             if text.startswith("{{resolve:") or not (credentials(text, name=name) or holds_credential(name)):
                 continue
@@ -119,7 +122,7 @@ def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
 def environments(hosting: Hosting) -> Iterator[Finding]:
     """A container environment above the limits of the API, which CloudFormation's schema does not have."""
     for resource, container in _containers(hosting):
-        entries = _environment(container)
+        entries = environment_of(container)
         if len(entries) > MOST_ENTRIES:
             value = container.at("Environment")
             message = f"{len(entries)} environment variables exceed {MOST_ENTRIES}"
@@ -133,20 +136,11 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
 
 def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
     for model in hosting.resources.of(MODEL):
-        for container in _of_model(model):
+        for container in containers_of(model):
             yield model, container
     for component in hosting.resources.of(COMPONENT):
         for specification in specifications(component):
             yield component, specification.at("Container")
-
-
-def _of_model(model: TemplateResource) -> tuple[TemplateValue, ...]:
-    primary = model.at("PrimaryContainer")
-    return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
-
-
-def _environment(container: TemplateValue) -> list[tuple[str, TemplateValue]]:
-    return list(container.at("Environment").fields.items())
 
 
 @rule("SEA730")
@@ -187,11 +181,7 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
     if instance is None:
         return
     needed = specification.at("ComputeResourceRequirements")
-    for field, has, unit in (
-        ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
-        ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
-        ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
-    ):
+    for field, has, unit in _measures(instance):
         value = needed.at(field)
         if value.number is not None and value.number > has:
             message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
@@ -200,40 +190,48 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
             )
 
 
+def _measures(instance: Instance) -> tuple[tuple[str, int, str], ...]:
+    """Return each resource that a copy requests: its field, how much an instance has, and its unit."""
+    return (
+        ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
+        ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
+        ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
+    )
+
+
 @rule("SEA733")
 def packed(hosting: Hosting) -> Iterator[Finding]:
-    """Copies of all components of a variant that need more accelerators than its instances have."""
+    """Copies of all components of a variant that need more than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
         placed: dict[str, list[TemplateResource]] = {}
         for component in hosting.components_on(endpoint):
             if variant := hosting.variant_of(component):
                 placed.setdefault(variant.path, []).append(component)
         for together in placed.values():
-            if finding := _overfull(hosting, together):
-                yield finding
+            yield from _overfull(hosting, together)
 
 
-def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | None:
+def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Iterator[Finding]:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
+    if instance is None or most is None:
+        return
     # The first specification only: the others are for other instance types.
     first = (next(hosting.requirements(each), None) for each in together)
     needed = [requirement for requirement in first if requirement]
-    # `None` where one is known at deployment only.
-    counts = [
-        each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
-    ]
-    accelerators = sum(counts) if len(counts) == len(needed) else None
-    if instance is None or most is None or accelerators is None or accelerators <= instance.accelerator_count * most:
-        return None
-    has = instance.accelerator_count * most
-    named = listed_names([each.logical_id for each in together])
-    fleet = f"{most:.0f} x {instance.instance_type}"
-    message = f"the copies of {named} need {accelerators:.0f} accelerators; {fleet} have {has:.0f}"
-    value = together[-1].at("RuntimeConfig", "CopyCount")
-    return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+    for field, of_one, unit in _measures(instance):
+        # `None` where one is known at deployment only.
+        counts = [each.number(field) for each in needed]
+        total = sum(count for count in counts if count is not None)
+        if None in counts or total <= of_one * most:
+            continue
+        named = listed_names([each.logical_id for each in together])
+        message = f"the copies of {named} need {total:.0f} {unit}; "
+        message += f"{most:.0f} x {instance.instance_type} have {of_one * most:.0f}"
+        value = together[-1].at("RuntimeConfig", "CopyCount")
+        yield finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
 
 
 @rule("SEA734")

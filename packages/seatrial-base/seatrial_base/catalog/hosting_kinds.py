@@ -1,0 +1,114 @@
+"""What each kind of endpoint excludes, and which namespace of CloudWatch has which metric of SageMaker.
+
+One table for who judges a template and for who answers as SageMaker: a path is that of the API's request, which
+CloudFormation's properties share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from seatrial_base.catalog.rows import CatalogTable
+
+if TYPE_CHECKING:
+    from seatrial_base.findings import Severity
+
+FILE = "hosting_kinds.json"
+HostingKind: TypeAlias = Literal["serverless", "asynchronous", "shadowed", "burstable", "inf1", "instances"]
+Place: TypeAlias = Literal["variant", "config", "model", "endpoint", "target"]
+MEMORY_MB: Final = (1024, 2048, 3072, 4096, 5120, 6144)
+"""Sizes of a serverless variant (SageMaker API reference, ProductionVariantServerlessConfig)."""
+CONCURRENCY: Final = (1, 200)
+"""Bounds of a serverless variant's concurrency (the same)."""
+IN_WORDS: Final[dict[HostingKind, str]] = {
+    "serverless": "a serverless variant",
+    "asynchronous": "an asynchronous endpoint",
+    "shadowed": "an endpoint with a shadow variant",
+    "burstable": "a variant on burstable instances",
+    "inf1": "an endpoint on Inf1 instances",
+    "instances": "a variant on instances",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Something that a kind of endpoint excludes.
+
+    Attributes:
+        on: The resource, or the variant, that has it.
+        path: Where it is written, names joined by dots.
+        least_items: A list of fewer items is taken; 0 takes none.
+        value: The value that is excluded, with `*` for any text; empty for every one.
+        unless_false: What turns it off below the path.
+        remedy: What to do; empty: remove it.
+        source: The ID of its source.
+    """
+
+    kind: HostingKind
+    on: Place
+    path: str
+    source: str
+    least_items: int = 0
+    value: str = ""
+    unless_false: str = ""
+    severity: Severity = "error"
+    remedy: str = ""
+
+    def holds(self, written: object) -> bool:
+        """Return whether a value at the path is excluded; `None` and what is switched off are not."""
+        if self.value:
+            return isinstance(written, str) and fnmatchcase(written, self.value)
+        if self.least_items:
+            return isinstance(written, list) and len(written) >= self.least_items
+        if isinstance(written, dict) and self.unless_false:
+            return f"{written.get(self.unless_false)}".lower() != "false"
+        return written is not None and f"{written}".lower() != "false" and written != []
+
+
+@dataclass(frozen=True, slots=True)
+class HostingSource:
+    """A page of AWS."""
+
+    id: str
+    title: str
+    url: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNamespace:
+    """Metrics of one namespace."""
+
+    namespace: str
+    names: tuple[str, ...]
+    source: str
+
+
+EXCLUSIONS: Final = CatalogTable(Exclusion, f"{FILE}#exclusions", key=lambda row: (row.kind, row.on))
+SOURCES: Final = CatalogTable(HostingSource, f"{FILE}#sources", key="id")
+METRICS: Final = CatalogTable(MetricNamespace, f"{FILE}#metrics", key="names")
+
+
+def kinds_of(instance_type: str | None, *, is_serverless: bool) -> tuple[HostingKind, ...]:
+    """Return the kinds of a variant; none where only the deployment knows its instance type."""
+    if is_serverless:
+        return ("serverless",)
+    if instance_type is None:
+        return ()
+    families: dict[str, tuple[HostingKind, ...]] = {"t2": ("burstable",), "inf1": ("inf1",)}
+    return ("instances", *families.get(instance_type.removeprefix("ml.").partition(".")[0], ()))
+
+
+@cache
+def namespaces_of(metric: str) -> frozenset[str]:
+    """Return the namespaces that have a metric of SageMaker; none of a metric that is not known."""
+    return frozenset(row.namespace for row in METRICS.having(metric))
+
+
+@cache
+def namespaces() -> frozenset[str]:
+    """Return every namespace of SageMaker's hosting and jobs."""
+    return frozenset(row.namespace for row in METRICS.rows)

@@ -1,0 +1,430 @@
+"""Rights of roles: what an execution role must allow, when it has it, and statements too small for their action.
+
+A right that some statement may allow counts as allowed: conditions, denials and what only the deployment knows refuse
+nothing here. A role with a policy outside the templates is not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from seatrial_base.catalog import images
+from seatrial_base.catalog.service_authorization import action_facts, matching_actions, patterns_overlap
+from seatrial_lint.cloudformation.template import begins_unknown
+from seatrial_lint.template_rules.hosting import (
+    CONFIG,
+    ENDPOINT,
+    MODEL,
+    containers_of,
+    environment_of,
+    finding_at,
+    listed_names,
+    rule,
+)
+from seatrial_lint.template_rules.policy_documents import ARN_FORMS, ROLE, arn_pattern, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from seatrial_base.findings import Finding, Severity
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
+    from seatrial_lint.template_rules.hosting import Hosting
+    from seatrial_lint.template_rules.policy_documents import PolicyDocument, PolicyStatement
+
+PULLS = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability")
+LOGS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
+INTERFACES = (
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
+"""Of a model in a VPC (SageMaker developer guide, execution roles, CreateModel)."""
+SAGEMAKER = "sagemaker.amazonaws.com"
+ENCRYPTED: Mapping[str, str] = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
+"""What S3 does with the caller's rights on an object under a key (S3 user guide, SSE-KMS)."""
+_IMAGE = re.compile(
+    r"(?P<account>[^./]+)\.dkr\.ecr\.(?P<region>[^/]+?)\.(?:amazonaws\.com(?:\.cn)?|\*)/(?P<name>[^:@]+)"
+)
+_ARN_NAME = re.compile(r"arn:[^:]*:sagemaker:[^:]*:[^:]*:(endpoint|endpoint-config|model)/(.*)")
+_PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
+_HOSTED = frozenset({"endpoint", "endpoint-config", "inference-component", "model"})
+DEREGISTERING = "application-autoscaling:DeregisterScalableTarget"
+DELETING = "sagemaker:DeleteEndpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRight:
+    """What a role needs for one value of a resource.
+
+    Attributes:
+        place: Where the value is that asks for it.
+        what: What the value is, for users.
+        actions: The actions, each of which must be allowed.
+        arns: Patterns of its ARNs, of which any may be the right one; `*` where the action has no resource level.
+        has_generated_name: CloudFormation makes the name, so a pattern of the statement may be of it.
+        is_of_aws: It is in an account of AWS, which `AWS::AccountId` never is.
+    """
+
+    place: TemplateValue
+    what: str
+    actions: tuple[str, ...]
+    arns: tuple[str, ...]
+    has_generated_name: bool = False
+    is_of_aws: bool = False
+    severity: Severity = "error"
+
+
+def _arns(hosting: Hosting, written: str, form: str) -> tuple[tuple[str, ...], bool]:
+    """Return the ARNs of a text that names a resource, and whether CloudFormation makes its name.
+
+    `form`: an ARN with `{}` for what the text says, where that is no ARN and refers to no resource of the templates.
+    """
+    if leading := hosting.resources.leading(written):
+        resource, rest = leading
+        named = ARN_FORMS.get(resource.resource_type)
+        if named is None:
+            return ("*",), False
+        name = next((resource.at(key) for key in _NAME_PROPERTIES if not resource.at(key).is_absent), None)
+        below = "" if rest.startswith(":") else _PLACEHOLDER.sub("*", hosting.resources.readable(rest))
+        names = (resource.logical_id, *(() if name is None else (name.text or "*",)))
+        return tuple(named.format(each) + below for each in names), name is None
+    text = _PLACEHOLDER.sub("*", hosting.resources.readable(written))
+    return ((text if text.startswith("arn:") or text == "*" else form.format(text)),), False
+
+
+_NAME_PROPERTIES = ("BucketName", "RepositoryName", "TopicName")
+
+
+def _on_bucket(
+    hosting: Hosting, template: str, value: TemplateValue, what: str, *actions: str
+) -> Iterator[NeededRight]:
+    """Yield the rights to the objects of an S3 URI, to its bucket, and to the key of a bucket of the templates."""
+    written = hosting.resources.written(template, value) or ""
+    if not written.startswith("s3://"):
+        return
+    path = written.removeprefix("s3://")
+    bucket = path.partition("/")[0]
+    for action in actions:
+        is_of_bucket = action == "s3:ListBucket"
+        text = bucket if is_of_bucket else path if path.endswith(".tar.gz") else f"{path.removesuffix('*')}*"
+        arns, is_generated = _arns(hosting, text, "arn:*:s3:::{}")
+        yield NeededRight(value, what, (action,), arns, is_generated)
+    leading = hosting.resources.leading(bucket)
+    rules = leading[0].at("BucketEncryption", "ServerSideEncryptionConfiguration").items if leading else ()
+    for key in (each.at("ServerSideEncryptionByDefault", "KMSMasterKeyID") for each in rules):
+        for needed in filter(None, map(ENCRYPTED.get, actions)):
+            if leading:
+                yield from _on_key(hosting, leading[0], key, NeededRight(value, f"the key of {what}", (needed,), ()))
+
+
+def _on_key(hosting: Hosting, owner: TemplateResource, key: TemplateValue, right: NeededRight) -> Iterator[NeededRight]:
+    """Yield a right with the ARN of a key; of an alias it is not known."""
+    written = hosting.resources.written(owner.template, key)
+    if written and not written.startswith("alias/"):
+        yield replace(right, arns=_arns(hosting, written, "arn:*:kms:*:*:key/{}")[0])
+
+
+def _of_model(hosting: Hosting, model: TemplateResource) -> Iterator[NeededRight]:
+    """Yield what a model needs: its image, its weights, its network, its logs."""
+    template = model.template
+    for container in containers_of(model):
+        image = container.at("Image")
+        written = hosting.resources.written(template, image) or ""
+        leading = hosting.resources.leading(written)
+        match = _IMAGE.match(_PLACEHOLDER.sub("*", hosting.resources.readable(written)))
+        if leading and leading[0].resource_type == "AWS::ECR::Repository":
+            arns, is_generated = _arns(hosting, written, "")
+        elif match:
+            arns, is_generated = (f"arn:*:ecr:{match['region']}:{match['account']}:repository/{match['name']}",), False
+        else:
+            continue
+        registry = (match and images.registry(match["region"])) or ""
+        is_of_aws = bool(match and registry.startswith(f"{match['account']}."))
+        yield NeededRight(image, "the image", PULLS, arns, is_generated, is_of_aws)
+        yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
+    for container in containers_of(model):
+        yield from _on_bucket(hosting, template, container.at("ModelDataUrl"), "the weights", "s3:GetObject")
+        sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
+        for source in (each.at("S3DataSource") for each in sources):
+            actions = (
+                ("s3:GetObject", "s3:ListBucket") if source.at("S3DataType").text == "S3Prefix" else ("s3:GetObject",)
+            )
+            yield from _on_bucket(hosting, template, source.at("S3Uri"), "the weights", *actions)
+        for name, value in environment_of(container):
+            if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}:
+                yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject", "s3:ListBucket")
+    if model.at("VpcConfig").is_known:
+        yield NeededRight(model.at("VpcConfig"), "the network interfaces", INTERFACES, ("*",))
+    groups = ("arn:*:logs:*:*:log-group:/aws/sagemaker/*",)
+    yield NeededRight(model.at("ExecutionRoleArn"), "the logs of its containers", LOGS, groups, severity="warning")
+
+
+def _of_config(hosting: Hosting, config: TemplateResource) -> Iterator[NeededRight]:
+    """Yield what an endpoint configuration needs: asynchronous output, its topics, captured data."""
+    template, output = config.template, config.at("AsyncInferenceConfig", "OutputConfig")
+    written = [(output.at(name), output, "the answers") for name in ("S3OutputPath", "S3FailurePath")]
+    capture = config.at("DataCaptureConfig")
+    if capture.at("EnableCapture").flag is not False:
+        written.append((capture.at("DestinationS3Uri"), capture, "the captured data"))
+    for value, given, what in written:
+        yield from _on_bucket(hosting, template, value, what, "s3:PutObject")
+        key = given.at("KmsKeyId")
+        if not value.is_absent:
+            right = NeededRight(key, f"the key of {what}", ("kms:GenerateDataKey",), ())
+            yield from _on_key(hosting, config, key, right)
+    for topic in (output.at("NotificationConfig", name) for name in ("SuccessTopic", "ErrorTopic")):
+        if text := hosting.resources.written(template, topic):
+            arns, is_generated = _arns(hosting, text, "*")
+            yield NeededRight(topic, "the notifications", ("sns:Publish",), arns, is_generated)
+
+
+def _role_of(hosting: Hosting, user: TemplateResource) -> TemplateResource | None:
+    role = hosting.resources.referred(user.template, user.at("ExecutionRoleArn"))
+    return role if role and role.resource_type == ROLE else None
+
+
+@rule("SEA789")
+def trust(hosting: Hosting) -> Iterator[Finding]:
+    """An execution role that SageMaker may not assume."""
+    for user in (*hosting.resources.of(MODEL), *hosting.resources.of(CONFIG)):
+        role = _role_of(hosting, user)
+        document = role.at("AssumeRolePolicyDocument") if role else None
+        statements = several(document.at("Statement")) if document and document.is_known else ()
+        if role is None or not statements or any(_may_be_assumed(hosting, role, each) for each in statements):
+            continue
+        services = [each.text or "" for one in statements for each in several(one.at("Principal", "Service"))]
+        message = f"{role.logical_id} trusts {listed_names(services) or 'no service'}, not {SAGEMAKER}"
+        hint = f"allow sts:AssumeRole to the service {SAGEMAKER} in AssumeRolePolicyDocument of {role.logical_id}"
+        yield finding_at(user, user.at("ExecutionRoleArn"), "SEA789", message, hint)
+
+
+def _may_be_assumed(hosting: Hosting, role: TemplateResource, statement: TemplateValue) -> bool:
+    principal = statement.at("Principal")
+    if not statement.is_known or (not principal.is_known and not principal.is_absent):
+        return True
+    if statement.at("Effect").text != "Allow" or not _names(several(statement.at("Action")), "sts:AssumeRole"):
+        return False
+    given = several(principal.at("Service")) if isinstance(principal.raw, dict) else (principal,)
+    written = [hosting.resources.written(role.template, each) for each in given]
+    return any(text is None or text == "*" or text.startswith("sagemaker.") or begins_unknown(text) for text in written)
+
+
+@rule("SEA790", "SEA791")
+def execution_rights(hosting: Hosting) -> Iterator[Finding]:
+    """What an execution role does not allow, or allows by a policy that may be younger than who uses it."""
+    for model in hosting.resources.of(MODEL):
+        if role := _role_of(hosting, model):
+            yield from _judged(hosting, model, [role], _of_model(hosting, model), is_waiting=True)
+    for config in hosting.resources.of(CONFIG):
+        variants = config.at("ProductionVariants").items
+        models = [hosting.model_of(config.template, each.at("ModelName")) for each in variants]
+        users = [each for each in (config, *models) if each and not each.at("ExecutionRoleArn").is_absent]
+        roles = [_role_of(hosting, each) for each in users]
+        known = [each for each in roles if each]
+        if known and len(known) == len(roles) and (None not in models or config in users):
+            yield from _judged(hosting, config, known, _of_config(hosting, config), is_waiting=False)
+
+
+def _judged(
+    hosting: Hosting,
+    user: TemplateResource,
+    roles: list[TemplateResource],
+    rights: Iterable[NeededRight],
+    *,
+    is_waiting: bool,
+) -> Iterator[Finding]:
+    of_roles = [_policies_of(hosting, role) for role in roles]
+    policies = [each for some in of_roles for each in some or ()]
+    needed = tuple(rights)
+    size = sum(len(each.statements) for each in policies) * sum(len(each.actions) for each in needed)
+    if None in of_roles or not hosting.resources.takes(size + len(hosting.statements), of=user.template):
+        return
+    shared = [each for each in hosting.statements if each.policy.kind == "resource" and _is_for(hosting, each, roles)]
+    early = [each for each in policies if not is_waiting or _is_earlier(hosting, user, roles, each)]
+    names = " and ".join(dict.fromkeys(role.logical_id for role in roles))
+    late = dict[str, None]()
+    for right in needed:
+        lacking = [each for each in right.actions if not _allowed(hosting, [*_all(policies), *shared], right, each)]
+        if lacking:
+            message = f"{names} may not {', '.join(lacking)} on {right.arns[-1]}: {right.what} of {user.logical_id}"
+            hint = f"allow {listed_names(lacking)} on it in a policy of {names}"
+            finding = finding_at(user, right.place, "SEA790", message, hint)
+            yield replace(finding, severity=right.severity)
+        elif right.severity == "error":
+            for action in right.actions:
+                if not _allowed(hosting, [*_all(early), *shared], right, action):
+                    allowing = (each for each in policies if _allowed(hosting, each.statements, right, action))
+                    late.update(dict.fromkeys(each.resource.logical_id for each in allowing))
+    if late:
+        message = (
+            f"{user.logical_id} does not wait for {listed_names(late)}, with which {names} reads image and weights"
+        )
+        hint = f"set DependsOn: {listed_names(late)}"
+        yield finding_at(user, user.at("ExecutionRoleArn"), "SEA791", message, hint)
+
+
+def _all(policies: list[PolicyDocument]) -> Iterator[PolicyStatement]:
+    return (statement for policy in policies for statement in policy.statements)
+
+
+def _is_earlier(
+    hosting: Hosting, user: TemplateResource, roles: list[TemplateResource], policy: PolicyDocument
+) -> bool:
+    """Return whether a policy is there when a resource is made; one of another template is."""
+    at = policy.resource
+    is_own = at.template != user.template or any(at.key == role.key for role in roles)
+    return is_own or hosting.resources.depends(user, at)
+
+
+def _policies_of(hosting: Hosting, role: TemplateResource) -> list[PolicyDocument] | None:
+    """Return the identity policies of a role; `None` when one of them, or a part of it, is not known."""
+    if hosting.statements_of(role) is None:
+        return None
+    managed = (hosting.resources.referred(role.template, each) for each in several(role.at("ManagedPolicyArns")))
+    keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
+    policies = [policy for key in keys for policy in hosting.held.get(key, ()) if policy.kind == "identity"]
+    for policy in policies:
+        written = several(policy.value.at("Statement"))
+        if not policy.value.is_known or not all(each.is_known and isinstance(each.raw, dict) for each in written):
+            return None
+    return policies
+
+
+def _allowed(hosting: Hosting, statements: Iterable[PolicyStatement], right: NeededRight, action: str) -> bool:
+    return any(_allows(hosting, each, right, action) for each in statements)
+
+
+def _is_for(hosting: Hosting, statement: PolicyStatement, roles: list[TemplateResource]) -> bool:
+    """Return whether a statement of a resource's policy may allow something to a role by name."""
+    principal = statement.value.at("Principal")
+    given = several(principal.at("AWS")) if isinstance(principal.raw, dict) else (principal,)
+    referred = [hosting.resources.referred(statement.template, each) for each in given]
+    keys = {role.key for role in roles}
+    named = any(each and each.key in keys for each in referred)
+    return named or any(
+        each.text == "*" or (each.text is None and of is None and not _is_account(each))
+        for each, of in zip(given, referred, strict=True)
+    )
+
+
+def _is_account(principal: TemplateValue) -> bool:
+    """Return whether a principal is the account, which leaves the right to the role's own policies."""
+    return f"{principal.raw}".rstrip("'}").endswith(":root")
+
+
+def _allows(hosting: Hosting, statement: PolicyStatement, right: NeededRight, action: str) -> bool:
+    excepted = statement.excepted_actions
+    is_named = not _names(excepted, action) if excepted else _names(statement.actions, action)
+    if not statement.is_allow or not is_named:
+        return False
+    given = statement.resources
+    if "*" in right.arns or not given:
+        return True
+    written = ((each, hosting.resources.written(statement.template, each) or "") for each in given)
+    others = (each for each, text in written if not (right.is_of_aws and _is_own(hosting.resources.readable(text))))
+    return any(_may_be_of(arn_pattern(hosting.resources, statement.template, each), right) for each in others)
+
+
+def _is_own(arn: str) -> bool:
+    """Return whether an ARN is of the templates' own account."""
+    return "${AWS::AccountId}" in arn.split(":repository", 1)[0]
+
+
+def _may_be_of(pattern: str | None, right: NeededRight) -> bool:
+    if pattern is None or pattern == "*" or any(patterns_overlap(pattern, each) for each in right.arns):
+        return True
+    return right.has_generated_name and "*" in pattern.rpartition(":")[2]
+
+
+def _names(actions: Iterable[TemplateValue], action: str) -> bool:
+    """Return whether some of the actions are, or may be, an action."""
+    return any(each.text is None or fnmatchcase(action.lower(), each.text.lower()) for each in actions)
+
+
+@rule("SEA792", "SEA793", "SEA794")
+def small_statements(hosting: Hosting) -> Iterator[Finding]:
+    """Statements that allow a part of a call: one of two types, no companion, a name that no ARN has."""
+    for statement in hosting.statements:
+        if statement.is_allow and statement.policy.kind == "identity":
+            yield from _half_allowed(hosting, statement)
+            yield from _capitals(hosting, statement)
+    is_scaled = any(target.is_variant for target in hosting.targets)
+    if is_scaled or not hosting.resources.of(ENDPOINT):
+        for role in hosting.resources.of(ROLE):
+            yield from _without_companion(hosting, role, is_scaled=is_scaled)
+
+
+def _half_allowed(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]:
+    missing: dict[str, list[TemplateValue]] = {}
+    for action in statement.actions:
+        facts = action_facts(action.text or "")
+        required = [each.resource_type for each in facts.targets if each.is_required] if facts else []
+        # Of other services the reference marks types that a call may leave out.
+        if (
+            len(required) > 1
+            and (action.text or "").startswith("sagemaker:")
+            and _HOSTED.issuperset(each.name for each in required)
+        ):
+            given = _patterns_of(hosting, statement, action.text or "")
+            for kind in required:
+                if not any(each is None or each == "*" or kind.has(each) for each in given):
+                    missing.setdefault(kind.name, []).append(action)
+    for name, actions in missing.items():
+        needed = listed_names([each.text or "" for each in actions])
+        message = f"no statement allows {needed} on a resource of type {name}, which the call names too"
+        hint = f"add a resource as arn:aws:sagemaker:REGION:ACCOUNT:{name}/NAME"
+        yield finding_at(statement.policy.resource, actions[0], "SEA792", message, hint)
+
+
+def _patterns_of(hosting: Hosting, statement: PolicyStatement, action: str) -> set[str | None]:
+    """Return on what an action is allowed to whoever has a statement's policy; `None` for what is not known."""
+    policies, patterns = [statement.policy], set[str | None]()
+    for role in hosting.resources.of(ROLE):
+        if any(each is statement.policy for each in hosting.held.get(role.key, ())):
+            of_role = _policies_of(hosting, role)
+            policies += of_role or ()
+            patterns |= {None} if of_role is None else set()
+    for one in (each for policy in policies for each in policy.statements):
+        if one.is_allow and (one.excepted_actions or _names(one.actions, action)):
+            given = [arn_pattern(hosting.resources, one.template, each) for each in one.resources]
+            patterns |= {*given} if given and not one.excepted_actions else {None}
+    return patterns
+
+
+def _capitals(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]:
+    written = [
+        (
+            each,
+            _PLACEHOLDER.sub("", hosting.resources.readable(hosting.resources.written(statement.template, each) or "")),
+        )
+        for each in statement.resources
+    ]
+    texts = {text for _, text in written}
+    for value, text in written:
+        match = _ARN_NAME.fullmatch(text)
+        if match and match[2] != match[2].lower() and text.replace(match[2], match[2].lower()) not in texts:
+            message = f"{match[1]}/{match[2]} has capital letters, and SageMaker writes its ARNs in small ones"
+            hint = f"write {match[1]}/{match[2].lower()}"
+            yield finding_at(statement.policy.resource, value, "SEA794", message, hint)
+
+
+def _without_companion(hosting: Hosting, role: TemplateResource, *, is_scaled: bool) -> Iterator[Finding]:
+    policies = _policies_of(hosting, role)
+    statements = [each for policy in policies or () for each in policy.statements if each.is_allow]
+    if any(_names(each.actions, DEREGISTERING) or each.excepted_actions for each in statements):
+        return
+    for statement in statements:
+        for action in statement.actions:
+            if DELETING in {facts.name for facts in matching_actions(action.text or "")}:
+                message = f"{role.logical_id} may {DELETING} and not {DEREGISTERING}: a scaled endpoint is not deleted"
+                hint = f"allow {DEREGISTERING} on the scalable targets of SageMaker"
+                finding = finding_at(statement.policy.resource, action, "SEA793", message, hint)
+                yield finding if is_scaled else replace(finding, severity="note")

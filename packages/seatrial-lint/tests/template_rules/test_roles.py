@@ -1,0 +1,316 @@
+"""Rights of execution roles, when they have them, and statements too small for their action."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.template_rules.sample import DELETE, changed, components, found, single
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from seatrial_base.findings import Finding
+
+ACCOUNT = "us-east-1:123456789012"
+HOSTING = f"arn:aws:sagemaker:{ACCOUNT}"
+OUTPUT = "Config.Properties.AsyncInferenceConfig.OutputConfig"
+CONTAINER = "Model.Properties.PrimaryContainer"
+STATEMENTS = "Role.Properties.Policies.0.PolicyDocument.Statement"
+UNKNOWN: JsonValue = {"Ref": "Parameter"}
+ROLE_ARN: JsonValue = {"Fn::GetAtt": ["Role", "Arn"]}
+
+
+def allow(action: JsonValue, *resources: JsonValue) -> dict[str, JsonValue]:
+    return {"Effect": "Allow", "Action": action, "Resource": [*resources] or "*"}
+
+
+PULL = allow(
+    ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability"],
+    "arn:aws:ecr:us-east-1:763104351884:repository/djl-inference",
+)
+TOKEN = allow("ecr:GetAuthorizationToken")
+READ = allow("s3:GetObject", "arn:aws:s3:::weights/chat/*")
+LIST = allow("s3:ListBucket", "arn:aws:s3:::weights")
+LOGS = allow(
+    ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], f"arn:aws:logs:{ACCOUNT}:log-group:*"
+)
+ALARMS = allow("cloudwatch:DescribeAlarms")
+EVERY = (PULL, TOKEN, READ, LIST, LOGS, ALARMS)
+
+
+def role(*statements: JsonValue, service: JsonValue = "sagemaker.amazonaws.com") -> dict[str, JsonValue]:
+    trust: JsonValue = {
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}]
+    }
+    policies: list[JsonValue] = [{"PolicyName": "a", "PolicyDocument": {"Statement": [*statements]}}]
+    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust, "Policies": policies}}
+
+
+def hosted(*statements: JsonValue, service: JsonValue = "sagemaker.amazonaws.com") -> dict[str, JsonValue]:
+    """Return the template of components, whose model and configuration have a role of the template."""
+    document = changed(components(), "Role", role(*statements, service=service))
+    changed(document, "Config.Properties.ExecutionRoleArn", ROLE_ARN)
+    return changed(document, "Model.Properties.ExecutionRoleArn", ROLE_ARN)
+
+
+def queued(*statements: JsonValue) -> dict[str, JsonValue]:
+    """Return the template of an asynchronous endpoint, whose model has a role of the template."""
+    document = changed(single(), "Role", role(PULL, TOKEN, LOGS, *statements))
+    changed(document, f"{OUTPUT}.S3OutputPath", "s3://answers/out/")
+    return changed(document, "Model.Properties.ExecutionRoleArn", ROLE_ARN)
+
+
+def alone(*statements: JsonValue) -> dict[str, JsonValue]:
+    return {"Resources": {"Role": role(*statements, service="states.amazonaws.com")}}
+
+
+def one(document: dict[str, JsonValue], rule: str) -> Finding:
+    (finding,) = found(document)
+    assert finding.rule == rule
+    return finding
+
+
+def test_a_role_that_allows_everything_asked_for_breaks_no_rule() -> None:
+    assert found(hosted(*EVERY)) == ()
+    assert found(hosted(allow("*"))) == ()
+    assert found(queued(allow("s3:PutObject", "arn:aws:s3:::answers/*"))) == ()
+
+
+@pytest.mark.parametrize("service", ["ec2.amazonaws.com", ["ec2.amazonaws.com", "lambda.amazonaws.com"]])
+def test_a_role_that_trusts_another_service_is_not_assumed(service: JsonValue) -> None:
+    told = [each for each in found(hosted(*EVERY, service=service)) if each.rule == "SEA789"]
+    assert [each.place.resource for each in told] == ["Config", "Model"]
+    assert told[0].message.startswith("Role trusts ec2.amazonaws.com")
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        ["ec2.amazonaws.com", "sagemaker.amazonaws.com"],
+        {"Fn::Sub": "sagemaker.${AWS::URLSuffix}"},
+        UNKNOWN,
+        {"Fn::If": ["A", "ec2.amazonaws.com", "sagemaker.amazonaws.com"]},
+    ],
+)
+def test_a_role_that_may_trust_sagemaker_is_not_judged(service: JsonValue) -> None:
+    assert found(hosted(*EVERY, service=service)) == ()
+
+
+OWN: JsonValue = {"Fn::Sub": "arn:aws:ecr:${AWS::Region}:${AWS::AccountId}:repository/*"}
+
+
+@pytest.mark.parametrize(
+    ("lacking", "instead", "action", "severity"),
+    [
+        (PULL, allow("ecr:*", OWN), "ecr:BatchGetImage, ecr:GetDownloadUrlForLayer", "error"),
+        (PULL, allow("ecr:BatchGetImage"), "ecr:GetDownloadUrlForLayer, ecr:BatchCheckLayerAvailability", "error"),
+        (PULL, allow("ecr:*", "arn:aws:ecr:eu-west-1:763104351884:repository/*"), "ecr:BatchGetImage", "error"),
+        (PULL, allow("ecr:*", "arn:aws:ecr:us-east-1:763104351884:repository/vllm"), "ecr:BatchGetImage", "error"),
+        (TOKEN, None, "ecr:GetAuthorizationToken", "error"),
+        (READ, allow("s3:GetObject", "arn:aws:s3:::weights"), "s3:GetObject", "error"),
+        (READ, allow("s3:GetObject", "arn:aws:s3:::weights/llama/*"), "s3:GetObject", "error"),
+        (LIST, allow("s3:ListBucket", "arn:aws:s3:::other"), "s3:ListBucket", "error"),
+        (LOGS, None, "logs:CreateLogGroup", "warning"),
+    ],
+)
+def test_a_right_that_the_role_lacks_is_told_once_a_value(
+    lacking: JsonValue, instead: JsonValue, action: str, severity: str
+) -> None:
+    kept = [each for each in (*EVERY, instead) if each is not lacking and each is not None]
+    told = [each for each in found(hosted(*kept)) if each.rule == "SEA790"]
+    assert [(each.place.resource, each.severity) for each in told] == [("Model", severity)]
+    assert f"Role may not {action}" in told[0].message
+
+
+@pytest.mark.parametrize(
+    ("lacking", "instead"),
+    [
+        (PULL, allow("ecr:*", UNKNOWN)),
+        (PULL, allow("ecr:*", {"Fn::If": ["A", "arn:aws:ecr:::repository/a", "*"]})),
+        (PULL, allow("ecr:*", "arn:aws:ecr:*:763104351884:repository/djl-*")),
+        (PULL, {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}),
+        (READ, allow("s3:Get*", {"Fn::Sub": "arn:aws:s3:::${Bucket}/*"})),
+        (READ, allow("s3:*", "arn:*:s3:::weights/*")),
+        (READ, {"Fn::If": ["A", READ, {"Ref": "AWS::NoValue"}]}),
+        (LIST, allow(UNKNOWN, "arn:aws:s3:::weights")),
+    ],
+)
+def test_a_right_that_a_statement_may_give_is_not_missed(lacking: JsonValue, instead: JsonValue) -> None:
+    kept = [each for each in (*EVERY, instead) if each is not lacking]
+    assert [each for each in found(hosted(*kept)) if each.rule == "SEA790"] == []
+
+
+def test_a_role_with_a_policy_outside_the_template_is_not_judged() -> None:
+    document = changed(hosted(), "Role.Properties.ManagedPolicyArns", ["arn:aws:iam::aws:policy/AmazonS3FullAccess"])
+    assert found(document) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (f"{CONTAINER}.Image", UNKNOWN),
+        (f"{CONTAINER}.Image", {"Fn::Sub": "${Registry}.dkr.ecr.us-east-1.amazonaws.com/${Name}:3"}),
+        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Bucket}/chat/"}),
+        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://weights/${Model}/"}),
+        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Made.Name}/chat/"}),
+        ("Model.Properties.VpcConfig", {"Fn::If": ["A", {"Subnets": ["a"]}, {"Ref": "AWS::NoValue"}]}),
+    ],
+)
+def test_a_place_that_only_the_deployment_knows_asks_for_no_right_on_another(path: str, value: JsonValue) -> None:
+    document = changed(hosted(*EVERY), "Made", {"Type": "Custom::Bucket", "Properties": {}})
+    assert found(changed(document, path, value)) == ()
+
+
+def test_an_image_and_a_bucket_of_the_template_are_known_by_reference_and_by_name() -> None:
+    pull, read = allow("ecr:*", {"Fn::GetAtt": ["Images", "Arn"]}), allow("s3:*", {"Fn::Sub": "${Weights.Arn}/*"})
+    listing = allow("s3:ListBucket", {"Fn::GetAtt": ["Weights", "Arn"]})
+    document = hosted(pull, TOKEN, read, listing, LOGS, ALARMS)
+    changed(document, "Images", {"Type": "AWS::ECR::Repository", "Properties": {"RepositoryName": "own"}})
+    changed(document, "Weights", {"Type": "AWS::S3::Bucket", "Properties": {}})
+    changed(document, f"{CONTAINER}.Image", {"Fn::Sub": "${Images.RepositoryUri}:3"})
+    changed(document, f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Weights}/chat/"})
+    assert found(document) == ()
+    by_name = changed(document, f"{STATEMENTS}.0.Resource", "arn:aws:ecr:us-east-1:1:repository/own")
+    assert found(by_name) == ()
+    other = changed(by_name, f"{STATEMENTS}.0.Resource", "arn:aws:ecr:us-east-1:1:repository/other")
+    assert one(other, "SEA790").place.field == "Properties.PrimaryContainer.Image"
+
+
+def test_a_bucket_under_a_key_needs_the_key_too() -> None:
+    document = hosted(*EVERY, allow("s3:*", {"Fn::GetAtt": ["Weights", "Arn"]}, {"Fn::Sub": "${Weights.Arn}/*"}))
+    default: JsonValue = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": ["Key", "Arn"]}}
+    encryption: JsonValue = {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": default}]}
+    changed(document, "Weights", {"Type": "AWS::S3::Bucket", "Properties": {"BucketEncryption": encryption}})
+    root: JsonValue = {"AWS": {"Fn::Sub": "arn:aws:iam::${AWS::AccountId}:root"}}
+    every: JsonValue = {"Effect": "Allow", "Action": "kms:*", "Principal": root, "Resource": "*"}
+    changed(document, "Key", {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Statement": [every]}}})
+    changed(document, f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Weights}/chat/"})
+    assert "Role may not kms:Decrypt" in one(document, "SEA790").message
+    # The key's own policy names the role.
+    changed(document, "Key.Properties.KeyPolicy.Statement.0.Principal", {"AWS": ROLE_ARN})
+    assert found(document) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "statement", "action"),
+    [
+        (f"{OUTPUT}.S3OutputPath", "s3://answers/out/", allow("s3:PutObject", "arn:aws:s3:::other/*"), "s3:PutObject"),
+        (f"{OUTPUT}.NotificationConfig.ErrorTopic", {"Ref": "Done"}, allow("s3:*"), "sns:Publish"),
+        (f"{OUTPUT}.KmsKeyId", f"arn:aws:kms:{ACCOUNT}:key/a", allow("s3:*"), "kms:GenerateDataKey"),
+        ("Config.Properties.DataCaptureConfig.DestinationS3Uri", "s3://seen/", PULL, "s3:PutObject"),
+        ("Model.Properties.VpcConfig", {"Subnets": ["a"]}, allow("s3:*"), "ec2:CreateNetworkInterface"),
+    ],
+)
+def test_what_an_endpoint_writes_is_a_right_of_its_models_role(
+    path: str, value: JsonValue, statement: JsonValue, action: str
+) -> None:
+    document = changed(queued(statement), path, value)
+    changed(document, "Done", {"Type": "AWS::SNS::Topic", "Properties": {}})
+    told = [each.message for each in found(document) if each.rule == "SEA790"]
+    assert any(f"Role may not {action}" in message for message in told), told
+    document = changed(queued(allow("*")), path, value)
+    assert found(changed(document, "Done", {"Type": "AWS::SNS::Topic", "Properties": {}})) == ()
+
+
+def separate(*statements: JsonValue, kind: str = "AWS::IAM::Policy") -> dict[str, JsonValue]:
+    """Return the template of components, whose role has its rights by a policy of its own."""
+    document = changed(hosted(), "Role.Properties.Policies", DELETE)
+    document_of: JsonValue = {"Statement": [*statements]}
+    properties: JsonValue = {"PolicyName": "p", "Roles": [{"Ref": "Role"}], "PolicyDocument": document_of}
+    return changed(document, "Rights", {"Type": kind, "Properties": properties})
+
+
+@pytest.mark.parametrize("kind", ["AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"])
+def test_a_model_waits_for_the_policies_of_its_role(kind: str) -> None:
+    document = separate(*EVERY, kind=kind)
+    told = one(document, "SEA791")
+    assert (told.place.resource, told.hint) == ("Model", "set DependsOn: Rights")
+    assert found(changed(document, "Model.DependsOn", "Rights")) == ()
+    changed(document, "Model.DependsOn", DELETE)
+    # Through another resource.
+    assert (
+        found(changed(changed(document, "Model.DependsOn", "Topic"), "Topic", {"Type": "A", "DependsOn": "Rights"}))
+        == ()
+    )
+
+
+def test_a_policy_without_a_right_of_the_model_is_not_waited_for() -> None:
+    document = changed(separate(allow("sqs:SendMessage"), LOGS), "Role.Properties.Policies", [])
+    own: JsonValue = [{"PolicyName": "a", "PolicyDocument": {"Statement": [*EVERY]}}]
+    assert found(changed(document, "Role.Properties.Policies", own)) == ()
+
+
+def test_a_policy_that_names_its_role_by_name_is_of_the_role() -> None:
+    document = changed(separate(*EVERY), "Rights.Properties.Roles", ["hosting"])
+    changed(document, "Model.DependsOn", "Rights")
+    assert found(changed(document, "Role.Properties.RoleName", "hosting")) == ()
+
+
+CONFIG = f"{HOSTING}:endpoint-config/chat-*"
+ENDPOINT = f"{HOSTING}:endpoint/chat-*"
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        ((allow(["sagemaker:UpdateEndpoint", "sagemaker:CreateEndpoint"], ENDPOINT),), "endpoint-config"),
+        ((allow("sagemaker:CreateEndpoint", CONFIG),), "endpoint"),
+        ((allow("sagemaker:CreateInferenceComponent", f"{HOSTING}:inference-component/chat-*"),), "endpoint"),
+        ((allow("sagemaker:CreateEndpoint", ENDPOINT, CONFIG),), ""),
+        ((allow("sagemaker:CreateEndpoint", ENDPOINT), allow("sagemaker:*", CONFIG)), ""),
+        ((allow("sagemaker:CreateEndpoint", f"{HOSTING}:*"),), ""),
+        ((allow("sagemaker:CreateEndpoint", ENDPOINT, UNKNOWN),), ""),
+        ((allow("sagemaker:DescribeEndpoint", ENDPOINT),), ""),
+    ],
+)
+def test_a_call_on_two_resources_is_allowed_on_both(statements: tuple[JsonValue, ...], told: str) -> None:
+    findings = [each.message for each in found(alone(*statements)) if each.rule == "SEA792"]
+    assert [f"on a resource of type {told}, " in each for each in findings] == [True] * bool(told)
+
+
+DEREGISTER = allow("application-autoscaling:DeregisterScalableTarget")
+DELETING = allow("sagemaker:DeleteEndpoint", ENDPOINT)
+
+
+def test_who_deletes_an_endpoint_deregisters_its_target() -> None:
+    assert one(alone(DELETING), "SEA793").severity == "note"
+    with_target = changed(alone(DELETING), "Target", single()["Resources"]["Target"])  # type: ignore[index,call-overload]
+    assert "SEA793" in {each.rule for each in found(with_target)}
+    of_target = [each for each in found(with_target) if each.rule == "SEA793"]
+    assert [each.severity for each in of_target] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (DELETING, DEREGISTER),
+        (DELETING, allow("application-autoscaling:*")),
+        (allow("sagemaker:DescribeEndpoint", ENDPOINT),),
+        (DELETING, allow(UNKNOWN)),
+        ({"Effect": "Deny", "Action": "sagemaker:DeleteEndpoint", "Resource": "*"},),
+    ],
+)
+def test_who_may_deregister_or_not_delete_is_not_told(statements: tuple[JsonValue, ...]) -> None:
+    assert found(alone(*statements)) == ()
+
+
+def test_who_deletes_an_endpoint_of_the_template_that_nothing_scales_is_not_told() -> None:
+    assert found(changed(hosted(*EVERY), "Cleaner", role(DELETING))) == ()
+
+
+@pytest.mark.parametrize(
+    ("resources", "told"),
+    [
+        ((f"{HOSTING}:endpoint/Chat-*",), "endpoint/Chat-* has capital letters"),
+        (({"Fn::Sub": f"{HOSTING}:endpoint/${{AWS::StackName}}-Chat"},), "endpoint/-Chat has capital letters"),
+        ((f"{HOSTING}:endpoint/Chat", f"{HOSTING}:endpoint/chat"), ""),
+        ((f"{HOSTING}:endpoint/chat-*",), ""),
+        (({"Fn::Sub": f"{HOSTING}:endpoint/${{EndpointName}}"},), ""),
+        ((f"{HOSTING}:inference-component/Chat",), ""),
+    ],
+)
+def test_an_arn_of_an_endpoint_has_no_capital_letters(resources: tuple[JsonValue, ...], told: str) -> None:
+    findings = [each.message for each in found(alone(allow("sagemaker:InvokeEndpoint", *resources)))]
+    assert [told in each for each in findings] == [True] * bool(told)
