@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from seatrial_base.findings import Severity
 
 FILE = "hosting_kinds.json"
@@ -67,6 +69,14 @@ class Exclusion:
             return f"{written.get(self.unless_false)}".lower() != "false"
         return written is not None and f"{written}".lower() != "false" and written != []
 
+    def refusal(self, written: object) -> str:
+        """Return what is refused of a value that is excluded, for users."""
+        if self.least_items and isinstance(written, list):
+            refused = f"at most {self.least_items - 1} of {self.path}, not {len(written)}"
+        else:
+            refused = f"no {self.path}{f' {written}' if self.value else ''}"
+        return f"{IN_WORDS[self.kind]} takes {refused}"
+
 
 @dataclass(frozen=True, slots=True)
 class HostingSource:
@@ -100,6 +110,22 @@ def kinds_of(instance_type: str | None, *, is_serverless: bool) -> tuple[Hosting
         return ()
     families: dict[str, tuple[HostingKind, ...]] = {"t2": ("burstable",), "inf1": ("inf1",)}
     return ("instances", *families.get(instance_type.removeprefix("ml.").partition(".")[0], ()))
+
+
+def kinds_of_config(config: Mapping[str, object]) -> tuple[HostingKind, ...]:
+    """Return the kinds that a whole endpoint configuration is of; what is a function of a template counts as set."""
+    asynchronous: tuple[HostingKind, ...] = ("asynchronous",) if config.get("AsyncInferenceConfig") else ()
+    return (*asynchronous, "shadowed") if config.get("ShadowProductionVariants") else asynchronous
+
+
+def refusals(kinds: Iterable[HostingKind], on: Place, document: Mapping[str, object]) -> Iterator[str]:
+    """Yield what SageMaker refuses of a request for some kinds of endpoint, in our words."""
+    for row in (row for kind in kinds for row in EXCLUSIONS.having((kind, on)) if row.severity == "error"):
+        written: object = document
+        for name in row.path.split("."):
+            written = written.get(name) if isinstance(written, dict) else None
+        if row.holds(written):
+            yield row.refusal(written)
 
 
 @cache

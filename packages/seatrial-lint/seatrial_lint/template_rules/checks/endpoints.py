@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, IN_WORDS, MEMORY_MB, SOURCES, kinds_of
+from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, MEMORY_MB, SOURCES, kinds_of
 from seatrial_base.catalog.instances import find_instance
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
@@ -25,7 +25,7 @@ from seatrial_lint.template_rules.hosting import specifications as specification
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.hosting_kinds import Exclusion, HostingKind, Place
+    from seatrial_base.catalog.hosting_kinds import HostingKind, Place
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
@@ -227,15 +227,9 @@ def excluded(hosting: Hosting) -> Iterator[Finding]:
         for row in EXCLUSIONS.having((kind, on)):
             written = value.at(*row.path.split("."))
             if written.is_known and row.holds(written.raw):
-                message = f"{IN_WORDS[kind]} takes {_refused(row, written)}"
                 hint = f"{row.remedy or f'remove {row.path}'} ({SOURCES[row.source].title})"
-                yield replace(finding_at(resource, written, "SEA795", message, hint), severity=row.severity)
-
-
-def _refused(row: Exclusion, written: TemplateValue) -> str:
-    if row.least_items:
-        return f"at most {row.least_items - 1} of {row.path}, not {len(written.items)}"
-    return f"no {row.path}{f' {written.text}' if row.value else ''}"
+                finding = finding_at(resource, written, "SEA795", row.refusal(written.raw), hint)
+                yield replace(finding, severity=row.severity)
 
 
 def _kinds(hosting: Hosting) -> Iterator[tuple[HostingKind, Place, TemplateResource, TemplateValue]]:
