@@ -215,6 +215,34 @@ def test_a_target_value_below_one_wakes_for_a_single_request() -> None:
     assert "SEA800" not in {each.rule for each in found(document)}
 
 
+VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.20.2-gpu-py312-cu130-ubuntu22.04-sagemaker-v1.0"
+LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+
+
+@pytest.mark.parametrize(
+    ("image", "environment", "told"),
+    [
+        (VLLM, {}, f"{LOADING} is not set"),
+        (VLLM, {LOADING: "false"}, f"{LOADING} is not set"),
+        (VLLM.replace("/vllm:", "/huggingface-pytorch-tgi-inference:"), {}, "has no POST /adapters"),
+        (VLLM, {LOADING: "true"}, ""),
+        (VLLM, {LOADING: {"Ref": "Parameter"}}, ""),
+        (VLLM, {"Fn::If": ["A", {LOADING: "true"}, {}]}, ""),
+        (IMAGE, {}, ""),
+        ({"Ref": "Image"}, {}, ""),
+    ],
+)
+def test_an_adapter_needs_a_base_that_loads_it(image: JsonValue, environment: JsonValue, told: str) -> None:
+    document = changed(components(), f"{MODEL}.PrimaryContainer.Image", image)
+    changed(document, f"{MODEL}.PrimaryContainer.Environment", environment)
+    base: JsonValue = {"Fn::GetAtt": ["Component", "InferenceComponentName"]}
+    adapter: JsonValue = {"BaseInferenceComponentName": base, "Container": {"ArtifactUrl": "s3://a/b.tar.gz"}}
+    properties: JsonValue = {"EndpointName": {"Ref": "Name"}, "Specification": adapter}
+    changed(document, "Adapter", {"Type": "AWS::SageMaker::InferenceComponent", "Properties": properties})
+    messages = [each.message for each in found(document) if each.rule == "SEA803"]
+    assert [told in each for each in messages] == [True] * bool(told)
+
+
 def test_every_row_of_the_tables_has_a_source_and_the_rule_a_severity() -> None:
     used = {row.source for row in EXCLUSIONS.rows} | {row.source for row in METRICS.rows}
     assert used == {row.id for row in SOURCES.rows}

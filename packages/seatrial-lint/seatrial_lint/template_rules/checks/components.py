@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
+from seatrial_base.catalog import images
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.secrets import credentials, holds_credential
@@ -38,6 +39,9 @@ _HASHED = re.compile(r"(?:^|[^A-Za-z0-9])(?=[0-9a-f]*\d)[0-9a-f]{8,64}$")
 _HUB_NAMES = ("HF_MODEL_ID", "OPTION_MODEL_ID", "SM_VLLM_MODEL", "SM_SGLANG_MODEL_PATH")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _GATED = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
+LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+"""Without it vLLM's container has no POST /adapters (vLLM pull request 27892, required by SageMaker's standards)."""
+_OFF = ("0", "false", "False")
 LONGEST_NAME = 63
 _NAME = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9])*")
 _NAMED = (
@@ -308,3 +312,29 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
             known = cast("Collection[str]", variants)
             message = f"the endpoint has no variant {name.text}; it has {listed_names(known)}"
             yield finding_at(component, name, "SEA738", message, f"set VariantName to {next(iter(known))}")
+
+
+@rule("SEA803")
+def adapters(hosting: Hosting) -> Iterator[Finding]:
+    """An adapter on a base whose container does not load adapters; of other images nothing is known."""
+    for component in hosting.resources.of(COMPONENT):
+        for named in (each.at("BaseInferenceComponentName") for each in specifications(component)):
+            base = hosting.resources.named(component.template, named, COMPONENT, "InferenceComponentName")
+            for container in _containers_of(hosting, base) if base else ():
+                environment = container.at("Environment")
+                is_known = container.is_known and (environment.is_known or environment.is_absent)
+                repository = (container.at("Image").text or "").rpartition("/")[2].partition(":")[0]
+                loading = environment.at(LOADING)
+                if repository in images.repositories("tgi"):
+                    message = f"{repository} has no POST /adapters, which SageMaker calls to load an adapter"
+                    yield finding_at(component, named, "SEA803", message, "serve the base with LMI or vLLM")
+                elif repository == "vllm" and is_known and (loading.is_absent or loading.text in _OFF):
+                    message = f"the base does not load adapters: {LOADING} is not set in its environment"
+                    hint = f'set {LOADING} to "true" in the environment of its model'
+                    yield finding_at(component, named, "SEA803", message, hint)
+
+
+def _containers_of(hosting: Hosting, component: TemplateResource) -> Iterator[TemplateValue]:
+    for specification in specifications(component):
+        model = hosting.model_of(component.template, specification.at("ModelName"))
+        yield from containers_of(model) if model else (specification.at("Container"),)
