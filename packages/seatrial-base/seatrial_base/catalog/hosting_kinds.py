@@ -85,7 +85,6 @@ class HostingSource:
     id: str
     title: str
     url: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)

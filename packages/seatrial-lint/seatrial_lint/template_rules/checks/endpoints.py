@@ -228,8 +228,9 @@ def excluded(hosting: Hosting) -> Iterator[Finding]:
             written = value.at(*row.path.split("."))
             if written.is_known and row.holds(written.raw):
                 hint = f"{row.remedy or f'remove {row.path}'} ({SOURCES[row.source].title})"
+                severity = row.severity
                 finding = finding_at(resource, written, "SEA795", row.refusal(written.raw), hint)
-                yield replace(finding, severity=row.severity)
+                yield replace(finding, severity=severity)
 
 
 def _kinds(hosting: Hosting) -> Iterator[tuple[HostingKind, Place, TemplateResource, TemplateValue]]:

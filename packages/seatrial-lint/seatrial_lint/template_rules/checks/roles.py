@@ -29,7 +29,8 @@ from seatrial_lint.template_rules.policy_documents import ARN_FORMS, ROLE, arn_p
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from seatrial_base.findings import Finding, Severity
+    from seatrial_base.catalog.service_authorization import ResourceType
+    from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyDocument, PolicyStatement
@@ -71,6 +72,7 @@ class NeededRight:
         arns: Patterns of its ARNs, of which any may be the right one; `*` where the action has no resource level.
         has_generated_name: CloudFormation makes the name, so a pattern of the statement may be of it.
         is_of_aws: It is in an account of AWS, which `AWS::AccountId` never is.
+        is_optional: The model serves without it.
     """
 
     place: TemplateValue
@@ -79,7 +81,7 @@ class NeededRight:
     arns: tuple[str, ...]
     has_generated_name: bool = False
     is_of_aws: bool = False
-    severity: Severity = "error"
+    is_optional: bool = False
 
 
 def _arns(hosting: Hosting, written: str, form: str) -> tuple[tuple[str, ...], bool]:
@@ -133,38 +135,42 @@ def _on_key(hosting: Hosting, owner: TemplateResource, key: TemplateValue, right
 
 
 def _of_model(hosting: Hosting, model: TemplateResource) -> Iterator[NeededRight]:
-    """Yield what a model needs: its image, its weights, its network, its logs."""
-    template = model.template
+    """Yield what a model needs: its images, its weights, its network, its logs."""
     for container in containers_of(model):
-        image = container.at("Image")
-        written = hosting.resources.written(template, image) or ""
-        leading = hosting.resources.leading(written)
-        match = _IMAGE.match(_PLACEHOLDER.sub("*", hosting.resources.readable(written)))
-        if leading and leading[0].resource_type == "AWS::ECR::Repository":
-            arns, is_generated = _arns(hosting, written, "")
-        elif match:
-            arns, is_generated = (f"arn:*:ecr:{match['region']}:{match['account']}:repository/{match['name']}",), False
-        else:
-            continue
-        registry = (match and images.registry(match["region"])) or ""
-        is_of_aws = bool(match and registry.startswith(f"{match['account']}."))
-        yield NeededRight(image, "the image", PULLS, arns, is_generated, is_of_aws)
-        yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
-    for container in containers_of(model):
-        yield from _on_bucket(hosting, template, container.at("ModelDataUrl"), "the weights", "s3:GetObject")
-        sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
-        for source in (each.at("S3DataSource") for each in sources):
-            actions = (
-                ("s3:GetObject", "s3:ListBucket") if source.at("S3DataType").text == "S3Prefix" else ("s3:GetObject",)
-            )
-            yield from _on_bucket(hosting, template, source.at("S3Uri"), "the weights", *actions)
-        for name, value in environment_of(container):
-            if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}:
-                yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject", "s3:ListBucket")
+        yield from _of_image(hosting, model.template, container.at("Image"))
+        yield from _of_weights(hosting, model.template, container)
     if model.at("VpcConfig").is_known:
         yield NeededRight(model.at("VpcConfig"), "the network interfaces", INTERFACES, ("*",))
     groups = ("arn:*:logs:*:*:log-group:/aws/sagemaker/*",)
-    yield NeededRight(model.at("ExecutionRoleArn"), "the logs of its containers", LOGS, groups, severity="warning")
+    yield NeededRight(model.at("ExecutionRoleArn"), "the logs of its containers", LOGS, groups, is_optional=True)
+
+
+def _of_image(hosting: Hosting, template: str, image: TemplateValue) -> Iterator[NeededRight]:
+    written = hosting.resources.written(template, image) or ""
+    leading = hosting.resources.leading(written)
+    match = _IMAGE.match(_PLACEHOLDER.sub("*", hosting.resources.readable(written)))
+    if leading and leading[0].resource_type == "AWS::ECR::Repository":
+        arns, is_generated = _arns(hosting, written, "")
+        yield NeededRight(image, "the image", PULLS, arns, is_generated)
+    elif match:
+        arn = f"arn:*:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
+        is_of_aws = (images.registry(match["region"]) or "").startswith(f"{match['account']}.")
+        yield NeededRight(image, "the image", PULLS, (arn,), is_of_aws=is_of_aws)
+    else:
+        return
+    yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
+
+
+def _of_weights(hosting: Hosting, template: str, container: TemplateValue) -> Iterator[NeededRight]:
+    sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
+    given = [each.at("S3DataSource") for each in sources]
+    prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
+    prefixes += [value for name, value in environment_of(container) if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}]
+    objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
+    for value in (container.at("ModelDataUrl"), *objects):
+        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject")
+    for value in prefixes:
+        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject", "s3:ListBucket")
 
 
 def _of_config(hosting: Hosting, config: TemplateResource) -> Iterator[NeededRight]:
@@ -248,30 +254,38 @@ def _judged(
     if None in of_roles or not hosting.resources.takes(size + len(hosting.statements), of=user.template):
         return
     shared = [each for each in hosting.statements if each.policy.kind == "resource" and _is_for(hosting, each, roles)]
-    early = [each for each in policies if not is_waiting or _is_earlier(hosting, user, roles, each)]
+    granted = [*_all(policies), *shared]
     names = " and ".join(dict.fromkeys(role.logical_id for role in roles))
-    late = dict[str, None]()
     for right in needed:
-        lacking = [each for each in right.actions if not _allowed(hosting, [*_all(policies), *shared], right, each)]
-        if lacking:
+        if lacking := [each for each in right.actions if not _allowed(hosting, granted, right, each)]:
             message = f"{names} may not {', '.join(lacking)} on {right.arns[-1]}: {right.what} of {user.logical_id}"
             hint = f"allow {listed_names(lacking)} on it in a policy of {names}"
             finding = finding_at(user, right.place, "SEA790", message, hint)
-            yield replace(finding, severity=right.severity)
-        elif right.severity == "error":
-            for action in right.actions:
-                if not _allowed(hosting, [*_all(early), *shared], right, action):
-                    allowing = (each for each in policies if _allowed(hosting, each.statements, right, action))
-                    late.update(dict.fromkeys(each.resource.logical_id for each in allowing))
-    if late:
-        message = (
-            f"{user.logical_id} does not wait for {listed_names(late)}, with which {names} reads image and weights"
-        )
-        hint = f"set DependsOn: {listed_names(late)}"
-        yield finding_at(user, user.at("ExecutionRoleArn"), "SEA791", message, hint)
+            yield replace(finding, severity="warning") if right.is_optional else finding
+    if is_waiting:
+        early = [*_all(each for each in policies if _is_earlier(hosting, user, roles, each)), *shared]
+        if late := _younger_policies(hosting, policies, early, needed):
+            named = listed_names(late)
+            message = f"{user.logical_id} does not wait for {named}, with which {names} reads image and weights"
+            yield finding_at(user, user.at("ExecutionRoleArn"), "SEA791", message, f"set DependsOn: {named}")
 
 
-def _all(policies: list[PolicyDocument]) -> Iterator[PolicyStatement]:
+def _younger_policies(
+    hosting: Hosting, policies: list[PolicyDocument], early: list[PolicyStatement], needed: tuple[NeededRight, ...]
+) -> list[str]:
+    """Return the logical IDs of the policies that alone allow what no early statement does."""
+    rights = [(right, action) for right in needed if not right.is_optional for action in right.actions]
+    late = [(right, action) for right, action in rights if not _allowed(hosting, early, right, action)]
+    return sorted(
+        {
+            policy.resource.logical_id
+            for policy in policies
+            if any(_allowed(hosting, policy.statements, right, action) for right, action in late)
+        }
+    )
+
+
+def _all(policies: Iterable[PolicyDocument]) -> Iterator[PolicyStatement]:
     return (statement for policy in policies for statement in policy.statements)
 
 
@@ -363,25 +377,27 @@ def small_statements(hosting: Hosting) -> Iterator[Finding]:
 
 
 def _half_allowed(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]:
-    missing: dict[str, list[TemplateValue]] = {}
-    for action in statement.actions:
-        facts = action_facts(action.text or "")
-        required = [each.resource_type for each in facts.targets if each.is_required] if facts else []
-        # Of other services the reference marks types that a call may leave out.
-        if (
-            len(required) > 1
-            and (action.text or "").startswith("sagemaker:")
-            and _HOSTED.issuperset(each.name for each in required)
-        ):
-            given = _patterns_of(hosting, statement, action.text or "")
-            for kind in required:
-                if not any(each is None or each == "*" or kind.has(each) for each in given):
-                    missing.setdefault(kind.name, []).append(action)
-    for name, actions in missing.items():
-        needed = listed_names([each.text or "" for each in actions])
-        message = f"no statement allows {needed} on a resource of type {name}, which the call names too"
-        hint = f"add a resource as arn:aws:sagemaker:REGION:ACCOUNT:{name}/NAME"
-        yield finding_at(statement.policy.resource, actions[0], "SEA792", message, hint)
+    missing: dict[str, list[str]] = {}
+    first = {each.text: each for each in reversed(statement.actions)}
+    for name in filter(None, dict.fromkeys(each.text for each in statement.actions)):
+        types = _types_of(name)
+        given = _patterns_of(hosting, statement, name) if len(types) > 1 else {"*"}
+        for kind in types:
+            if not any(each is None or each == "*" or kind.has(each) for each in given):
+                missing.setdefault(kind.name, []).append(name)
+    for kind_name, names in missing.items():
+        message = (
+            f"no statement allows {listed_names(names)} on a resource of type {kind_name}, which the call names too"
+        )
+        hint = f"add a resource as arn:aws:sagemaker:REGION:ACCOUNT:{kind_name}/NAME"
+        yield finding_at(statement.policy.resource, first[names[0]], "SEA792", message, hint)
+
+
+def _types_of(action: str) -> list[ResourceType]:
+    """Return the types that a call of SageMaker's hosting names; those of other services, a call may leave out."""
+    facts = action_facts(action) if action.startswith("sagemaker:") else None
+    required = [each.resource_type for each in facts.targets if each.is_required] if facts else []
+    return required if _HOSTED.issuperset(each.name for each in required) else []
 
 
 def _patterns_of(hosting: Hosting, statement: PolicyStatement, action: str) -> set[str | None]:

@@ -318,25 +318,27 @@ def waking_queues(hosting: Hosting) -> Iterator[Finding]:
 @rule("SEA801")
 def wake_alarms(hosting: Hosting) -> Iterator[Finding]:
     """An alarm that starts the first copy or instance, and that a single request does not raise."""
-    for target in hosting.targets:
-        if target.resource.at("MinCapacity").number != 0:
-            continue
-        for alarm in (each for policy in hosting.policies_of(target) for each in hosting.alarms_of(policy)):
-            metric, threshold = alarm.at("MetricName").text, alarm.at("Threshold")
-            if metric not in {WAKE_METRIC, *WAKE_BACKLOGS} or threshold.number is None:
-                continue
-            comparison = alarm.at("ComparisonOperator").text
-            is_missed = (comparison == "GreaterThanThreshold" and threshold.number >= 1) or (
-                comparison == "GreaterThanOrEqualToThreshold" and threshold.number > 1
-            )
-            # A backlog is published as long as it lasts; a refused request, once.
-            periods = alarm.at("DatapointsToAlarm").number or alarm.at("EvaluationPeriods").number or 1
-            if metric == WAKE_METRIC and periods > 1 and alarm.at("TreatMissingData").text != "breaching":
-                message = f"{metric} has to be raised in {periods:g} periods, and a single request is in one"
-                value = alarm.at("DatapointsToAlarm" if alarm.at("DatapointsToAlarm").number else "EvaluationPeriods")
-                yield finding_at(alarm, value, "SEA801", message, "set EvaluationPeriods and DatapointsToAlarm to 1")
-            if is_missed:
-                sign = ">" if comparison == "GreaterThanThreshold" else ">="
-                message = f"{metric} {sign} {threshold.text} is not raised by a single request: it wakes nothing"
-                hint = "set ComparisonOperator to GreaterThanOrEqualToThreshold and Threshold to 1"
-                yield finding_at(alarm, threshold, "SEA801", message, hint)
+    at_zero = (each for each in hosting.targets if each.resource.at("MinCapacity").number == 0)
+    for policy in (each for target in at_zero for each in hosting.policies_of(target)):
+        for alarm in hosting.alarms_of(policy):
+            if alarm.at("MetricName").text in {WAKE_METRIC, *WAKE_BACKLOGS}:
+                yield from _not_raised(alarm)
+
+
+def _not_raised(alarm: TemplateResource) -> Iterator[Finding]:
+    """Yield why a value of 1 in one period does not raise an alarm."""
+    metric, threshold = alarm.at("MetricName").text, alarm.at("Threshold")
+    comparison, least = alarm.at("ComparisonOperator").text, threshold.number or 0
+    if (comparison == "GreaterThanThreshold" and least >= 1) or (
+        comparison == "GreaterThanOrEqualToThreshold" and least > 1
+    ):
+        sign = ">" if comparison == "GreaterThanThreshold" else ">="
+        message = f"{metric} {sign} {threshold.text} is not raised by a single request: it wakes nothing"
+        hint = "set ComparisonOperator to GreaterThanOrEqualToThreshold and Threshold to 1"
+        yield finding_at(alarm, threshold, "SEA801", message, hint)
+    given = [alarm.at(name) for name in ("DatapointsToAlarm", "EvaluationPeriods") if alarm.at(name).is_known]
+    # A backlog is published as long as it lasts; a refused request, once.
+    is_lost = metric == WAKE_METRIC and alarm.at("TreatMissingData").text != "breaching"
+    if is_lost and given and (given[0].number or 0) > 1:
+        message = f"{metric} has to be raised in {given[0].text} periods, and a single request is in one"
+        yield finding_at(alarm, given[0], "SEA801", message, "set EvaluationPeriods and DatapointsToAlarm to 1")
