@@ -133,15 +133,15 @@ class Hosting:
         held = self.held.get(holder.key, ())
         return tuple(policy for policy in held if policy.resource.resource_type != MANAGED_POLICY)
 
-    def statements_of(self, role: TemplateResource) -> tuple[PolicyStatement, ...] | None:
-        """Return the statements of a role's policies; `None` when one of them is not in the templates."""
+    def role_policies(self, role: TemplateResource) -> list[PolicyDocument] | None:
+        """Return the identity policies of a role; `None` when one, or a part of it, is not in the templates."""
         named = several(role.at("ManagedPolicyArns"))
         managed = [self.resources.referred(role.template, each) for each in named]
         if None in managed or not (role.at("Policies").is_known or role.at("Policies").is_absent):
             return None
         keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
-        policies = (policy for key in keys for policy in self.held.get(key, ()))
-        return tuple(statement for policy in policies for statement in policy.statements)
+        policies = [policy for key in keys for policy in self.held.get(key, ()) if policy.kind == "identity"]
+        return policies if all(policy.is_known for policy in policies) else None
 
     def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""

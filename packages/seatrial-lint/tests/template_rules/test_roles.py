@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +20,6 @@ HOSTING = f"arn:aws:sagemaker:{ACCOUNT}"
 OUTPUT = "Config.Properties.AsyncInferenceConfig.OutputConfig"
 CONTAINER = "Model.Properties.PrimaryContainer"
 STATEMENTS = "Role.Properties.Policies.0.PolicyDocument.Statement"
-UNKNOWN: JsonValue = {"Ref": "Parameter"}
 ROLE_ARN: JsonValue = {"Fn::GetAtt": ["Role", "Arn"]}
 
 
@@ -26,17 +27,8 @@ def allow(action: JsonValue, *resources: JsonValue) -> dict[str, JsonValue]:
     return {"Effect": "Allow", "Action": action, "Resource": [*resources] or "*"}
 
 
-PULL = allow(
-    ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability"],
-    "arn:aws:ecr:us-east-1:763104351884:repository/djl-inference",
-)
-TOKEN = allow("ecr:GetAuthorizationToken")
-READ = allow("s3:GetObject", "arn:aws:s3:::weights/chat/*")
-LIST = allow("s3:ListBucket", "arn:aws:s3:::weights")
-LOGS = allow(
-    ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], f"arn:aws:logs:{ACCOUNT}:log-group:*"
-)
-ALARMS = allow("cloudwatch:DescribeAlarms")
+CASES = json.loads(Path(__file__).with_name("roles.json").read_text("utf-8"))
+PULL, TOKEN, READ, LIST, LOGS, ALARMS = CASES["statements"].values()
 EVERY = (PULL, TOKEN, READ, LIST, LOGS, ALARMS)
 
 
@@ -62,6 +54,12 @@ def queued(*statements: JsonValue) -> dict[str, JsonValue]:
     return changed(document, "Model.Properties.ExecutionRoleArn", ROLE_ARN)
 
 
+def without(lacking: str, instead: JsonValue) -> list[JsonValue]:
+    """Return every statement but one, and another in its place."""
+    kept = [each for name, each in CASES["statements"].items() if name != lacking]
+    return kept if instead is None else [*kept, instead]
+
+
 def alone(*statements: JsonValue) -> dict[str, JsonValue]:
     return {"Resources": {"Role": role(*statements, service="states.amazonaws.com")}}
 
@@ -78,68 +76,30 @@ def test_a_role_that_allows_everything_asked_for_breaks_no_rule() -> None:
     assert found(queued(allow("s3:PutObject", "arn:aws:s3:::answers/*"))) == ()
 
 
-@pytest.mark.parametrize("service", ["ec2.amazonaws.com", ["ec2.amazonaws.com", "lambda.amazonaws.com"]])
+@pytest.mark.parametrize("service", CASES["untrusted"])
 def test_a_role_that_trusts_another_service_is_not_assumed(service: JsonValue) -> None:
     told = [each for each in found(hosted(*EVERY, service=service)) if each.rule == "SEA789"]
     assert [each.place.resource for each in told] == ["Config", "Model"]
     assert told[0].message.startswith("Role trusts ec2.amazonaws.com")
 
 
-@pytest.mark.parametrize(
-    "service",
-    [
-        ["ec2.amazonaws.com", "sagemaker.amazonaws.com"],
-        {"Fn::Sub": "sagemaker.${AWS::URLSuffix}"},
-        UNKNOWN,
-        {"Fn::If": ["A", "ec2.amazonaws.com", "sagemaker.amazonaws.com"]},
-    ],
-)
+@pytest.mark.parametrize("service", CASES["trusted"])
 def test_a_role_that_may_trust_sagemaker_is_not_judged(service: JsonValue) -> None:
     assert found(hosted(*EVERY, service=service)) == ()
 
 
-OWN: JsonValue = {"Fn::Sub": "arn:aws:ecr:${AWS::Region}:${AWS::AccountId}:repository/*"}
-
-
-@pytest.mark.parametrize(
-    ("lacking", "instead", "action", "severity"),
-    [
-        (PULL, allow("ecr:*", OWN), "ecr:BatchGetImage, ecr:GetDownloadUrlForLayer", "error"),
-        (PULL, allow("ecr:BatchGetImage"), "ecr:GetDownloadUrlForLayer, ecr:BatchCheckLayerAvailability", "error"),
-        (PULL, allow("ecr:*", "arn:aws:ecr:eu-west-1:763104351884:repository/*"), "ecr:BatchGetImage", "error"),
-        (PULL, allow("ecr:*", "arn:aws:ecr:us-east-1:763104351884:repository/vllm"), "ecr:BatchGetImage", "error"),
-        (TOKEN, None, "ecr:GetAuthorizationToken", "error"),
-        (READ, allow("s3:GetObject", "arn:aws:s3:::weights"), "s3:GetObject", "error"),
-        (READ, allow("s3:GetObject", "arn:aws:s3:::weights/llama/*"), "s3:GetObject", "error"),
-        (LIST, allow("s3:ListBucket", "arn:aws:s3:::other"), "s3:ListBucket", "error"),
-        (LOGS, None, "logs:CreateLogGroup", "warning"),
-    ],
-)
+@pytest.mark.parametrize(("lacking", "instead", "action", "severity"), CASES["lacking"])
 def test_a_right_that_the_role_lacks_is_told_once_a_value(
-    lacking: JsonValue, instead: JsonValue, action: str, severity: str
+    lacking: str, instead: JsonValue, action: str, severity: str
 ) -> None:
-    kept = [each for each in (*EVERY, instead) if each is not lacking and each is not None]
-    told = [each for each in found(hosted(*kept)) if each.rule == "SEA790"]
+    told = [each for each in found(hosted(*without(lacking, instead))) if each.rule == "SEA790"]
     assert [(each.place.resource, each.severity) for each in told] == [("Model", severity)]
     assert f"Role may not {action}" in told[0].message
 
 
-@pytest.mark.parametrize(
-    ("lacking", "instead"),
-    [
-        (PULL, allow("ecr:*", UNKNOWN)),
-        (PULL, allow("ecr:*", {"Fn::If": ["A", "arn:aws:ecr:::repository/a", "*"]})),
-        (PULL, allow("ecr:*", "arn:aws:ecr:*:763104351884:repository/djl-*")),
-        (PULL, {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}),
-        (READ, allow("s3:Get*", {"Fn::Sub": "arn:aws:s3:::${Bucket}/*"})),
-        (READ, allow("s3:*", "arn:*:s3:::weights/*")),
-        (READ, {"Fn::If": ["A", READ, {"Ref": "AWS::NoValue"}]}),
-        (LIST, allow(UNKNOWN, "arn:aws:s3:::weights")),
-    ],
-)
-def test_a_right_that_a_statement_may_give_is_not_missed(lacking: JsonValue, instead: JsonValue) -> None:
-    kept = [each for each in (*EVERY, instead) if each is not lacking]
-    assert [each for each in found(hosted(*kept)) if each.rule == "SEA790"] == []
+@pytest.mark.parametrize(("lacking", "instead"), CASES["may_give"])
+def test_a_right_that_a_statement_may_give_is_not_missed(lacking: str, instead: JsonValue) -> None:
+    assert [each for each in found(hosted(*without(lacking, instead))) if each.rule == "SEA790"] == []
 
 
 def test_a_role_with_a_policy_outside_the_template_is_not_judged() -> None:
@@ -147,17 +107,7 @@ def test_a_role_with_a_policy_outside_the_template_is_not_judged() -> None:
     assert found(document) == ()
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (f"{CONTAINER}.Image", UNKNOWN),
-        (f"{CONTAINER}.Image", {"Fn::Sub": "${Registry}.dkr.ecr.us-east-1.amazonaws.com/${Name}:3"}),
-        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Bucket}/chat/"}),
-        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://weights/${Model}/"}),
-        (f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", {"Fn::Sub": "s3://${Made.Name}/chat/"}),
-        ("Model.Properties.VpcConfig", {"Fn::If": ["A", {"Subnets": ["a"]}, {"Ref": "AWS::NoValue"}]}),
-    ],
-)
+@pytest.mark.parametrize(("path", "value"), CASES["places"])
 def test_a_place_that_only_the_deployment_knows_asks_for_no_right_on_another(path: str, value: JsonValue) -> None:
     document = changed(hosted(*EVERY), "Made", {"Type": "Custom::Bucket", "Properties": {}})
     assert found(changed(document, path, value)) == ()
@@ -193,20 +143,11 @@ def test_a_bucket_under_a_key_needs_the_key_too() -> None:
     assert found(document) == ()
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "statement", "action"),
-    [
-        (f"{OUTPUT}.S3OutputPath", "s3://answers/out/", allow("s3:PutObject", "arn:aws:s3:::other/*"), "s3:PutObject"),
-        (f"{OUTPUT}.NotificationConfig.ErrorTopic", {"Ref": "Done"}, allow("s3:*"), "sns:Publish"),
-        (f"{OUTPUT}.KmsKeyId", f"arn:aws:kms:{ACCOUNT}:key/a", allow("s3:*"), "kms:GenerateDataKey"),
-        ("Config.Properties.DataCaptureConfig.DestinationS3Uri", "s3://seen/", PULL, "s3:PutObject"),
-        ("Model.Properties.VpcConfig", {"Subnets": ["a"]}, allow("s3:*"), "ec2:CreateNetworkInterface"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "statement", "action"), CASES["writes"])
 def test_what_an_endpoint_writes_is_a_right_of_its_models_role(
     path: str, value: JsonValue, statement: JsonValue, action: str
 ) -> None:
-    document = changed(queued(statement), path, value)
+    document = changed(queued(CASES["statements"].get(f"{statement}", statement)), path, value)
     changed(document, "Done", {"Type": "AWS::SNS::Topic", "Properties": {}})
     told = [each.message for each in found(document) if each.rule == "SEA790"]
     assert any(f"Role may not {action}" in message for message in told), told
@@ -248,30 +189,13 @@ def test_a_policy_that_names_its_role_by_name_is_of_the_role() -> None:
     assert found(changed(document, "Role.Properties.RoleName", "hosting")) == ()
 
 
-CONFIG = f"{HOSTING}:endpoint-config/chat-*"
-ENDPOINT = f"{HOSTING}:endpoint/chat-*"
-
-
-@pytest.mark.parametrize(
-    ("statements", "told"),
-    [
-        ((allow(["sagemaker:UpdateEndpoint", "sagemaker:CreateEndpoint"], ENDPOINT),), "endpoint-config"),
-        ((allow("sagemaker:CreateEndpoint", CONFIG),), "endpoint"),
-        ((allow("sagemaker:CreateInferenceComponent", f"{HOSTING}:inference-component/chat-*"),), "endpoint"),
-        ((allow("sagemaker:CreateEndpoint", ENDPOINT, CONFIG),), ""),
-        ((allow("sagemaker:CreateEndpoint", ENDPOINT), allow("sagemaker:*", CONFIG)), ""),
-        ((allow("sagemaker:CreateEndpoint", f"{HOSTING}:*"),), ""),
-        ((allow("sagemaker:CreateEndpoint", ENDPOINT, UNKNOWN),), ""),
-        ((allow("sagemaker:DescribeEndpoint", ENDPOINT),), ""),
-    ],
-)
-def test_a_call_on_two_resources_is_allowed_on_both(statements: tuple[JsonValue, ...], told: str) -> None:
+@pytest.mark.parametrize(("statements", "told"), CASES["two_types"])
+def test_a_call_on_two_resources_is_allowed_on_both(statements: list[JsonValue], told: str) -> None:
     findings = [each.message for each in found(alone(*statements)) if each.rule == "SEA792"]
     assert [f"on a resource of type {told}, " in each for each in findings] == [True] * bool(told)
 
 
-DEREGISTER = allow("application-autoscaling:DeregisterScalableTarget")
-DELETING = allow("sagemaker:DeleteEndpoint", ENDPOINT)
+DELETING = allow("sagemaker:DeleteEndpoint", f"{HOSTING}:endpoint/chat-*")
 
 
 def test_who_deletes_an_endpoint_deregisters_its_target() -> None:
@@ -282,17 +206,8 @@ def test_who_deletes_an_endpoint_deregisters_its_target() -> None:
     assert [each.severity for each in of_target] == ["warning"]
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        (DELETING, DEREGISTER),
-        (DELETING, allow("application-autoscaling:*")),
-        (allow("sagemaker:DescribeEndpoint", ENDPOINT),),
-        (DELETING, allow(UNKNOWN)),
-        ({"Effect": "Deny", "Action": "sagemaker:DeleteEndpoint", "Resource": "*"},),
-    ],
-)
-def test_who_may_deregister_or_not_delete_is_not_told(statements: tuple[JsonValue, ...]) -> None:
+@pytest.mark.parametrize("statements", CASES["companions"])
+def test_who_may_deregister_or_not_delete_is_not_told(statements: list[JsonValue]) -> None:
     assert found(alone(*statements)) == ()
 
 
@@ -300,17 +215,7 @@ def test_who_deletes_an_endpoint_of_the_template_that_nothing_scales_is_not_told
     assert found(changed(hosted(*EVERY), "Cleaner", role(DELETING))) == ()
 
 
-@pytest.mark.parametrize(
-    ("resources", "told"),
-    [
-        ((f"{HOSTING}:endpoint/Chat-*",), "endpoint/Chat-* has capital letters"),
-        (({"Fn::Sub": f"{HOSTING}:endpoint/${{AWS::StackName}}-Chat"},), "endpoint/-Chat has capital letters"),
-        ((f"{HOSTING}:endpoint/Chat", f"{HOSTING}:endpoint/chat"), ""),
-        ((f"{HOSTING}:endpoint/chat-*",), ""),
-        (({"Fn::Sub": f"{HOSTING}:endpoint/${{EndpointName}}"},), ""),
-        ((f"{HOSTING}:inference-component/Chat",), ""),
-    ],
-)
-def test_an_arn_of_an_endpoint_has_no_capital_letters(resources: tuple[JsonValue, ...], told: str) -> None:
+@pytest.mark.parametrize(("resources", "told"), CASES["capitals"])
+def test_an_arn_of_an_endpoint_has_no_capital_letters(resources: list[JsonValue], told: str) -> None:
     findings = [each.message for each in found(alone(allow("sagemaker:InvokeEndpoint", *resources)))]
     assert [told in each for each in findings] == [True] * bool(told)

@@ -15,6 +15,8 @@ from seatrial_base.catalog import images
 from seatrial_base.catalog.service_authorization import action_facts, matching_actions, patterns_overlap
 from seatrial_lint.cloudformation.template import begins_unknown
 from seatrial_lint.template_rules.hosting import (
+    ALARMS,
+    COMPONENT,
     CONFIG,
     ENDPOINT,
     MODEL,
@@ -23,6 +25,8 @@ from seatrial_lint.template_rules.hosting import (
     finding_at,
     listed_names,
     rule,
+    specifications,
+    with_model,
 )
 from seatrial_lint.template_rules.policy_documents import ARN_FORMS, ROLE, arn_pattern, several
 
@@ -57,6 +61,7 @@ _IMAGE = re.compile(
 _ARN_NAME = re.compile(r"arn:[^:]*:sagemaker:[^:]*:[^:]*:(endpoint|endpoint-config|model)/(.*)")
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 _HOSTED = frozenset({"endpoint", "endpoint-config", "inference-component", "model"})
+DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 DEREGISTERING = "application-autoscaling:DeregisterScalableTarget"
 DELETING = "sagemaker:DeleteEndpoint"
 
@@ -102,7 +107,7 @@ def _arns(hosting: Hosting, written: str, form: str) -> tuple[tuple[str, ...], b
     return ((text if text.startswith("arn:") or text == "*" else form.format(text)),), False
 
 
-_NAME_PROPERTIES = ("BucketName", "RepositoryName", "TopicName")
+_NAME_PROPERTIES = ("AlarmName", "BucketName", "RepositoryName", "TopicName")
 
 
 def _on_bucket(
@@ -227,47 +232,89 @@ def _may_be_assumed(hosting: Hosting, role: TemplateResource, statement: Templat
 def execution_rights(hosting: Hosting) -> Iterator[Finding]:
     """What an execution role does not allow, or allows by a policy that may be younger than who uses it."""
     for model in hosting.resources.of(MODEL):
-        if role := _role_of(hosting, model):
-            yield from _judged(hosting, model, [role], _of_model(hosting, model), is_waiting=True)
+        yield from _judged(hosting, model, [_role_of(hosting, model)], _of_model(hosting, model))
     for config in hosting.resources.of(CONFIG):
-        variants = config.at("ProductionVariants").items
-        models = [hosting.model_of(config.template, each.at("ModelName")) for each in variants]
-        users = [each for each in (config, *models) if each and not each.at("ExecutionRoleArn").is_absent]
-        roles = [_role_of(hosting, each) for each in users]
-        known = [each for each in roles if each]
-        if known and len(known) == len(roles) and (None not in models or config in users):
-            yield from _judged(hosting, config, known, _of_config(hosting, config), is_waiting=False)
+        yield from _judged(hosting, config, _roles_of(hosting, config, config), _of_config(hosting, config))
+
+
+def _roles_of(
+    hosting: Hosting, user: TemplateResource, config: TemplateResource | None
+) -> list[TemplateResource | None]:
+    """Return the execution roles of a configuration and of the models of its variants, or of a component's."""
+    variants = [each for each in config.at("ProductionVariants").items if with_model(each)] if config else []
+    using = specifications(user) if user.resource_type == COMPONENT else variants
+    names = [each.at("ModelName") for each in using]
+    models = [hosting.model_of(user.template, name) for name in names if not name.is_absent or using is variants]
+    users = [each for each in (config, *models) if each and not each.at("ExecutionRoleArn").is_absent]
+    unknown: list[TemplateResource | None] = [None] * models.count(None)
+    return [_role_of(hosting, each) for each in users] + unknown
+
+
+def _granted(
+    hosting: Hosting, user: TemplateResource, roles: list[TemplateResource], comparisons: int
+) -> tuple[list[PolicyDocument], list[PolicyStatement]] | None:
+    """Return the policies of roles, and the statements for them of other resources; `None` where one is not known."""
+    of_roles = [hosting.role_policies(role) for role in roles]
+    policies = [each for some in of_roles for each in some or ()]
+    size = sum(len(each.statements) for each in policies) * comparisons + len(hosting.statements)
+    if None in of_roles or not hosting.resources.takes(size, of=user.template):
+        return None
+    shared = [each for each in hosting.statements if each.policy.kind == "resource" and _is_for(hosting, each, roles)]
+    return policies, shared
 
 
 def _judged(
     hosting: Hosting,
     user: TemplateResource,
-    roles: list[TemplateResource],
+    roles: list[TemplateResource | None],
     rights: Iterable[NeededRight],
-    *,
-    is_waiting: bool,
 ) -> Iterator[Finding]:
-    of_roles = [_policies_of(hosting, role) for role in roles]
-    policies = [each for some in of_roles for each in some or ()]
-    needed = tuple(rights)
-    size = sum(len(each.statements) for each in policies) * sum(len(each.actions) for each in needed)
-    if None in of_roles or not hosting.resources.takes(size + len(hosting.statements), of=user.template):
+    known, needed = [role for role in roles if role], tuple(rights)
+    granted = _granted(hosting, user, known, sum(len(each.actions) for each in needed))
+    if not known or None in roles or granted is None:
         return
-    shared = [each for each in hosting.statements if each.policy.kind == "resource" and _is_for(hosting, each, roles)]
-    granted = [*_all(policies), *shared]
-    names = " and ".join(dict.fromkeys(role.logical_id for role in roles))
+    policies, shared = granted
+    statements, names = [*_all(policies), *shared], _named(known)
     for right in needed:
-        if lacking := [each for each in right.actions if not _allowed(hosting, granted, right, each)]:
+        if lacking := [each for each in right.actions if not _allowed(hosting, statements, right, each)]:
             message = f"{names} may not {', '.join(lacking)} on {right.arns[-1]}: {right.what} of {user.logical_id}"
             hint = f"allow {listed_names(lacking)} on it in a policy of {names}"
             finding = finding_at(user, right.place, "SEA790", message, hint)
             yield replace(finding, severity="warning") if right.is_optional else finding
-    if is_waiting:
-        early = [*_all(each for each in policies if _is_earlier(hosting, user, roles, each)), *shared]
+    # A configuration is used by its endpoint, minutes later.
+    if user.resource_type == MODEL:
+        early = [*_all(each for each in policies if _is_earlier(hosting, user, known, each)), *shared]
         if late := _younger_policies(hosting, policies, early, needed):
             named = listed_names(late)
             message = f"{user.logical_id} does not wait for {named}, with which {names} reads image and weights"
             yield finding_at(user, user.at("ExecutionRoleArn"), "SEA791", message, f"set DependsOn: {named}")
+
+
+def _named(roles: list[TemplateResource]) -> str:
+    return " and ".join(dict.fromkeys(role.logical_id for role in roles))
+
+
+@rule("SEA786")
+def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
+    """Alarms of an automatic rollback that no execution role may describe."""
+    for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
+        value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
+        is_component = resource.resource_type == COMPONENT
+        config = hosting.config_of(hosting.endpoint_of(resource) if is_component else resource)
+        roles = _roles_of(hosting, resource, config) if config and value.items else []
+        known = [role for role in roles if role]
+        granted = _granted(hosting, resource, known, len(value.items)) if known and None not in roles else None
+        lacking: list[str] = []
+        for alarm in (each.at("AlarmName") for each in value.items if granted):
+            written = hosting.resources.written(resource.template, alarm) or "*"
+            arns, is_generated = _arns(hosting, written, ARN_FORMS[ALARMS[0]])
+            right = NeededRight(alarm, "", (DESCRIBE_ALARMS,), arns, is_generated)
+            statements = [*_all(granted[0]), *granted[1]] if granted else []
+            if not _allowed(hosting, statements, right, DESCRIBE_ALARMS):
+                lacking.append(hosting.resources.readable(written))
+        if lacking:
+            message = f"{_named(known)} may not describe the alarms of the rollback: {', '.join(lacking)}"
+            yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
 
 
 def _younger_policies(
@@ -296,20 +343,6 @@ def _is_earlier(
     at = policy.resource
     is_own = at.template != user.template or any(at.key == role.key for role in roles)
     return is_own or hosting.resources.depends(user, at)
-
-
-def _policies_of(hosting: Hosting, role: TemplateResource) -> list[PolicyDocument] | None:
-    """Return the identity policies of a role; `None` when one of them, or a part of it, is not known."""
-    if hosting.statements_of(role) is None:
-        return None
-    managed = (hosting.resources.referred(role.template, each) for each in several(role.at("ManagedPolicyArns")))
-    keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
-    policies = [policy for key in keys for policy in hosting.held.get(key, ()) if policy.kind == "identity"]
-    for policy in policies:
-        written = several(policy.value.at("Statement"))
-        if not policy.value.is_known or not all(each.is_known and isinstance(each.raw, dict) for each in written):
-            return None
-    return policies
 
 
 def _allowed(hosting: Hosting, statements: Iterable[PolicyStatement], right: NeededRight, action: str) -> bool:
@@ -405,7 +438,7 @@ def _patterns_of(hosting: Hosting, statement: PolicyStatement, action: str) -> s
     policies, patterns = [statement.policy], set[str | None]()
     for role in hosting.resources.of(ROLE):
         if any(each is statement.policy for each in hosting.held.get(role.key, ())):
-            of_role = _policies_of(hosting, role)
+            of_role = hosting.role_policies(role)
             policies += of_role or ()
             patterns |= {None} if of_role is None else set()
     for one in (each for policy in policies for each in policy.statements):
@@ -433,7 +466,7 @@ def _capitals(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]
 
 
 def _without_companion(hosting: Hosting, role: TemplateResource, *, is_scaled: bool) -> Iterator[Finding]:
-    policies = _policies_of(hosting, role)
+    policies = hosting.role_policies(role)
     statements = [each for policy in policies or () for each in policy.statements if each.is_allow]
     if any(_names(each.actions, DEREGISTERING) or each.excepted_actions for each in statements):
         return
