@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,14 +25,6 @@ MEMORY_MB: Final = (1024, 2048, 3072, 4096, 5120, 6144)
 """Sizes of a serverless variant (SageMaker API reference, ProductionVariantServerlessConfig)."""
 CONCURRENCY: Final = (1, 200)
 """Bounds of a serverless variant's concurrency (the same)."""
-IN_WORDS: Final[dict[HostingKind, str]] = {
-    "serverless": "a serverless variant",
-    "asynchronous": "an asynchronous endpoint",
-    "shadowed": "an endpoint with a shadow variant",
-    "burstable": "a variant on burstable instances",
-    "inf1": "an endpoint on Inf1 instances",
-    "instances": "a variant on instances",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +67,7 @@ class Exclusion:
             refused = f"at most {self.least_items - 1} of {self.path}, not {len(written)}"
         else:
             refused = f"no {self.path}{f' {written}' if self.value else ''}"
-        return f"{IN_WORDS[self.kind]} takes {refused}"
-
-
-@dataclass(frozen=True, slots=True)
-class HostingSource:
-    """A page of AWS."""
-
-    id: str
-    title: str
-    url: str
+        return f"{hosting_texts('kinds')[self.kind]} takes {refused}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +80,13 @@ class MetricNamespace:
 
 
 EXCLUSIONS: Final = CatalogTable(Exclusion, f"{FILE}#exclusions", key=lambda row: (row.kind, row.on))
-SOURCES: Final = CatalogTable(HostingSource, f"{FILE}#sources", key="id")
 METRICS: Final = CatalogTable(MetricNamespace, f"{FILE}#metrics", key="names")
+
+
+@cache
+def hosting_texts(part: Literal["kinds", "rights", "sources"]) -> dict[str, str]:
+    """Return each kind in words, the actions that an execution role needs by what for, or the page of each source."""
+    return read_mapping(FILE, part)
 
 
 def kinds_of(instance_type: str | None, *, is_serverless: bool) -> tuple[HostingKind, ...]:

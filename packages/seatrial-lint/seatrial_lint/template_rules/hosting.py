@@ -296,11 +296,6 @@ def containers_of(model: TemplateResource) -> tuple[TemplateValue, ...]:
     return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
 
 
-def environment_of(container: TemplateValue) -> list[tuple[str, TemplateValue]]:
-    """Return the environment of a container."""
-    return list(container.at("Environment").fields.items())
-
-
 def with_model(variant: TemplateValue) -> bool:
     """Return whether a variant names a model, itself or in a pool of instances."""
     pools = variant.at("InstancePools").items

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from seatrial_base.catalog.hosting_kinds import EXCLUSIONS, METRICS, SOURCES
+from seatrial_base.catalog.hosting_kinds import EXCLUSIONS, METRICS, hosting_texts
 from seatrial_base.findings import RULES
 from tests.template_rules.sample import DELETE, IMAGE, changed, components, found, single
 
@@ -129,23 +129,7 @@ def test_a_target_value_below_one_wakes_for_a_single_request() -> None:
     assert "SEA800" not in {each.rule for each in found(document)}
 
 
-VLLM = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.20.2-gpu-py312-cu130-ubuntu22.04-sagemaker-v1.0"
-LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
-
-
-@pytest.mark.parametrize(
-    ("image", "environment", "told"),
-    [
-        (VLLM, {}, f"{LOADING} is not set"),
-        (VLLM, {LOADING: "false"}, f"{LOADING} is not set"),
-        (VLLM.replace("/vllm:", "/huggingface-pytorch-tgi-inference:"), {}, "has no POST /adapters"),
-        (VLLM, {LOADING: "true"}, ""),
-        (VLLM, {LOADING: {"Ref": "Parameter"}}, ""),
-        (VLLM, {"Fn::If": ["A", {LOADING: "true"}, {}]}, ""),
-        (IMAGE, {}, ""),
-        ({"Ref": "Image"}, {}, ""),
-    ],
-)
+@pytest.mark.parametrize(("image", "environment", "told"), CASES["adapters"])
 def test_an_adapter_needs_a_base_that_loads_it(image: JsonValue, environment: JsonValue, told: str) -> None:
     document = changed(components(), f"{MODEL}.PrimaryContainer.Image", image)
     changed(document, f"{MODEL}.PrimaryContainer.Environment", environment)
@@ -159,5 +143,5 @@ def test_an_adapter_needs_a_base_that_loads_it(image: JsonValue, environment: Js
 
 def test_every_row_of_the_tables_has_a_source_and_the_rule_a_severity() -> None:
     used = {row.source for row in EXCLUSIONS.rows} | {row.source for row in METRICS.rows}
-    assert used == {row.id for row in SOURCES.rows}
+    assert used == set(hosting_texts("sources"))
     assert RULES["SEA795"].severity == "error"

@@ -15,7 +15,6 @@ from seatrial_lint.template_rules.hosting import (
     ENDPOINT,
     MODEL,
     containers_of,
-    environment_of,
     finding_at,
     listed_names,
     most_instances,
@@ -101,7 +100,7 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
         if resource.at("EnableNetworkIsolation").flag is not True:
             continue
         for container in containers_of(resource):
-            for name, value in environment_of(container):
+            for name, value in _environment(container):
                 model = value.text or ""
                 if name in _HUB_NAMES and (_HUB_ID.fullmatch(model) or model.startswith("s3://")):
                     message = f"EnableNetworkIsolation is true, and the container would download {model}"
@@ -113,7 +112,7 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
 def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
     """A secret in plain text in a container's environment; no part of it is repeated."""
     for resource, container in _containers(hosting):
-        for name, value in environment_of(container):
+        for name, value in _environment(container):
             text = value.text or ""
             if text.startswith("{{resolve:") or not (credentials(text, name=name) or holds_credential(name)):
                 continue
@@ -126,7 +125,7 @@ def environment_secrets(hosting: Hosting) -> Iterator[Finding]:
 def environments(hosting: Hosting) -> Iterator[Finding]:
     """A container environment above the limits of the API, which CloudFormation's schema does not have."""
     for resource, container in _containers(hosting):
-        entries = environment_of(container)
+        entries = _environment(container)
         if len(entries) > MOST_ENTRIES:
             value = container.at("Environment")
             message = f"{len(entries)} environment variables exceed {MOST_ENTRIES}"
@@ -145,6 +144,10 @@ def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateVa
     for component in hosting.resources.of(COMPONENT):
         for specification in specifications(component):
             yield component, specification.at("Container")
+
+
+def _environment(container: TemplateValue) -> list[tuple[str, TemplateValue]]:
+    return list(container.at("Environment").fields.items())
 
 
 @rule("SEA730")

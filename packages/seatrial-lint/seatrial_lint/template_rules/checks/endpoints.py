@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
-from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, MEMORY_MB, SOURCES, kinds_of
+from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, MEMORY_MB, hosting_texts, kinds_of
 from seatrial_base.catalog.instances import find_instance
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
@@ -227,7 +227,7 @@ def excluded(hosting: Hosting) -> Iterator[Finding]:
         for row in EXCLUSIONS.having((kind, on)):
             written = value.at(*row.path.split("."))
             if written.is_known and row.holds(written.raw):
-                hint = f"{row.remedy or f'remove {row.path}'} ({SOURCES[row.source].title})"
+                hint = f"{row.remedy or f'remove {row.path}'} ({hosting_texts('sources')[row.source]})"
                 severity = row.severity
                 finding = finding_at(resource, written, "SEA795", row.refusal(written.raw), hint)
                 yield replace(finding, severity=severity)

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
+from seatrial_base.catalog.hosting_kinds import hosting_texts
 from seatrial_base.catalog.service_authorization import action_facts, matching_actions, patterns_overlap
 from seatrial_lint.cloudformation.template import begins_unknown
 from seatrial_lint.template_rules.hosting import (
@@ -21,7 +22,6 @@ from seatrial_lint.template_rules.hosting import (
     ENDPOINT,
     MODEL,
     containers_of,
-    environment_of,
     finding_at,
     listed_names,
     rule,
@@ -39,19 +39,6 @@ if TYPE_CHECKING:
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyDocument, PolicyStatement
 
-PULLS = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer", "ecr:BatchCheckLayerAvailability")
-LOGS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
-INTERFACES = (
-    "ec2:CreateNetworkInterface",
-    "ec2:CreateNetworkInterfacePermission",
-    "ec2:DeleteNetworkInterface",
-    "ec2:DescribeDhcpOptions",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSecurityGroups",
-    "ec2:DescribeSubnets",
-    "ec2:DescribeVpcs",
-)
-"""Of a model in a VPC (SageMaker developer guide, execution roles, CreateModel)."""
 SAGEMAKER = "sagemaker.amazonaws.com"
 ENCRYPTED: Mapping[str, str] = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
 """What S3 does with the caller's rights on an object under a key (S3 user guide, SSE-KMS)."""
@@ -139,15 +126,21 @@ def _on_key(hosting: Hosting, owner: TemplateResource, key: TemplateValue, right
         yield replace(right, arns=_arns(hosting, written, "arn:*:kms:*:*:key/{}")[0])
 
 
+def _rights(what: str) -> tuple[str, ...]:
+    return tuple(hosting_texts("rights")[what].split())
+
+
 def _of_model(hosting: Hosting, model: TemplateResource) -> Iterator[NeededRight]:
     """Yield what a model needs: its images, its weights, its network, its logs."""
     for container in containers_of(model):
         yield from _of_image(hosting, model.template, container.at("Image"))
         yield from _of_weights(hosting, model.template, container)
     if model.at("VpcConfig").is_known:
-        yield NeededRight(model.at("VpcConfig"), "the network interfaces", INTERFACES, ("*",))
+        yield NeededRight(model.at("VpcConfig"), "the network interfaces", _rights("network"), ("*",))
     groups = ("arn:*:logs:*:*:log-group:/aws/sagemaker/*",)
-    yield NeededRight(model.at("ExecutionRoleArn"), "the logs of its containers", LOGS, groups, is_optional=True)
+    yield NeededRight(
+        model.at("ExecutionRoleArn"), "the logs of its containers", _rights("logs"), groups, is_optional=True
+    )
 
 
 def _of_image(hosting: Hosting, template: str, image: TemplateValue) -> Iterator[NeededRight]:
@@ -156,11 +149,11 @@ def _of_image(hosting: Hosting, template: str, image: TemplateValue) -> Iterator
     match = _IMAGE.match(_PLACEHOLDER.sub("*", hosting.resources.readable(written)))
     if leading and leading[0].resource_type == "AWS::ECR::Repository":
         arns, is_generated = _arns(hosting, written, "")
-        yield NeededRight(image, "the image", PULLS, arns, is_generated)
+        yield NeededRight(image, "the image", _rights("image"), arns, is_generated)
     elif match:
         arn = f"arn:*:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
         is_of_aws = (images.registry(match["region"]) or "").startswith(f"{match['account']}.")
-        yield NeededRight(image, "the image", PULLS, (arn,), is_of_aws=is_of_aws)
+        yield NeededRight(image, "the image", _rights("image"), (arn,), is_of_aws=is_of_aws)
     else:
         return
     yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
@@ -170,7 +163,11 @@ def _of_weights(hosting: Hosting, template: str, container: TemplateValue) -> It
     sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
     given = [each.at("S3DataSource") for each in sources]
     prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
-    prefixes += [value for name, value in environment_of(container) if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}]
+    prefixes += [
+        value
+        for name, value in container.at("Environment").fields.items()
+        if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}
+    ]
     objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
     for value in (container.at("ModelDataUrl"), *objects):
         yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject")
