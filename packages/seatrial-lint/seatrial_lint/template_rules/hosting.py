@@ -110,21 +110,21 @@ class Hosting:
 
     @cached_property
     def held(self) -> Mapping[tuple[str, str], tuple[PolicyDocument, ...]]:
-        """The identity policies of each role, user and group, by its key: its own, and those that name it."""
+        """The identity policies of each role, user and group, by its key: its own, and those that name it.
+
+        Without a logical ID: those whose holders only the deployment knows.
+        """
         holders: dict[tuple[str, str], list[PolicyDocument]] = {}
         for policy in self.policies:
             resource = policy.resource
-            names = (
-                name for place in ATTACHED_TO.get(resource.resource_type, ()) for name in several(resource.at(place))
-            )
-            # By reference, or as a role of these templates is called.
-            referred = (
-                self.resources.referred(resource.template, name)
-                or self.resources.named(resource.template, name, ROLE, "RoleName")
-                for name in names
-            )
-            keys = {each.key for each in referred if each is not None}
-            for key in keys | ({resource.key} if policy.kind == "identity" else set()):
+            keys = {resource.key} if policy.kind == "identity" else set[tuple[str, str]]()
+            for place in ATTACHED_TO.get(resource.resource_type, ()):
+                for name in several(resource.at(place)):
+                    # By reference, or as a role of these templates is called.
+                    of = self.resources.referred(resource.template, name)
+                    of = of or self.resources.named(resource.template, name, ROLE, "RoleName")
+                    keys |= {of.key} if of else {(resource.template, "")} if name.text is None else set()
+            for key in keys:
                 holders.setdefault(key, []).append(policy)
         return {key: tuple(policies) for key, policies in holders.items()}
 
@@ -137,7 +137,8 @@ class Hosting:
         """Return the identity policies of a role; `None` when one, or a part of it, is not in the templates."""
         named = several(role.at("ManagedPolicyArns"))
         managed = [self.resources.referred(role.template, each) for each in named]
-        if None in managed or not (role.at("Policies").is_known or role.at("Policies").is_absent):
+        is_known = role.at("Policies").is_known or role.at("Policies").is_absent
+        if None in managed or not is_known or (role.template, "") in self.held:
             return None
         keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
         policies = [policy for key in keys for policy in self.held.get(key, ()) if policy.kind == "identity"]

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.template_rules.sample import DELETE, changed, components, found, single
+from tests.template_rules.test_kinds import Template, serverless
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pydantic import JsonValue
 
     from seatrial_base.findings import Finding
@@ -183,6 +186,11 @@ def test_a_policy_without_a_right_of_the_model_is_not_waited_for() -> None:
     assert found(changed(document, "Role.Properties.Policies", own)) == ()
 
 
+def test_a_policy_whose_role_only_the_deployment_knows_may_be_of_any() -> None:
+    assert {each.rule for each in found(separate())} == {"SEA786", "SEA790"}
+    assert found(changed(separate(), "Rights.Properties.Roles", [{"Ref": "Parameter"}])) == ()
+
+
 def test_a_policy_that_names_its_role_by_name_is_of_the_role() -> None:
     document = changed(separate(*EVERY), "Rights.Properties.Roles", ["hosting"])
     changed(document, "Model.DependsOn", "Rights")
@@ -198,8 +206,9 @@ def test_a_call_on_two_resources_is_allowed_on_both(statements: list[JsonValue],
 DELETING = allow("sagemaker:DeleteEndpoint", f"{HOSTING}:endpoint/chat-*")
 
 
-def test_who_deletes_an_endpoint_deregisters_its_target() -> None:
+def test_who_deletes_an_endpoint_deregisters_its_target_and_who_makes_a_model_passes_its_role() -> None:
     assert one(alone(DELETING), "SEA793").severity == "note"
+    assert "and not iam:PassRole" in one(alone(allow("sagemaker:CreateModel")), "SEA793").message
     with_target = changed(alone(DELETING), "Target", single()["Resources"]["Target"])  # type: ignore[index,call-overload]
     assert "SEA793" in {each.rule for each in found(with_target)}
     of_target = [each for each in found(with_target) if each.rule == "SEA793"]
@@ -208,7 +217,7 @@ def test_who_deletes_an_endpoint_deregisters_its_target() -> None:
 
 @pytest.mark.parametrize("statements", CASES["companions"])
 def test_who_may_deregister_or_not_delete_is_not_told(statements: list[JsonValue]) -> None:
-    assert found(alone(*statements)) == ()
+    assert [each for each in found(alone(*statements)) if each.rule == "SEA793"] == []
 
 
 def test_who_deletes_an_endpoint_of_the_template_that_nothing_scales_is_not_told() -> None:
@@ -219,3 +228,26 @@ def test_who_deletes_an_endpoint_of_the_template_that_nothing_scales_is_not_told
 def test_an_arn_of_an_endpoint_has_no_capital_letters(resources: list[JsonValue], told: str) -> None:
     findings = [each.message for each in found(alone(allow("sagemaker:InvokeEndpoint", *resources)))]
     assert [told in each for each in findings] == [True] * bool(told)
+
+
+def paths(value: object, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every value of a template."""
+    named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, below in named:
+        yield (*above, f"{name}")
+        yield from paths(below, (*above, f"{name}"))
+
+
+@pytest.mark.parametrize("sample", [lambda: hosted(*EVERY), lambda: separate(*EVERY), single, serverless])
+def test_a_value_that_only_the_deployment_knows_breaks_none_of_these_rules(sample: Callable[[], Template]) -> None:
+    kinds = {f"SEA{number}" for number in range(789, 804)} - {"SEA791"}
+    for path in paths(sample()["Resources"]):
+        resource, *below = path
+        if below and below[0] == "Properties" and below[-1] != "Ref":
+            *above, last = below
+            document = json.loads(json.dumps(sample()))
+            at = document["Resources"][resource]
+            for name in above:
+                at = at[int(name)] if isinstance(at, list) else at[name]
+            at[int(last) if isinstance(at, list) else last] = {"Ref": "Parameter"}
+            assert [each for each in found(document) if each.rule in kinds] == [], path

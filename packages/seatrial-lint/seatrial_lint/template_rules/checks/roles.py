@@ -49,8 +49,12 @@ _ARN_NAME = re.compile(r"arn:[^:]*:sagemaker:[^:]*:[^:]*:(endpoint|endpoint-conf
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}")
 _HOSTED = frozenset({"endpoint", "endpoint-config", "inference-component", "model"})
 DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
-DEREGISTERING = "application-autoscaling:DeregisterScalableTarget"
 DELETING = "sagemaker:DeleteEndpoint"
+COMPANIONS = (
+    (DELETING, "application-autoscaling:DeregisterScalableTarget", "a scaled endpoint is not deleted"),
+    ("sagemaker:CreateModel", "iam:PassRole", "a model with an execution role is not made"),
+)
+"""Each action, what its call needs beside it, and what happens without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +186,14 @@ def _of_config(hosting: Hosting, config: TemplateResource) -> Iterator[NeededRig
     capture = config.at("DataCaptureConfig")
     if capture.at("EnableCapture").flag is not False:
         written.append((capture.at("DestinationS3Uri"), capture, "the captured data"))
-    for value, given, what in written:
+    for value, given, what in (each for each in written if each[1].is_known):
         yield from _on_bucket(hosting, template, value, what, "s3:PutObject")
         key = given.at("KmsKeyId")
         if not value.is_absent:
             right = NeededRight(key, f"the key of {what}", ("kms:GenerateDataKey",), ())
             yield from _on_key(hosting, config, key, right)
-    for topic in (output.at("NotificationConfig", name) for name in ("SuccessTopic", "ErrorTopic")):
+    topics = output.at("NotificationConfig")
+    for topic in (topics.at(name) for name in ("SuccessTopic", "ErrorTopic") if topics.is_known):
         if text := hosting.resources.written(template, topic):
             arns, is_generated = _arns(hosting, text, "*")
             yield NeededRight(topic, "the notifications", ("sns:Publish",), arns, is_generated)
@@ -218,7 +223,7 @@ def _may_be_assumed(hosting: Hosting, role: TemplateResource, statement: Templat
     principal = statement.at("Principal")
     if not statement.is_known or (not principal.is_known and not principal.is_absent):
         return True
-    if statement.at("Effect").text != "Allow" or not _names(several(statement.at("Action")), "sts:AssumeRole"):
+    if statement.at("Effect").text == "Deny" or not _names(several(statement.at("Action")), "sts:AssumeRole"):
         return False
     given = several(principal.at("Service")) if isinstance(principal.raw, dict) else (principal,)
     written = [hosting.resources.written(role.template, each) for each in given]
@@ -367,7 +372,7 @@ def _is_account(principal: TemplateValue) -> bool:
 def _allows(hosting: Hosting, statement: PolicyStatement, right: NeededRight, action: str) -> bool:
     excepted = statement.excepted_actions
     is_named = not _names(excepted, action) if excepted else _names(statement.actions, action)
-    if not statement.is_allow or not is_named:
+    if statement.value.at("Effect").text == "Deny" or not is_named:
         return False
     given = statement.resources
     if "*" in right.arns or not given:
@@ -400,10 +405,8 @@ def small_statements(hosting: Hosting) -> Iterator[Finding]:
         if statement.is_allow and statement.policy.kind == "identity":
             yield from _half_allowed(hosting, statement)
             yield from _capitals(hosting, statement)
-    is_scaled = any(target.is_variant for target in hosting.targets)
-    if is_scaled or not hosting.resources.of(ENDPOINT):
-        for role in hosting.resources.of(ROLE):
-            yield from _without_companion(hosting, role, is_scaled=is_scaled)
+    for role in hosting.resources.of(ROLE):
+        yield from _without_companions(hosting, role)
 
 
 def _half_allowed(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]:
@@ -462,15 +465,20 @@ def _capitals(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]
             yield finding_at(statement.policy.resource, value, "SEA794", message, hint)
 
 
-def _without_companion(hosting: Hosting, role: TemplateResource, *, is_scaled: bool) -> Iterator[Finding]:
+def _without_companions(hosting: Hosting, role: TemplateResource) -> Iterator[Finding]:
+    is_scaled = any(target.is_variant for target in hosting.targets)
     policies = hosting.role_policies(role)
     statements = [each for policy in policies or () for each in policy.statements if each.is_allow]
-    if any(_names(each.actions, DEREGISTERING) or each.excepted_actions for each in statements):
-        return
-    for statement in statements:
-        for action in statement.actions:
-            if DELETING in {facts.name for facts in matching_actions(action.text or "")}:
-                message = f"{role.logical_id} may {DELETING} and not {DEREGISTERING}: a scaled endpoint is not deleted"
-                hint = f"allow {DEREGISTERING} on the scalable targets of SageMaker"
-                finding = finding_at(statement.policy.resource, action, "SEA793", message, hint)
-                yield finding if is_scaled else replace(finding, severity="note")
+    for called, companion, effect in COMPANIONS:
+        is_deletion = called == DELETING
+        if any(_names(each.actions, companion) or each.excepted_actions for each in statements):
+            continue
+        # Where nothing of the templates scales an endpoint of theirs, its deletion needs no other right.
+        if is_deletion and hosting.resources.of(ENDPOINT) and not is_scaled:
+            continue
+        for statement in statements:
+            for action in statement.actions:
+                if called in {facts.name for facts in matching_actions(action.text or "")}:
+                    message = f"{role.logical_id} may {called} and not {companion}: {effect}"
+                    finding = finding_at(statement.policy.resource, action, "SEA793", message, f"allow {companion}")
+                    yield replace(finding, severity="note") if is_deletion and not is_scaled else finding

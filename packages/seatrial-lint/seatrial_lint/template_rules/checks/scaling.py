@@ -147,11 +147,19 @@ def waking(hosting: Hosting) -> Iterator[Finding]:
 
 
 def _wakes(hosting: Hosting, target: SageMakerTarget, metrics: tuple[str, ...] = (WAKE_METRIC,)) -> bool:
+    of_none = (each for each in hosting.resources.of(POLICY) if hosting.target_of(each) is None)
+    if any(each.at("PolicyType").text in {None, "StepScaling"} and not _names_its_target(each) for each in of_none):
+        return True
     steps = [each for each in hosting.policies_of(target) if each.at("PolicyType").text in {None, "StepScaling"}]
     if any(not step.at("PolicyType").is_known for step in steps) or (steps and hosting.has_unknown_alarm_actions):
         # Only the deployment knows.
         return True
     return any(_may_watch(alarm, metrics) for policy in steps for alarm in hosting.alarms_of(policy))
+
+
+def _names_its_target(policy: TemplateResource) -> bool:
+    """Return whether a policy tells whose it is, of these templates or not."""
+    return policy.at("ScalingTargetId").is_known or policy.at("ResourceId").is_known
 
 
 def _may_watch(alarm: TemplateResource, metrics: tuple[str, ...]) -> bool:
