@@ -109,6 +109,7 @@ def test_weights_by_a_data_source_of_a_serverless_model_are_noted() -> None:
     source = {"S3DataSource": {"S3Uri": "s3://weights/chat/", "S3DataType": "S3Prefix"}}
     (finding,) = found(changed(serverless(), f"{MODEL}.PrimaryContainer.ModelDataSource", source))
     assert (finding.rule, finding.severity) == ("SEA795", "note")
+    assert finding.source.endswith("API_ContainerDefinition.html")
 
 
 @pytest.mark.parametrize(

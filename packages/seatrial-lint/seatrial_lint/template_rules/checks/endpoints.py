@@ -227,10 +227,10 @@ def excluded(hosting: Hosting) -> Iterator[Finding]:
         for row in EXCLUSIONS.having((kind, on)):
             written = value.at(*row.path.split("."))
             if written.is_known and row.holds(written.raw):
-                hint = f"{row.remedy or f'remove {row.path}'} ({hosting_texts('sources')[row.source]})"
-                severity = row.severity
+                page, severity = hosting_texts("sources")[row.source], row.severity
+                hint = row.remedy or f"remove {row.path}"
                 finding = finding_at(resource, written, "SEA795", row.refusal(written.raw), hint)
-                yield replace(finding, severity=severity)
+                yield replace(finding, severity=severity, source=page)
 
 
 def _kinds(hosting: Hosting) -> Iterator[tuple[HostingKind, Place, TemplateResource, TemplateValue]]:
