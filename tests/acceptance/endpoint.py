@@ -211,6 +211,16 @@ class Endpoint:
         )
         return str(json.loads(answer["Body"].read())["generated_text"])
 
+    def stream(self) -> bytes:
+        """Send one request whose answer is a stream, and return what it held."""
+        answer = self.target.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+            EndpointName=self.endpoint_name,
+            InferenceComponentName=self.component,
+            ContentType="application/json",
+            Body=json.dumps({"inputs": "Where?", "parameters": {"max_new_tokens": 8}, "stream": True}),
+        )
+        return b"".join(each["PayloadPart"]["Bytes"] for each in answer["Body"] if "PayloadPart" in each)
+
     @contextmanager
     def watched(self) -> Iterator[Seen]:
         """Send requests and look at the copies while the block runs."""
@@ -311,6 +321,15 @@ class Update:
 def nothing(update: Update) -> None:
     """Do nothing beside an update."""
     del update
+
+
+def refusal(call: Callable[[], object]) -> dict[str, str]:
+    """Return code and words of a refusal; the code is `none` when there is no refusal."""
+    try:
+        call()
+    except ClientError as refused:
+        return {"code": refused.response["Error"]["Code"], "words": refused.response["Error"]["Message"]}
+    return {"code": "none", "words": ""}
 
 
 def awake(call: Callable[[], object], pause_s: float, longest_s: float) -> bool:

@@ -1,7 +1,7 @@
 """What only an account can tell: each question with what Seatrial takes for its answer.
 
-The cases record the answers word for word. Where an assumption is wrong, the case that asked fails, on an account too:
-the transcript then has the answer.
+The cases record the answers word for word and judge none: `transcript/compare.py` holds those of an account against the
+table of behaviours, and `test_transcript.py` those of the embedded AWS against what ships.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Question:
     not_asked_because: str = ""
 
 
+NOT_KNOWN: Final = "Not known. Every role of the endpoint may ask."
 QUESTIONS: Final = (
     Question(
         "absent-component",
@@ -40,12 +41,17 @@ QUESTIONS: Final = (
     Question(
         "alarms-asked-by",
         "Which roles ask for DescribeAlarms when alarms are to roll back?",
-        "Not known. Every role of the endpoint may ask.",
+        NOT_KNOWN,
     ),
     Question(
         "capacity",
         "What becomes of a component without room: status, words, time, and can it be deleted?",
         "Failed with InsufficientInstanceCapacity, and it can be deleted.",
+    ),
+    Question(
+        "update-without-room",
+        "With which words does an update end that has no room?",
+        "InsufficientInstanceCapacity, told by the component.",
     ),
     Question(
         "rollback-under-alarm",
@@ -76,6 +82,11 @@ QUESTIONS: Final = (
         "metric-dimensions",
         "Which metrics have the dimension InferenceComponentName alone?",
         "ModelLatency, Invocations and NoCapacityInvocationFailures.",
+    ),
+    Question(
+        "first-chunk-series",
+        "Which metrics of the first chunk exist after a stream, and with which dimensions?",
+        "FirstChunkModelLatency by InferenceComponentName. Documents tell of EndpointName with VariantName alone.",
     ),
     Question(
         "start-times",
