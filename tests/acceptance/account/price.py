@@ -56,6 +56,12 @@ STEPS: Final = (
 """The suite in its order."""
 
 
+SMOKE_USD: Final = 0.01
+"""Of `smoke.py`: some 30 requests to CloudWatch at 0.01 USD per 1,000 (its price list); the rest is free of charge."""
+LONGEST_SMOKE_S: Final = 540.0
+"""After this no question is asked and nothing is waited for any more."""
+
+
 def longest_run_s() -> float:
     """Return how long the suite and the removal behind it take, in seconds: credentials must last as long."""
     return sum(step.minutes for step in STEPS) * HOUR_S / 60 + LONGEST_REMOVAL_S
