@@ -64,10 +64,12 @@ class Endpoint:
     Attributes:
         target: Where.
         name: Its name in its spec.
+        is_openai: Its container is asked as OpenAI's API is.
     """
 
     target: Target
     name: str
+    is_openai: bool = False
 
     @property
     def stack(self) -> str:
@@ -197,19 +199,22 @@ class Endpoint:
         document: dict[str, Any] = json.loads(body)
         return document
 
-    def ask(self) -> str:
-        """Send one request and return the answered text.
+    def ask(self, component: str = "") -> str:
+        """Send one request, to the component that serves unless another is named, and return the answered text.
 
         Raises:
             ClientError: It was refused.
         """
+        text = "Where does the boat go?"
+        chat = {"messages": [{"role": "user", "content": text}], "max_tokens": 16}
         answer = self.target.client("sagemaker-runtime").invoke_endpoint(
             EndpointName=self.endpoint_name,
-            InferenceComponentName=self.component,
+            InferenceComponentName=component or self.component,
             ContentType="application/json",
-            Body=json.dumps({"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": 16}}),
+            Body=json.dumps(chat if self.is_openai else {"inputs": text, "parameters": {"max_new_tokens": 16}}),
         )
-        return str(json.loads(answer["Body"].read())["generated_text"])
+        told = json.loads(answer["Body"].read())
+        return str(told["choices"][0]["message"]["content"] if self.is_openai else told["generated_text"])
 
     def stream(self) -> bytes:
         """Send one request whose answer is a stream, and return what it held."""

@@ -53,6 +53,7 @@ ROOT: Final = Path(__file__).parents[2]
 PLACE: Final = "name: sandbox\nregion: us-east-1\nremoval: destroy\ntags: {team: platform}\n"
 TEMPLATE: Final = '{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}'
 LONGEST_S: Final = 300.0
+EMPTY_ZIP: Final = b"PK\x05\x06" + bytes(18)
 
 pytestmark = pytest.mark.e2e
 
@@ -176,7 +177,7 @@ def test_users_and_roles_of_a_run_go_too(account: Clients, options: Options) -> 
     trust = '{"Version": "2012-10-17", "Statement": []}'
     role = iam.create_role(RoleName="seatrial-acceptance-sandbox", Path=path, AssumeRolePolicyDocument=trust)["Role"]
     function = {"FunctionName": "seatrial-acceptance-sandbox", "Runtime": "python3.12", "Handler": "index.handler"}
-    account("lambda").create_function(**function, Role=role["Arn"], Code={"ZipFile": b""})
+    account("lambda").create_function(**function, Role=role["Arn"], Code={"ZipFile": EMPTY_ZIP})
     make(account, "seatrial-sandbox-smoke-chat", None)
     assert clean("sandbox", "aaaa", environments=options.environments) == 0
     assert [user["UserName"] for user in iam.list_users()["Users"]] == ["other"]

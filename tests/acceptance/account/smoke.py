@@ -41,6 +41,7 @@ from tests.launch_rights import launch_policy, needed, published, resolved
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from tests.acceptance.account.removal import Clients
     from tests.acceptance.account.run import Options, Planned
 
 Template = Any  # a document of CloudFormation
@@ -374,7 +375,7 @@ def place_of(
 ) -> Place:
     """Plan and synthesize the suite's endpoint in a network, with every option of an environment."""
     document, environments = read_environment(options.environments, options.environment), folder / "environments"
-    network: Any = document.get("network") or _default_network(clients)
+    network: Any = document.get("network") or default_network(clients)
     environments.mkdir()
     written = json.dumps({**document, **OPTIONS, "network": network})
     (environments / f"{options.environment}.yaml").write_text(written, encoding="utf-8")
@@ -390,7 +391,7 @@ def place_of(
     return Place(options.environment, clients, caller, network, planned, templates, folder, is_over)
 
 
-def _default_network(clients: Account) -> dict[str, list[str]]:
+def default_network(clients: Clients) -> dict[str, list[str]]:
     ec2 = clients("ec2")
     for vpc in ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"]:
         of = [{"Name": "vpc-id", "Values": [vpc["VpcId"]]}]
