@@ -203,7 +203,7 @@ def test_the_questions_without_an_endpoint_are_answered_where_somebody_judges(
     here = {"rights in a network", "rights to alarms", "alarms of a narrow role"}
     assert {name for name, line in answered.items() if PASSED in line} == here
     assert {name for name, line in answered.items() if "not answered here: " in line} == answered.keys() - here
-    assert shown[1] == "at most 0.01 USD (requests to CloudWatch) and 9 minutes"
+    assert shown[1] == "at most 0.01 USD (requests to CloudWatch) and 10 minutes"
     assert shown[-1] == "nothing is left"
     assert bootstrapped("lambda").list_functions()["Functions"] == []
     assert bootstrapped("iam").list_roles(PathPrefix="/seatrial-acceptance/")["Roles"] == []
@@ -223,24 +223,32 @@ def test_a_signal_ends_the_questions_without_an_endpoint(
     assert shown[-1] == "nothing is left"
 
 
+def results(decisions: dict[str, str]) -> dict[str, object]:
+    return {"EvaluationResults": [{"EvalActionName": name, "EvalDecision": may} for name, may in decisions.items()]}
+
+
 def acted(image_tag: str, *, is_right: bool) -> dict[str, MagicMock]:
     """Return clients that answer as AWS does, or each in another way than is expected."""
     iam, stacks, functions, registry, tokens, alarms = (MagicMock() for _ in range(6))
 
     def simulated(**asked: list[Any]) -> dict[str, object]:
-        (action,), (resource,), (policy,) = (asked[name] for name in ("ActionNames", "ResourceArns", "PolicyInputList"))
+        (resource,), (policy,) = asked["ResourceArns"], asked["PolicyInputList"]
         context = {
             each["ContextKeyName"].lower(): each["ContextKeyValues"][
-                0 if each["ContextKeyType"] == "string" else slice(None)
+                0 if each["ContextKeyType"] != "stringList" else slice(None)
             ]
             for each in asked["ContextEntries"]
         }
-        may = (is_right or action == "s3:PutObject") and allows(json.loads(policy), Right(action, resource, context))
-        return {"EvaluationResults": [{"EvalDecision": "allowed" if may else "implicitDeny"}]}
+        decided = {
+            action: (is_right or action == "s3:PutObject")
+            and allows(json.loads(policy), Right(action, resource, context))
+            for action in asked["ActionNames"]
+        }
+        return results({name: "allowed" if may else "implicitDeny" for name, may in decided.items()})
 
     def principal(**asked: list[str]) -> dict[str, object]:
         may = "allowed" if is_right and not asked["PolicyInputList"] else "explicitDeny"
-        return {"EvaluationResults": [{"EvalActionName": name, "EvalDecision": may} for name in asked["ActionNames"]]}
+        return results(dict.fromkeys(asked["ActionNames"], may))
 
     def described(**asked: str) -> dict[str, str]:
         schema = find_resource_schema(asked["TypeName"])

@@ -137,7 +137,7 @@ def smoke_name(environment: str, stack: str | None = None) -> str:
     return f"seatrial-acceptance-{environment}" if stack is None else f"seatrial-{environment}-smoke-{stack}"
 
 
-def left_of_smoke(clients: Clients, environment: str) -> list[str]:
+def left_of_smoke(clients: Clients, environment: str, longest_s: float) -> list[str]:
     """Delete what `smoke.py` makes, by its names, and return what can't be deleted."""
     cloudformation, name = clients("cloudformation"), smoke_name(environment)
     pages = cloudformation.get_paginator("describe_stacks").paginate()
@@ -151,7 +151,10 @@ def left_of_smoke(clients: Clients, environment: str) -> list[str]:
         partial(clients("lambda").delete_function, FunctionName=name),
         lambda: [*_people(clients, "", environment)],
     ]
-    return [error for error in map(_error_of, calls) if error]
+    deadline = time.monotonic() + longest_s
+    while (errors := [error for error in map(_error_of, calls) if error]) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    return errors
 
 
 def _error_of(call: Callable[[], object]) -> str:

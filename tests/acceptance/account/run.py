@@ -26,6 +26,7 @@ from tests.acceptance.account.lifeline import LIFELINE, LONGEST_END_S, lifeline
 from tests.acceptance.account.price import (
     HOUR_S,
     LONGEST_REMOVAL_S,
+    LONGEST_SMOKE_REMOVAL_S,
     Spending,
     expected_usd,
     list_price,
@@ -410,7 +411,7 @@ def clean(environment: str, run_id: str | None, *, environments: Path = ROOT / "
     """
     clients = Account(f"{read_environment(environments, environment)['region']}")
     try:
-        left = left_of_smoke(clients, environment)
+        left = left_of_smoke(clients, environment, LONGEST_SMOKE_REMOVAL_S)
         left += remove(clients, environment, run_id, longest_s=LONGEST_REMOVAL_S)
     except (ClientError, BotoCoreError) as error:
         raise LocalError.of(RULE, f"the account can't be asked: {error}") from error

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.table import aligned_lines, name_column, table_of, text_columns
-from tests.acceptance.account.price import LONGEST_SMOKE_S, SMOKE_USD
+from tests.acceptance.account.price import LONGEST_SMOKE_REMOVAL_S, LONGEST_SMOKE_S, SMOKE_USD
 from tests.acceptance.account.removal import PATH, left_of_smoke, smoke_name
 from tests.acceptance.account.run import (
     ROOT,
@@ -110,20 +110,26 @@ class Place:
     def may(
         self, policy: str, action: str, resource: str, context: Mapping[str, str | list[str]] | None = None
     ) -> bool:
-        """Ask IAM's simulator whether a policy allows an action."""
+        """Tell whether a policy allows an action."""
+        return not self.denied(policy, [action], resource, context or {})
+
+    def denied(
+        self, policy: str, actions: list[str], resource: str, context: Mapping[str, str | list[str]]
+    ) -> list[str]:
+        """Return the actions that a policy does not allow, as IAM's simulator decides."""
         entries = [
             {
                 "ContextKeyName": key,
                 "ContextKeyValues": [value] if isinstance(value, str) else value,
-                "ContextKeyType": "string" if isinstance(value, str) else "stringList",
+                "ContextKeyType": _kind_of(value),
             }
-            for key, value in (context or {}).items()
+            for key, value in context.items()
             if value
         ]
         told = self.clients("iam").simulate_custom_policy(
-            PolicyInputList=[policy], ActionNames=[action], ResourceArns=[resource], ContextEntries=entries
+            PolicyInputList=[policy], ActionNames=actions, ResourceArns=[resource], ContextEntries=entries
         )
-        return bool(told["EvaluationResults"][0]["EvalDecision"] == "allowed")
+        return [each["EvalActionName"] for each in told["EvaluationResults"] if each["EvalDecision"] != "allowed"]
 
     def last(self, call: Callable[[], dict[str, Any]], is_last: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Return the last answer to a call that is repeated until it is the one that counts: rights come late."""
@@ -163,9 +169,13 @@ def _launch_rights(place: Place) -> list[str]:
     for index, changed in enumerate(PRODUCTS):
         template, vending = published(place.folder / f"product-{index}", changed, OPTIONS)
         policy = resolved(launch_policy(vending))
-        rights = {(right.action, right.resource, json.dumps(dict(right.context))) for _, _, right in needed(template)}
-        denied |= {each[:2] for each in rights if not place.may(policy, *each[:2], json.loads(each[2]))}
-    return [f"{action} on {resource}" for action, resource in sorted(denied)]
+        rights: dict[tuple[str, str], set[str]] = {}
+        for _, _, right in needed(template):
+            rights.setdefault((right.resource, json.dumps(dict(right.context))), set()).add(right.action)
+        for (resource, context), actions in rights.items():
+            lacking = place.denied(policy, sorted(actions), resource, json.loads(context))
+            denied |= {f"{action} on {resource}" for action in lacking}
+    return sorted(denied)
 
 
 def _deployment_rights(place: Place) -> list[str]:
@@ -229,13 +239,10 @@ def _function_in_network(place: Place) -> list[str]:
     create = partial(client.create_function, FunctionName=name, Runtime="python3.12", Handler="index.handler")
     with _made_role(place, DENY) as role:
         made = partial(create, Role=role, Code={"ZipFile": code.getvalue()}, VpcConfig=network)
-        try:
-            told = place.last(lambda: refusal(made), lambda told: _is_accepted(told) or "on EC2" in told["words"])
-            _unanswered(_is_accepted(told))
-            place.clients("iam").put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=place.service_policy())
-            told = place.last(lambda: refusal(made), _is_accepted)
-        finally:
-            refusal(lambda: client.delete_function(FunctionName=name))
+        told = place.last(lambda: refusal(made), lambda told: _is_accepted(told) or "on EC2" in told["words"])
+        _unanswered(_is_accepted(told))
+        place.clients("iam").put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=place.service_policy())
+        told = place.last(lambda: refusal(made), _is_accepted)
     return [] if _is_accepted(told) else [told["words"]]
 
 
@@ -295,9 +302,13 @@ QUESTIONS: Final = (
 )
 
 
+def _kind_of(value: str | list[str]) -> str:
+    return "stringList" if isinstance(value, list) else "boolean" if value in ("true", "false") else "string"
+
+
 def _allow(action: str, resource: str, condition: object = None) -> str:
-    statement = {"Effect": "Allow", "Action": action, "Resource": resource, "Condition": condition or {}}
-    return json.dumps({**VERSION, "Statement": [statement]})
+    statement = {"Effect": "Allow", "Action": action, "Resource": resource}
+    return json.dumps({**VERSION, "Statement": [{**statement, **({"Condition": condition} if condition else {})}]})
 
 
 def _unanswered(is_so: object, because: str = "what is to be refused is accepted too") -> None:
@@ -334,7 +345,8 @@ def smoke(options: Options, around: Surroundings | None = None) -> int:
     clients = Account(f"{read_environment(options.environments, options.environment)['region']}")
     check(options, clients, SMOKE_USD, LONGEST_SMOKE_S, ())
     around.tell(f"{len(QUESTIONS)} questions: {', '.join(each.name for each in QUESTIONS)}")
-    around.tell(f"at most {SMOKE_USD:.2f} USD (requests to CloudWatch) and {LONGEST_SMOKE_S / 60:.0f} minutes")
+    minutes = (LONGEST_SMOKE_S + LONGEST_SMOKE_REMOVAL_S) / 60
+    around.tell(f"at most {SMOKE_USD:.2f} USD (requests to CloudWatch) and {minutes:.0f} minutes")
     around.tell("made and removed: a role, a function that is not called, change sets that are not executed")
     if not options.yes and around.ask("Ask this in your account? [yes/no] ").strip().lower() != "yes":
         around.tell("nothing was done")
@@ -349,7 +361,7 @@ def smoke(options: Options, around: Surroundings | None = None) -> int:
             place = place_of(options, around, clients, Path(folder), is_over)
             rows = [row_of(each, place) for each in QUESTIONS]
         finally:
-            left = left_of_smoke(clients, options.environment)
+            left = left_of_smoke(clients, options.environment, LONGEST_SMOKE_REMOVAL_S)
     columns = (name_column("question"), *text_columns("answer", "expected", "to do"))
     for line in aligned_lines(table_of(columns, rows)):
         around.tell(line)
