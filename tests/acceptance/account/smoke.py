@@ -341,7 +341,7 @@ def smoke(options: Options, around: Surroundings | None = None) -> int:
         SpecError: SEA629, the environment can't be used; every reason is told.
         LocalError: SEA629, the account can't be asked.
     """
-    around, stop, deadline_s = around or Surroundings(), Stop(), time.monotonic() + LONGEST_SMOKE_S
+    around, stop = around or Surroundings(), Stop()
     clients = Account(f"{read_environment(options.environments, options.environment)['region']}")
     check(options, clients, SMOKE_USD, LONGEST_SMOKE_S, ())
     around.tell(f"{len(QUESTIONS)} questions: {', '.join(each.name for each in QUESTIONS)}")
@@ -351,6 +351,7 @@ def smoke(options: Options, around: Surroundings | None = None) -> int:
     if not options.yes and around.ask("Ask this in your account? [yes/no] ").strip().lower() != "yes":
         around.tell("nothing was done")
         return 1
+    deadline_s = time.monotonic() + LONGEST_SMOKE_S
 
     def is_over() -> str:
         return stop.because or ("the time is over" if time.monotonic() > deadline_s else "")
@@ -387,7 +388,8 @@ def place_of(
 ) -> Place:
     """Plan and synthesize the suite's endpoint in a network, with every option of an environment."""
     document, environments = read_environment(options.environments, options.environment), folder / "environments"
-    network: Any = document.get("network") or default_network(clients)
+    given = document.get("network")
+    network = given if isinstance(given, dict) and given.get("subnet_ids") else default_network(clients)
     environments.mkdir()
     written = json.dumps({**document, **OPTIONS, "network": network})
     (environments / f"{options.environment}.yaml").write_text(written, encoding="utf-8")
@@ -404,6 +406,7 @@ def place_of(
 
 
 def default_network(clients: Clients) -> dict[str, list[str]]:
+    """Return two subnets and the security group of the default VPC; nothing where there is none."""
     ec2 = clients("ec2")
     for vpc in ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"]:
         of = [{"Name": "vpc-id", "Values": [vpc["VpcId"]]}]
