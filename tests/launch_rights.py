@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 from ministack.services.cloudformation import engine
 
+from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_laptop.aws.cloudformation import handler_rights
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
+from seatrial_stacks.publish_products import publish
 from tests.resource_types import resolved_resources
+from tests.sample_product import ENDPOINT, lock_sizes, write_product
+from tests.tools import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from seatrial_base.catalog.resource_types import Handler
     from seatrial_laptop.aws.rights import Right
@@ -31,6 +36,27 @@ PARAMETERS = {
     "CostCenter": "4711",
     "AlarmEmail": "a@example.com",
 }
+
+
+def published(
+    folder: Path, endpoint: Template, lab: Template, others: Mapping[str, object] | None = None
+) -> tuple[Template, Template]:
+    """Publish a product in a new folder; return its template, and that of the vending stack.
+
+    Args:
+        endpoint: What differs of the product's endpoint.
+        lab: What differs of its environment.
+        others: What differs of the product.
+    """
+    folder.mkdir(exist_ok=True)
+    product = write_product(folder, lab=lab, endpoint={**ENDPOINT, **endpoint}, **(others or {}))
+    lock_sizes(product, folder / "environments")
+    with chdir(ROOT):
+        publish([product], folder / "environments")
+    context = {name: folder / name for name in ("endpoints", "environments", "products")}
+    assembly = synthesize(folder / "out", {**context, "environment": "lab"})
+    template = folder / "products" / "chat" / "versions" / "1.0.0" / "lab.template.json"
+    return json.loads(template.read_text()), json.loads((assembly / "seatrial-lab-products.template.json").read_text())
 
 
 @contextmanager
