@@ -45,7 +45,7 @@ QUESTIONS: Final = (
     Question(
         "capacity",
         "What becomes of a component without room: status, words, time, and can it be deleted?",
-        "Failed with InsufficientInstanceCapacity, and it can be deleted.",
+        "Creating, and nobody can delete it, for as long as its container may take to start; then Failed.",
     ),
     Question(
         "rollback-under-alarm",

@@ -61,22 +61,55 @@ class Outcome:
 
 def outcome_of(row: Row, folder: Path) -> Outcome:
     """Return what becomes of a row; the options that it lacks have their first values."""
-    changes = [OPTIONS[name][value] for name, value in row.items()]
-    is_product = any(change.is_product for change in changes)
-    endpoint = changed(CHAT, *(each.endpoint for each in changes))
-    place = changed(PLACE, *(each.environment for each in changes))
+    configuration = configuration_of(row)
     try:
-        write_documents(folder, endpoint, place, is_product=is_product)
-        context: dict[str, str | Path] = {name: folder / name for name in ("endpoints", "environments", "products")}
-        context["environment"] = "lab"
-        if any(change.is_repaired for change in changes):
-            context["rollback_alarms"] = "off"
-        assembly = synthesize(folder / "out", context, define, is_validated=True)
+        configuration.write(folder)
+        assembly = configuration.synthesized(folder, is_validated=True)
     except SeatrialError as error:
         return Outcome(rules=tuple(sorted({problem.rule for problem in error.problems})))
     except Exception as error:  # noqa: BLE001 (a traceback is what is looked for)
         return Outcome(faults=(f"{type(error).__name__}: {str(error)[:300]}",))
-    return Outcome(faults=tuple(faults(folder, assembly, is_product=is_product)))
+    return Outcome(faults=tuple(faults(folder, assembly, is_product=configuration.is_product)))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The documents of a row.
+
+    Attributes:
+        endpoint: The endpoint's spec.
+        place: The environment.
+        is_product: The endpoint is vended as a product.
+        is_repaired: It is deployed with the context `rollback_alarms=off`.
+    """
+
+    endpoint: dict[str, Any]
+    place: dict[str, Any]
+    is_product: bool
+    is_repaired: bool
+
+    def write(self, folder: Path, version: str = "1.0.0") -> None:
+        """Write the documents as a platform team has them, with every plan locked; a product is published."""
+        write_documents(folder, self.endpoint, self.place, is_product=self.is_product, version=version)
+
+    def synthesized(self, folder: Path, *, is_validated: bool = False) -> Path:
+        """Synthesize what is written in a folder; return the folder of the assembly."""
+        context: dict[str, str | Path] = {name: folder / name for name in ("endpoints", "environments", "products")}
+        context["environment"] = "lab"
+        if self.is_repaired:
+            context["rollback_alarms"] = "off"
+        return synthesize(folder / "out", context, define, is_validated=is_validated)
+
+
+def configuration_of(row: Row) -> Configuration:
+    """Return the documents of a row; the options that it lacks have their first values."""
+    changes = [OPTIONS[name][value] for name, value in row.items()]
+    return Configuration(
+        endpoint=changed(CHAT, *(each.endpoint for each in changes)),
+        place=changed(PLACE, *(each.environment for each in changes)),
+        is_product=any(change.is_product for change in changes),
+        is_repaired=any(change.is_repaired for change in changes),
+    )
 
 
 def define(app: App) -> None:
@@ -98,7 +131,7 @@ def changed(document: Mapping[str, object], *changes: Mapping[str, object]) -> d
     return whole
 
 
-def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, is_product: bool) -> None:
+def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, is_product: bool, version: str) -> None:
     """Write specs, environments and products as a platform team has them, with every plan locked."""
     environments = folder / "environments"
     for name, document in (("lab", {**place, "vending": is_product}), ("dev", PLACE)):
@@ -124,7 +157,7 @@ def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, 
                 "name": "chat",
                 "description": "A chat endpoint.",
                 "owner": "platform-team",
-                "version": "1.0.0",
+                "version": version,
                 "environments": ["lab"],
                 "principals": ["arn:aws:iam:::role/team-*"],
                 "parameters": {"teams": ["search"], "copies": False},

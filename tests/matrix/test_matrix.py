@@ -63,6 +63,11 @@ def pairs_with(row: Row, name: str, value: str) -> Iterator[Pair]:
 ROWS = drawn()
 
 
+def pairs_of(row: Row) -> Iterator[Pair]:
+    """Yield the pairs of a row."""
+    return itertools.combinations(sorted(row.items(), key=lambda one: NAMES.index(one[0])), 2)
+
+
 def test_every_pair_that_can_meet_is_in_a_row() -> None:
     met = {pair for row in ROWS for pair in PAIRS if all(row[name] == value for name, value in pair)}
     assert [pair for pair in PAIRS if pair not in met and first_refused(dict(pair)) is None] == []

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Final
 
-from ministack.services import tagging
+from ministack.services import iam, tagging
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
@@ -30,9 +30,11 @@ from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
+    ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
+    role_type,
     sagemaker_types,
     service_catalog_types,
 )
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 
 OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::", "AWS::Budgets::")
 
+ONE_METRIC: Final = ("MetricName", "Namespace", "ComparisonOperator", "Threshold")
+"""What MiniStack wants of every alarm, and an alarm by PromQL lacks."""
 SENT_BACK: Final = "AWS::SageMaker::InferenceComponent"
 
 
@@ -74,6 +78,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
+    types[ROLE] = role_type(types[ROLE])
     guard_resources()
     replace_by_schema()
     resolve_with_rights()
@@ -88,6 +93,16 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
         # MiniStack compares `Fn::Join` of a condition unresolved. By one the CDK's bootstrap knows whether it was given
         # policies: otherwise its role that deploys has none.
         return theirs({**template, "Conditions": joined(template.get("Conditions", {}), parameters)}, parameters)
+
+    @wrapper("_cw_metric_alarm_record", provisioners)
+    def alarm_record(theirs: Callable[..., Document], name: str, properties: Document) -> Document:
+        # MiniStack knows alarms on one metric alone. One by PromQL is kept, and never evaluated: no metrics of
+        # OpenTelemetry are here.
+        kept = {key: properties[key] for key in ("EvaluationCriteria", "EvaluationInterval") if key in properties}
+        if not kept:
+            return theirs(name, properties)
+        record = theirs(name, {**dict.fromkeys(ONE_METRIC, "0"), **properties})
+        return {**{key: value for key, value in record.items() if key not in ONE_METRIC}, **kept}
 
     @wrapper("_sends_back_failed_update", stacks)
     def sends_back(theirs: Callable[[str], object], resource_type: str) -> bool:
@@ -137,6 +152,7 @@ def guard_resources() -> None:
         _check_properties(logical_id, resource_type, properties)
         _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
         _check_network(resource_type, properties)
+        _check_boundary(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
 
     @wrapper("_update_resource", stacks)
@@ -161,6 +177,7 @@ def guard_resources() -> None:
                 else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
             )
             _check_network(resource_type, new)
+            _check_boundary(resource_type, new)
         return theirs(resource_type, physical_id, old, new, stack, logical_id, old_attributes)
 
     @wrapper("_delete_resource", stacks)
@@ -236,6 +253,19 @@ def _check_rights(operation: ResourceOperation) -> None:
     if by := deployer.get():
         for right in needed_rights(operation):
             check_right(by, right)
+
+
+def _check_boundary(resource_type: str, properties: Document) -> None:
+    """Refuse a role whose permissions boundary is no policy.
+
+    Raises:
+        ApiError: NotFound, in IAM's words.
+    """
+    boundary = text_member(properties, "PermissionsBoundary") if resource_type == ROLE else ""
+    if boundary and iam._boundary_policy_error(boundary):  # noqa: SLF001 (the contract)
+        refused = f"Scope ARN: {boundary} does not exist or is not attachable."
+        where = f"(Service: Iam, Status Code: 404, Request ID: {uuid.uuid4()})"
+        raise ApiError("NotFound", handler_message(f"{refused} {where}", "NotFound"))
 
 
 def _check_network(resource_type: str, properties: Document) -> None:

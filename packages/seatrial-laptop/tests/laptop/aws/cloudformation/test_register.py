@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import boto3
+import pytest
+from botocore.exceptions import WaiterError
 
 from seatrial_cdk.trials.runtime.scaling import NONE_SUSPENDED, AwsCopyScaling
 
@@ -168,3 +170,46 @@ def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None
     ]
     laptop.cloudformation.delete_stack(StackName=stack)
     assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
+
+
+def test_a_role_of_a_stack_has_its_permissions_boundary(laptop: Laptop) -> None:
+    """MiniStack forgot it: a policy that asks for it refused every role of a stack, and no boundary bounded one."""
+    iam, stack = boto3.client("iam"), laptop.name("bounded")
+    allowed = {"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}
+    boundary = iam.create_policy(
+        PolicyName=stack, PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    )["Policy"]["Arn"]
+    body = role_template(boundary)
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body, Capabilities=["CAPABILITY_IAM"])
+    laptop.cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    (made,) = laptop.cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    assert find_boundary(made["PhysicalResourceId"]) == boundary
+    without = json.dumps({**json.loads(body), "Description": "without"}).replace(boundary, f"{boundary}-gone")
+    laptop.cloudformation.update_stack(StackName=stack, TemplateBody=without, Capabilities=["CAPABILITY_IAM"])
+    with pytest.raises(WaiterError):
+        laptop.cloudformation.get_waiter("stack_update_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    events = laptop.cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
+    assert any("does not exist or is not attachable" in each.get("ResourceStatusReason", "") for each in events)
+    assert find_boundary(made["PhysicalResourceId"]) == boundary
+
+
+def role_template(boundary: str) -> str:
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "sagemaker.amazonaws.com"}}
+    properties = {"AssumeRolePolicyDocument": {"Statement": [trust]}, "PermissionsBoundary": boundary}
+    return json.dumps({"Resources": {"Role": {"Type": "AWS::IAM::Role", "Properties": properties}}})
+
+
+def find_boundary(role: str) -> str:
+    return boto3.client("iam").get_role(RoleName=role)["Role"]["PermissionsBoundary"]["PermissionsBoundaryArn"]
+
+
+def test_an_alarm_by_promql_is_kept_and_has_no_data(laptop: Laptop) -> None:
+    stack, name = laptop.name("promql"), laptop.name("cache")
+    criteria = {"PromQLCriteria": {"Query": "up > 1", "PendingPeriod": 300, "RecoveryPeriod": 300}}
+    properties = {"AlarmName": name, "EvaluationCriteria": criteria, "EvaluationInterval": 60}
+    body = json.dumps({"Resources": {"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}}})
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body)
+    laptop.cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
+    (alarm,) = boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert (alarm["EvaluationCriteria"], alarm["StateValue"]) == (criteria, "INSUFFICIENT_DATA")
+    assert "MetricName" not in alarm
