@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,23 +52,27 @@ def account_of(template: Template) -> Iterator[None]:
         yield
 
 
-def needed(template: Template) -> list[tuple[str, Handler, Right]]:
-    """Return the rights that a launch, an update and a termination need: type, handler, right."""
+def needed(template: Template, *, sees_tags: bool = True) -> list[tuple[str, Handler, Right]]:
+    """Return the rights that a launch, an update and a termination need: type, handler, right.
+
+    Args:
+        sees_tags: Whether the tags of what is launched are visible.
+    """
     with account_of(template):
         return [
             (resource_type, operation.handler, right)
             for name, resource_type, properties in resolved_resources(template, PARAMETERS)
             for operation in operations(name, resource_type, properties)
-            for right in needed_rights(operation)
+            for right in needed_rights(replace(operation, sees_tags=sees_tags))
         ]
 
 
-def denied_rights(template: Template, policy: Template) -> list[str]:
+def denied_rights(template: Template, policy: Template, *, sees_tags: bool = True) -> list[str]:
     """Return the rights that a launch needs and its role has not: type, handler, action, resource."""
     document = json.loads(resolved(policy))
     denied = {
         f"{kind} {handler}: {right.action} on {right.resource}"
-        for kind, handler, right in needed(template)
+        for kind, handler, right in needed(template, sees_tags=sees_tags)
         if not allows(document, right)
     }
     return sorted(denied)

@@ -79,7 +79,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
     types[ROLE] = role_type(types[ROLE])
-    guard_resources()
+    guard_resources(lambda arn: _sees_tags(cloud, arn))
     replace_by_schema()
     resolve_with_rights()
     remember_deployers()
@@ -142,15 +142,27 @@ def _items(items: object, parameters: Parameters) -> list[str]:
     return [part.strip() for part in f"{value}".split(",")]
 
 
-def guard_resources() -> None:
-    """Let MiniStack check properties and rights as CloudFormation does."""
+def _sees_tags(cloud: Cloud, arn: str) -> bool:
+    """Return whether the tags of a resource are visible; without an ARN, those of one that is just created."""
+    if not arn:
+        return not cloud.faults.settings().tags_late_s
+    record = cloud.store.of_arn(arn)
+    return record is None or not cloud.faults.hides_tags(record.born_s)
+
+
+def guard_resources(sees_tags: Callable[[str], bool]) -> None:
+    """Let MiniStack check properties and rights as CloudFormation does.
+
+    Args:
+        sees_tags: Tells whether the tags of a resource of SageMaker are visible by its ARN; empty for a new one.
+    """
 
     @wrapper("_provision_resource", stacks)
     def provision(
         theirs: Callable[..., Created], resource_type: str, logical_id: str, properties: Document, stack: str
     ) -> Created:
         _check_properties(logical_id, resource_type, properties)
-        _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
+        _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties, sees_tags("")))
         _check_network(resource_type, properties)
         _check_boundary(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
@@ -172,9 +184,11 @@ def guard_resources() -> None:
             # A replacement is a creation, with the rights of its handler; the old resource is deleted by
             # itself later.
             _check_rights(
-                ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new)
+                ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new, sees_tags(""))
                 if replaces(resource_type, old, new)
-                else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
+                else ResourceOperation(
+                    resource_type, "update", stack, logical_id, physical_id, old, new, sees_tags(physical_id)
+                )
             )
             _check_network(resource_type, new)
             _check_boundary(resource_type, new)
@@ -189,7 +203,11 @@ def guard_resources() -> None:
         stack: str,
         logical_id: str,
     ) -> None:
-        _check_rights(ResourceOperation(resource_type, "delete", stack, logical_id, physical_id, properties, {}))
+        _check_rights(
+            ResourceOperation(
+                resource_type, "delete", stack, logical_id, physical_id, properties, {}, sees_tags(physical_id)
+            )
+        )
         theirs(resource_type, physical_id, properties, stack, logical_id)
 
 

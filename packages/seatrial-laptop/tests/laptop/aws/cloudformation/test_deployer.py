@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LONGEST_S = 30.0
 CLOUDFORMATION = "cloudformation.amazonaws.com"
+EXECUTION = "arn:aws:iam::000000000000:role/an-execution-role"
+LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 WRITE = ("ssm:PutParameter", "ssm:AddTagsToResource", "ssm:GetParameters")
 READ = ("ssm:GetParameters", "ssm:ListTagsForResource")
 USER = r"User: arn:aws:sts::000000000000:assumed-role/{role}/AWSCloudFormation"
@@ -161,3 +163,46 @@ def test_without_a_role_a_user_deploys_with_rights_of_its_own(laptop: Laptop) ->
         iam.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=document)
         assert ended(laptop, stack, create, TemplateBody=template("/h/i")) == status
         assert actions or denied in failure(laptop, stack)
+
+
+def test_late_tags_let_a_launch_succeed_and_its_rollback_be_repeated(
+    laptop: Laptop, control: Callable[..., object]
+) -> None:
+    """The rights are those that the launch role has on models: to create with its tag, to delete by its tag."""
+    arn = role(laptop, "iam:PassRole")
+    tagged = {"seatrial:environment": "dev"}
+    rights = {
+        ("sagemaker:CreateModel", "sagemaker:AddTags"): "aws:RequestTag",
+        ("sagemaker:DescribeModel", "sagemaker:DeleteModel"): "aws:ResourceTag",
+    }
+    statements = [
+        {
+            "Effect": "Allow",
+            "Action": list(actions),
+            "Resource": "*",
+            "Condition": {"StringEquals": {f"{key}/{tag}": of}},
+        }
+        for actions, key in rights.items()
+        for tag, of in tagged.items()
+    ]
+    boto3.client("iam").put_role_policy(
+        RoleName=arn.rpartition("/")[2],
+        PolicyName="models",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": statements}),
+    )
+    container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model"}}
+    tags = [{"Key": key, "Value": value} for key, value in tagged.items()]
+    model = {"ExecutionRoleArn": EXECUTION, "PrimaryContainer": container, "Tags": tags}
+    resources: dict[str, dict[str, object]] = {"Model": {"Type": "AWS::SageMaker::Model", "Properties": model}}
+    client, first, second = laptop.cloudformation, laptop.name("launched"), laptop.name("launched")
+    control(tags_late_s=600.0)
+    body = json.dumps({"Resources": resources})
+    assert ended(laptop, first, client.create_stack, TemplateBody=body, RoleARN=arn) == "CREATE_COMPLETE"
+    # What comes after the model is not allowed: the model is deleted while its tags are not visible.
+    parameter = json.loads(template("/h/late"))["Resources"]["P"]
+    body = json.dumps({"Resources": {**resources, "P": {**parameter, "DependsOn": "Model"}}})
+    assert ended(laptop, second, client.create_stack, TemplateBody=body, RoleARN=arn) == "ROLLBACK_FAILED"
+    control(tags_late_s=0.0)
+    for stack in (first, second):
+        identity = client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
+        assert ended(laptop, identity, client.delete_stack) == "DELETE_COMPLETE"
