@@ -12,6 +12,7 @@ import pytest
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 from ministack.services.cloudformation import engine
 
+from seatrial_base.catalog.resource_types import HANDLERS, RESOURCE_SCHEMAS, handler_actions
 from seatrial_laptop.aws.cloudformation import handler_rights
 from seatrial_laptop.aws.cloudformation.handler_rights import ResourceOperation, needed_rights
 from seatrial_laptop.environment import ACCOUNT_VARIABLE
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 Template = Any  # a document of CloudFormation
 ACCOUNT = "123456789012"
+WHAT_RUNS = ("lambda:InvokeFunction", "secretsmanager:GetSecretValue", "ssm:GetParameters", "kms:Decrypt")
+"""What custom resources and dynamic references need beside the handlers (`docs/reference/handlers.md`)."""
+BOUNDED = re.compile(r"iam:(Create|Put|Attach|Detach|Delete)Role(Policy|PermissionsBoundary)?")
+"""What an account allows on bounded roles alone."""
 PARAMETERS = {
     "Team": "search",
     "EndpointName": "a",
@@ -42,8 +47,8 @@ def account_of(template: Template) -> Iterator[None]:
         patch.setattr(engine, "get_account_id", lambda: ACCOUNT)
         roles = {
             name: {
-                "Arn": f"arn:aws:iam::{ACCOUNT}:role{properties['Path']}{name}",
-                "PermissionsBoundary": properties["PermissionsBoundary"],
+                "Arn": f"arn:aws:iam::{ACCOUNT}:role{properties.get('Path', '/')}{name}",
+                "PermissionsBoundary": properties.get("PermissionsBoundary"),
             }
             for name, resource_type, properties in resolved_resources(template, PARAMETERS)
             if resource_type == "AWS::IAM::Role"
@@ -90,6 +95,30 @@ def launch_policy(vending: Template) -> Any:  # noqa: ANN401 (a document of Clou
     )
 
 
+def deployer_policy(boundary: str, path: str) -> Template:
+    """Return the policy of a role that deploys: what `docs/reference/handlers.md` lists.
+
+    Args:
+        boundary: The policy that bounds every role that it makes or changes; empty for none.
+        path: Of the names of these roles, as `/platform/`.
+    """
+    listed = {
+        action
+        for row in RESOURCE_SCHEMAS.rows
+        for handler in HANDLERS
+        for action in handler_actions(row.resource_type, handler)
+    }
+    actions = {*listed, *WHAT_RUNS}
+    bounded = {action for action in actions if boundary and BOUNDED.fullmatch(action)}
+    roles = f"arn:aws:iam::{ACCOUNT}:role{path}*"
+    only = {"StringEquals": {"iam:PermissionsBoundary": boundary}}
+    statements = [
+        {"Effect": "Allow", "Action": sorted(actions - bounded), "Resource": "*"},
+        {"Effect": "Allow", "Action": sorted(bounded), "Resource": roles, "Condition": only},
+    ]
+    return {"Version": "2012-10-17", "Statement": statements if bounded else statements[:1]}
+
+
 def allows(document: Template, right: Right) -> bool:
     asked = EvalContext(
         principal_arn=f"arn:aws:iam::{ACCOUNT}:role/launch",
@@ -119,7 +148,8 @@ def resolved(policy: Template) -> str:
 def operations(name: str, resource_type: str, properties: dict[str, object]) -> Iterator[ResourceOperation]:
     """Yield a creation, a deletion, and an update that changes everything but the names."""
     before = {
-        key: ["other"] if isinstance(value, list) and key != "Tags" else value for key, value in properties.items()
+        key: ["other"] if isinstance(value, list) and '"Key":' not in json.dumps(value) else value
+        for key, value in properties.items()
     }
     before["Tags"] = [] if isinstance(properties.get("Tags"), list) else properties.get("Tags")
     tags = {"Tags": properties["Tags"]} if "Tags" in properties else {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import yaml
+from cfnlint import lint  # type: ignore[import-untyped]  # no type information published
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.locks.lock_file import write_lock
@@ -17,14 +18,14 @@ from seatrial_base.errors import SeatrialError
 from seatrial_cdk import HostingChecks
 from seatrial_stacks.app_stacks import define_stacks
 from seatrial_stacks.publish_products import publish
-from tests.launch_rights import denied_rights, launch_policy
+from tests.launch_rights import denied_rights, deployer_policy, launch_policy
 from tests.matrix.options import ACCOUNT, OPTIONS, SMALL
 from tests.policy_findings import policy_findings
 from tests.sample_product import lock_sizes
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from aws_cdk import App
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from tests.matrix.options import Document
 
 Row = dict[str, str]
+PUBLISHED = "products/*/versions/*/*.template.json"
+LINT_EXCEPTIONS = {
+    "W3005": "the CDK writes a DependsOn beside a reference",
+    "W1001": "a product of one size has one condition, which always holds: its size has one allowed value",
+}
+"""Rules of cfn-lint whose findings stay, with the reason."""
 MOST_RESOURCES, MOST_TEMPLATE_BYTES, MOST_POLICY_CHARACTERS = 500, 1_000_000, 10_240
 """Quotas of CloudFormation, and of the inline policies of a role (IAM and AWS STS quotas)."""
 SLO: Final[Document] = {"ttft_ms": {"p95": 20_000}, "tpot_ms": {"p95": 5_000}}
@@ -59,8 +66,12 @@ class Outcome:
     faults: tuple[str, ...] = ()
 
 
-def outcome_of(row: Row, folder: Path) -> Outcome:
-    """Return what becomes of a row; the options that it lacks have their first values."""
+def outcome_of(row: Row, folder: Path, *, is_linted: bool = False) -> Outcome:
+    """Return what becomes of a row; the options that it lacks have their first values.
+
+    Args:
+        is_linted: Let cfn-lint judge the templates, which takes a second for each.
+    """
     configuration = configuration_of(row)
     try:
         configuration.write(folder)
@@ -69,7 +80,8 @@ def outcome_of(row: Row, folder: Path) -> Outcome:
         return Outcome(rules=tuple(sorted({problem.rule for problem in error.problems})))
     except Exception as error:  # noqa: BLE001 (a traceback is what is looked for)
         return Outcome(faults=(f"{type(error).__name__}: {str(error)[:300]}",))
-    return Outcome(faults=tuple(faults(folder, assembly, is_product=configuration.is_product)))
+    linted = lint_findings(templates_of(folder, assembly)) if is_linted else ()
+    return Outcome(faults=(*faults(folder, assembly, configuration), *linted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +196,10 @@ def _write(path: Path, document: Mapping[str, object]) -> None:
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
-def faults(folder: Path, assembly: Path, *, is_product: bool) -> Iterator[str]:
-    """Yield what AWS would refuse of the templates: quotas, policies, rights of the launch role."""
-    published = [*folder.glob("products/*/versions/*/*.template.json")]
-    files = [*assembly.glob("*.template.json"), *published]
+def faults(folder: Path, assembly: Path, configuration: Configuration) -> Iterator[str]:
+    """Yield what AWS would refuse of the templates: quotas, policies, rights of the roles that deploy and launch."""
+    published = [*folder.glob(PUBLISHED)]
+    files = templates_of(folder, assembly)
     for file in files:
         text = file.read_text(encoding="utf-8")
         template = json.loads(text)
@@ -199,8 +211,26 @@ def faults(folder: Path, assembly: Path, *, is_product: bool) -> Iterator[str]:
             if size > MOST_POLICY_CHARACTERS:
                 yield f"{file.name}: {name} has {size} characters of policies"
     yield from policy_findings(files)
-    if is_product:
+    security = configuration.place.get("security", {})
+    policy = deployer_policy(security.get("permissions_boundary", ""), security.get("role_path", "/"))
+    for file in assembly.glob("*.template.json"):
+        for right in denied_rights(json.loads(file.read_text(encoding="utf-8")), policy):
+            yield f"{file.name}: the role that deploys may not {right}"
+    if configuration.is_product:
         vending = json.loads((assembly / "seatrial-lab-products.template.json").read_text(encoding="utf-8"))
         for file in published:
             for right in denied_rights(json.loads(file.read_text(encoding="utf-8")), launch_policy(vending)):
                 yield f"the launch role may not {right}"
+
+
+def templates_of(folder: Path, assembly: Path) -> list[Path]:
+    """Return the templates of the stacks and of what was published."""
+    return [*assembly.glob("*.template.json"), *folder.glob(PUBLISHED)]
+
+
+def lint_findings(files: Iterable[Path]) -> Iterator[str]:
+    """Yield what cfn-lint finds, without the exceptions that have a reason."""
+    for file in files:
+        for found in lint(file.read_text(encoding="utf-8"), regions=["us-east-1"]):
+            if found.rule.id not in LINT_EXCEPTIONS:
+                yield f"{file.name}: {found}"

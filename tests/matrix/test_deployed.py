@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -18,16 +20,16 @@ import pytest
 from botocore.config import Config
 
 from seatrial.packaging import tar_gz_bytes
-from seatrial_base.catalog.resource_types import HANDLERS, RESOURCE_SCHEMAS, handler_actions
 from seatrial_laptop import lifecycle
 from seatrial_laptop.control import change_control
 from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.embedded_aws import EmbeddedAws
 from tests.environment import environment
-from tests.matrix.configuration import changed, configuration_of
+from tests.launch_rights import deployer_policy
+from tests.matrix.configuration import Outcome, changed, configuration_of, outcome_of
 from tests.matrix.options import ACCOUNT, BOUNDARY, KEY
 from tests.matrix.test_matrix import ALL, ROWS, pairs_of
-from tests.stacks.conftest import ROOT
+from tests.tools import BIN, ROOT, run_to_end
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -50,13 +52,6 @@ MOST_POLICY_CHARACTERS: Final = 6_144
 """Of a managed policy (IAM and AWS STS quotas)."""
 SERVICES: Final = ("-trials", "-products")
 """How the names of stacks end that others need."""
-WHAT_RUNS: Final = (
-    "lambda:InvokeFunction",
-    "secretsmanager:GetSecretValue",
-    "ssm:GetParameters",
-    "kms:Decrypt",
-)
-"""What custom resources and dynamic references need (`docs/reference/handlers.md`)."""
 
 
 def sample() -> list[Row]:
@@ -106,13 +101,7 @@ class Account:
 
     def deployer_policies(self) -> list[str]:
         """Make policies with the rights of the handlers of all types, as `docs/reference/handlers.md` lists them."""
-        listed = {
-            action
-            for row in RESOURCE_SCHEMAS.rows
-            for handler in HANDLERS
-            for action in handler_actions(row.resource_type, handler)
-        }
-        actions = sorted({*listed, *WHAT_RUNS})
+        actions = deployer_policy("", "/")["Statement"][0]["Action"]
         starts = range(0, len(actions), ACTIONS_PER_POLICY)
         documents = [policy(*actions[start : start + ACTIONS_PER_POLICY]) for start in starts]
         assert max(len(document) for document in documents) <= MOST_POLICY_CHARACTERS
@@ -250,3 +239,13 @@ def test_a_configuration_is_deployed_updated_and_destroyed(
         left = made.cloud.leftovers("none")
         made.clear()
     assert (failed, left) == ([], [])
+
+
+def test_checkov_finds_nothing_in_the_sample(tmp_path: Path) -> None:
+    for index, row in enumerate(sample()):
+        assert outcome_of(row, tmp_path / f"{index}") == Outcome()
+    # Its version is that of `make check-security`.
+    (version,) = re.findall(r"checkov==[\d.]+", (ROOT / "scripts" / "check_security.sh").read_text(encoding="utf-8"))
+    command = ("--quiet", "--from", version, "checkov", "--config-file", ".checkov.yaml", "--directory", tmp_path)
+    ended = run_to_end(BIN / "uvx", *command, folder=ROOT, env=os.environ, longest_s=LONGEST_S)
+    assert ended.exit_code == 0, ended.output

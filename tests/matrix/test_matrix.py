@@ -76,7 +76,7 @@ def test_every_pair_that_can_meet_is_in_a_row() -> None:
 
 @pytest.mark.parametrize("row", ROWS[::GATE_STEP], ids=lambda row: "-".join(row.values()))
 def test_a_configuration_is_synthesized_and_nothing_of_it_is_refused(row: Row, tmp_path: Path) -> None:
-    assert outcome_of(row, tmp_path) == Outcome()
+    assert outcome_of(row, tmp_path, is_linted=ALL) == Outcome()
 
 
 @pytest.mark.parametrize(("pair", "rule"), REFUSED.items(), ids=str)
