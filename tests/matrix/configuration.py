@@ -25,7 +25,7 @@ from tests.sample_product import lock_sizes
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from aws_cdk import App
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tests.matrix.options import Document
 
 Row = dict[str, str]
-PUBLISHED = "products/*/versions/*/*.template.json"
 LINT_EXCEPTIONS = {
     "W3005": "the CDK writes a DependsOn beside a reference",
     "W1001": "a product of one size has one condition, which always holds: its size has one allowed value",
@@ -67,21 +66,16 @@ class Outcome:
 
 
 def outcome_of(row: Row, folder: Path, *, is_linted: bool = False) -> Outcome:
-    """Return what becomes of a row; the options that it lacks have their first values.
-
-    Args:
-        is_linted: Let cfn-lint judge the templates, which takes a second for each.
-    """
+    """Return what becomes of a row; the options that it lacks have their first values."""
     configuration = configuration_of(row)
     try:
         configuration.write(folder)
-        assembly = configuration.synthesized(folder, is_validated=True)
+        assembly = configuration.synthesized(folder)
     except SeatrialError as error:
         return Outcome(rules=tuple(sorted({problem.rule for problem in error.problems})))
     except Exception as error:  # noqa: BLE001 (a traceback is what is looked for)
         return Outcome(faults=(f"{type(error).__name__}: {str(error)[:300]}",))
-    linted = lint_findings(templates_of(folder, assembly)) if is_linted else ()
-    return Outcome(faults=(*faults(folder, assembly, configuration), *linted))
+    return Outcome(faults=tuple(faults(folder, assembly, configuration, is_linted=is_linted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +96,58 @@ class Configuration:
 
     def write(self, folder: Path, version: str = "1.0.0") -> None:
         """Write the documents as a platform team has them, with every plan locked; a product is published."""
-        write_documents(folder, self.endpoint, self.place, is_product=self.is_product, version=version)
+        environments = folder / "environments"
+        for name, document in (("lab", {**self.place, "vending": self.is_product}), ("dev", PLACE)):
+            _write(environments / f"{name}.yaml", {"name": name, **document})
+        other = {**CHAT, "model": self.endpoint["model"], "trial": {"mode": "off"}}
+        if (kind := self.endpoint.get("hosting", {}).get("kind")) is not None:
+            other["hosting"] = {"kind": kind}
+        specs = (
+            {}
+            if self.is_product
+            else {"other": other, "chat": self.endpoint}
+            if '"other"' in json.dumps(self.endpoint)
+            else {"chat": self.endpoint}
+        )
+        for name, spec in specs.items():
+            _write(folder / "endpoints" / f"{name}.yaml", {"name": name, **spec})
+        if self.is_product:
+            product = folder / "products" / "chat.yaml"
+            others = {key: value for key, value in self.endpoint.items() if key != "scaling"}
+            _write(
+                product,
+                {
+                    "name": "chat",
+                    "description": "A chat endpoint.",
+                    "owner": "platform-team",
+                    "version": version,
+                    "environments": ["lab"],
+                    "principals": ["arn:aws:iam:::role/team-*"],
+                    "parameters": {"teams": ["search"], "copies": False},
+                    "endpoint": others,
+                    "sizes": {"small": {"scaling": self.endpoint["scaling"]}},
+                },
+            )
+            lock_sizes(product, environments)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(ROOT)
+                publish([product], environments)
+            return
+        for name in specs:
+            path = folder / "endpoints" / f"{name}.yaml"
+            for environment in ("lab", "dev"):
+                if environment == "dev" and "promotion" not in self.place:
+                    continue
+                loaded = load_spec(path, environment, environments=environments)
+                write_lock(make_plan(loaded, accept_slo_miss=True), path)
 
-    def synthesized(self, folder: Path, *, is_validated: bool = False) -> Path:
+    def synthesized(self, folder: Path) -> Path:
         """Synthesize what is written in a folder; return the folder of the assembly."""
         context: dict[str, str | Path] = {name: folder / name for name in ("endpoints", "environments", "products")}
         context["environment"] = "lab"
         if self.is_repaired:
             context["rollback_alarms"] = "off"
-        return synthesize(folder / "out", context, define, is_validated=is_validated)
+        return synthesize(folder / "out", context, define, is_validated=True)
 
 
 def configuration_of(row: Row) -> Configuration:
@@ -143,65 +180,19 @@ def changed(document: Mapping[str, object], *changes: Mapping[str, object]) -> d
     return whole
 
 
-def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, is_product: bool, version: str) -> None:
-    """Write specs, environments and products as a platform team has them, with every plan locked."""
-    environments = folder / "environments"
-    for name, document in (("lab", {**place, "vending": is_product}), ("dev", PLACE)):
-        _write(environments / f"{name}.yaml", {"name": name, **document})
-    other = {**CHAT, "model": endpoint["model"], "trial": {"mode": "off"}}
-    if (kind := endpoint.get("hosting", {}).get("kind")) is not None:
-        other["hosting"] = {"kind": kind}
-    specs = (
-        {}
-        if is_product
-        else {"other": other, "chat": endpoint}
-        if '"other"' in json.dumps(endpoint)
-        else {"chat": endpoint}
-    )
-    for name, spec in specs.items():
-        _write(folder / "endpoints" / f"{name}.yaml", {"name": name, **spec})
-    if is_product:
-        product = folder / "products" / "chat.yaml"
-        scaling, others = endpoint["scaling"], {key: value for key, value in endpoint.items() if key != "scaling"}
-        _write(
-            product,
-            {
-                "name": "chat",
-                "description": "A chat endpoint.",
-                "owner": "platform-team",
-                "version": version,
-                "environments": ["lab"],
-                "principals": ["arn:aws:iam:::role/team-*"],
-                "parameters": {"teams": ["search"], "copies": False},
-                "endpoint": others,
-                "sizes": {"small": {"scaling": scaling}},
-            },
-        )
-        lock_sizes(product, environments)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(ROOT)
-            publish([product], environments)
-        return
-    for name in specs:
-        path = folder / "endpoints" / f"{name}.yaml"
-        for environment in ("lab", "dev"):
-            if environment == "dev" and "promotion" not in place:
-                continue
-            loaded = load_spec(path, environment, environments=environments)
-            write_lock(make_plan(loaded, accept_slo_miss=True), path)
-
-
 def _write(path: Path, document: Mapping[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
-def faults(folder: Path, assembly: Path, configuration: Configuration) -> Iterator[str]:
+def faults(folder: Path, assembly: Path, configuration: Configuration, *, is_linted: bool) -> Iterator[str]:
     """Yield what AWS would refuse of the templates: quotas, policies, rights of the roles that deploy and launch."""
-    published = [*folder.glob(PUBLISHED)]
-    files = templates_of(folder, assembly)
+    published = [*folder.glob("products/*/versions/*/*.template.json")]
+    files = [*assembly.glob("*.template.json"), *published]
     for file in files:
         text = file.read_text(encoding="utf-8")
+        found = lint(text, regions=["us-east-1"]) if is_linted else ()
+        yield from (f"{file.name}: {each}" for each in found if each.rule.id not in LINT_EXCEPTIONS)
         template = json.loads(text)
         if len(text) > MOST_TEMPLATE_BYTES or len(template["Resources"]) > MOST_RESOURCES:
             yield f"{file.name}: {len(text)} bytes, {len(template['Resources'])} resources"
@@ -221,16 +212,3 @@ def faults(folder: Path, assembly: Path, configuration: Configuration) -> Iterat
         for file in published:
             for right in denied_rights(json.loads(file.read_text(encoding="utf-8")), launch_policy(vending)):
                 yield f"the launch role may not {right}"
-
-
-def templates_of(folder: Path, assembly: Path) -> list[Path]:
-    """Return the templates of the stacks and of what was published."""
-    return [*assembly.glob("*.template.json"), *folder.glob(PUBLISHED)]
-
-
-def lint_findings(files: Iterable[Path]) -> Iterator[str]:
-    """Yield what cfn-lint finds, without the exceptions that have a reason."""
-    for file in files:
-        for found in lint(file.read_text(encoding="utf-8"), regions=["us-east-1"]):
-            if found.rule.id not in LINT_EXCEPTIONS:
-                yield f"{file.name}: {found}"

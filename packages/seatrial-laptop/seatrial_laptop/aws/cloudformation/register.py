@@ -11,9 +11,10 @@ under that name.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ministack.services import iam, tagging
+from ministack.services import tagging
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 from seatrial_base.catalog.resource_types import find_replacement_rule, values_at
@@ -43,6 +44,7 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     end_waits_on_cancel,
     list_resources_in_progress,
 )
+from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import child, text_member
 from seatrial_laptop.aws.ministack import wrapper
 from seatrial_laptop.aws.rights import Right, role_allows
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::", "AWS::Budgets::")
 
+SAGEMAKER: Final = frozenset(f"AWS::SageMaker::{kind}" for kind in Kind)
 ONE_METRIC: Final = ("MetricName", "Namespace", "ComparisonOperator", "Threshold")
 """What MiniStack wants of every alarm, and an alarm by PromQL lacks."""
 SENT_BACK: Final = "AWS::SageMaker::InferenceComponent"
@@ -79,7 +82,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
     types[ROLE] = role_type(types[ROLE])
-    guard_resources(lambda arn: _sees_tags(cloud, arn))
+    guard_resources(cloud)
     replace_by_schema()
     resolve_with_rights()
     remember_deployers()
@@ -142,29 +145,24 @@ def _items(items: object, parameters: Parameters) -> list[str]:
     return [part.strip() for part in f"{value}".split(",")]
 
 
-def _sees_tags(cloud: Cloud, arn: str) -> bool:
-    """Return whether the tags of a resource are visible; without an ARN, those of one that is just created."""
-    if not arn:
-        return not cloud.faults.settings().tags_late_s
-    record = cloud.store.of_arn(arn)
-    return record is None or not cloud.faults.hides_tags(record.born_s)
+def guard_resources(cloud: Cloud) -> None:
+    """Let MiniStack check properties and rights as CloudFormation does."""
 
-
-def guard_resources(sees_tags: Callable[[str], bool]) -> None:
-    """Let MiniStack check properties and rights as CloudFormation does.
-
-    Args:
-        sees_tags: Tells whether the tags of a resource of SageMaker are visible by its ARN; empty for a new one.
-    """
+    def check_rights(operation: ResourceOperation) -> None:
+        record = cloud.store.of_arn(operation.physical_id)
+        born_s = record.born_s if record else cloud.clock.now_s()
+        sees_tags = operation.resource_type not in SAGEMAKER or not cloud.faults.hides_tags(born_s)
+        if by := deployer.get():
+            for right in needed_rights(replace(operation, sees_tags=sees_tags)):
+                check_right(by, right)
 
     @wrapper("_provision_resource", stacks)
     def provision(
         theirs: Callable[..., Created], resource_type: str, logical_id: str, properties: Document, stack: str
     ) -> Created:
         _check_properties(logical_id, resource_type, properties)
-        _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties, sees_tags("")))
+        check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
         _check_network(resource_type, properties)
-        _check_boundary(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
 
     @wrapper("_update_resource", stacks)
@@ -183,15 +181,12 @@ def guard_resources(sees_tags: Callable[[str], bool]) -> None:
             _check_properties(logical_id, resource_type, new)
             # A replacement is a creation, with the rights of its handler; the old resource is deleted by
             # itself later.
-            _check_rights(
-                ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new, sees_tags(""))
+            check_rights(
+                ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new)
                 if replaces(resource_type, old, new)
-                else ResourceOperation(
-                    resource_type, "update", stack, logical_id, physical_id, old, new, sees_tags(physical_id)
-                )
+                else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
             )
             _check_network(resource_type, new)
-            _check_boundary(resource_type, new)
         return theirs(resource_type, physical_id, old, new, stack, logical_id, old_attributes)
 
     @wrapper("_delete_resource", stacks)
@@ -203,11 +198,7 @@ def guard_resources(sees_tags: Callable[[str], bool]) -> None:
         stack: str,
         logical_id: str,
     ) -> None:
-        _check_rights(
-            ResourceOperation(
-                resource_type, "delete", stack, logical_id, physical_id, properties, {}, sees_tags(physical_id)
-            )
-        )
+        check_rights(ResourceOperation(resource_type, "delete", stack, logical_id, physical_id, properties, {}))
         theirs(resource_type, physical_id, properties, stack, logical_id)
 
 
@@ -265,25 +256,6 @@ def _fixed_paths(resource_type: str) -> tuple[str, ...]:
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:
     if problem := property_problem(logical_id, resource_type, properties):
         raise ApiError("ValidationError", problem)
-
-
-def _check_rights(operation: ResourceOperation) -> None:
-    if by := deployer.get():
-        for right in needed_rights(operation):
-            check_right(by, right)
-
-
-def _check_boundary(resource_type: str, properties: Document) -> None:
-    """Refuse a role whose permissions boundary is no policy.
-
-    Raises:
-        ApiError: NotFound, in IAM's words.
-    """
-    boundary = text_member(properties, "PermissionsBoundary") if resource_type == ROLE else ""
-    if boundary and iam._boundary_policy_error(boundary):  # noqa: SLF001 (the contract)
-        refused = f"Scope ARN: {boundary} does not exist or is not attachable."
-        where = f"(Service: Iam, Status Code: 404, Request ID: {uuid.uuid4()})"
-        raise ApiError("NotFound", handler_message(f"{refused} {where}", "NotFound"))
 
 
 def _check_network(resource_type: str, properties: Document) -> None:

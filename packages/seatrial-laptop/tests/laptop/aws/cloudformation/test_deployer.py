@@ -169,40 +169,27 @@ def test_late_tags_let_a_launch_succeed_and_its_rollback_be_repeated(
     laptop: Laptop, control: Callable[..., object]
 ) -> None:
     """The rights are those that the launch role has on models: to create with its tag, to delete by its tag."""
-    arn = role(laptop, "iam:PassRole")
-    tagged = {"seatrial:environment": "dev"}
-    rights = {
-        ("sagemaker:CreateModel", "sagemaker:AddTags"): "aws:RequestTag",
-        ("sagemaker:DescribeModel", "sagemaker:DeleteModel"): "aws:ResourceTag",
-    }
+    arn, client, key = role(laptop), laptop.cloudformation, "seatrial:environment"
     statements = [
-        {
-            "Effect": "Allow",
-            "Action": list(actions),
-            "Resource": "*",
-            "Condition": {"StringEquals": {f"{key}/{tag}": of}},
-        }
-        for actions, key in rights.items()
-        for tag, of in tagged.items()
+        {"Effect": "Allow", "Action": [*actions], "Resource": "*", "Condition": condition}
+        for actions, condition in (
+            (["iam:PassRole"], {}),
+            (["sagemaker:CreateModel", "sagemaker:AddTags"], {"StringEquals": {f"aws:RequestTag/{key}": "dev"}}),
+            (["sagemaker:DescribeModel", "sagemaker:DeleteModel"], {"StringEquals": {f"aws:ResourceTag/{key}": "dev"}}),
+        )
     ]
-    boto3.client("iam").put_role_policy(
-        RoleName=arn.rpartition("/")[2],
-        PolicyName="models",
-        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": statements}),
-    )
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    boto3.client("iam").put_role_policy(RoleName=arn.rpartition("/")[2], PolicyName="m", PolicyDocument=document)
     container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model"}}
-    tags = [{"Key": key, "Value": value} for key, value in tagged.items()]
-    model = {"ExecutionRoleArn": EXECUTION, "PrimaryContainer": container, "Tags": tags}
-    resources: dict[str, dict[str, object]] = {"Model": {"Type": "AWS::SageMaker::Model", "Properties": model}}
-    client, first, second = laptop.cloudformation, laptop.name("launched"), laptop.name("launched")
-    control(tags_late_s=600.0)
-    body = json.dumps({"Resources": resources})
-    assert ended(laptop, first, client.create_stack, TemplateBody=body, RoleARN=arn) == "CREATE_COMPLETE"
+    properties = {"ExecutionRoleArn": EXECUTION, "PrimaryContainer": container, "Tags": [{"Key": key, "Value": "dev"}]}
+    model = {"Model": {"Type": "AWS::SageMaker::Model", "Properties": properties}}
     # What comes after the model is not allowed: the model is deleted while its tags are not visible.
-    parameter = json.loads(template("/h/late"))["Resources"]["P"]
-    body = json.dumps({"Resources": {**resources, "P": {**parameter, "DependsOn": "Model"}}})
-    assert ended(laptop, second, client.create_stack, TemplateBody=body, RoleARN=arn) == "ROLLBACK_FAILED"
+    parameter = {**json.loads(template("/h/late"))["Resources"]["P"], "DependsOn": "Model"}
+    control(tags_late_s=600.0)
+    stacks = []
+    for resources, status in ((model, "CREATE_COMPLETE"), ({**model, "P": parameter}, "ROLLBACK_FAILED")):
+        stack, body = laptop.name("launched"), json.dumps({"Resources": resources})
+        assert ended(laptop, stack, client.create_stack, TemplateBody=body, RoleARN=arn) == status
+        stacks.append(str(client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]))
     control(tags_late_s=0.0)
-    for stack in (first, second):
-        identity = client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
-        assert ended(laptop, identity, client.delete_stack) == "DELETE_COMPLETE"
+    assert [ended(laptop, stack, client.delete_stack) for stack in stacks] == ["DELETE_COMPLETE"] * 2
