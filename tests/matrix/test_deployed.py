@@ -52,11 +52,13 @@ def sample() -> list[Row]:
     """Return rows that have every value which the embedded AWS can run, and of the pairs as many as so few can."""
     left = [row for row in ROWS if row["engine"] != WITHOUT_ENGINE]
     met: set[object] = set()
-    for _ in range(SAMPLE):
+    chosen: list[Row] = []
+    while len(chosen) < SAMPLE:
         best = max(left, key=lambda row: (len({*row.items()} - met), len({*pairs_of(row)} - met)))
         met |= {*best.items(), *pairs_of(best)}
         left.remove(best)
-    return [row for row in ROWS if row["engine"] != WITHOUT_ENGINE and row not in left]
+        chosen.append(best)
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
