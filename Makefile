@@ -117,7 +117,7 @@ data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews
 renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
 
-test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options.
+test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options; deploy, update and destroy 20 on the embedded AWS.
 	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix $(PYTEST_ARGS)
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.

@@ -177,7 +177,8 @@ def test_what_becomes_of_a_component_without_room(chat: Endpoint, target: Target
     filler = filled(chat)
     try:
         sagemaker.create_inference_component(**room_for_one(chat, name))
-        status, reason = fate(target, name)
+        with target.faults(wait_speed=600):
+            status, reason = fate(target, name)
         deletion = refusal(lambda: sagemaker.delete_inference_component(InferenceComponentName=name))
     finally:
         emptied(chat, filler)

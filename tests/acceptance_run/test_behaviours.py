@@ -12,7 +12,13 @@ import botocore.session
 import pytest
 
 from seatrial_laptop.aws.autoscaling.scalable_targets import OPERATIONS as OF_AUTOSCALING
-from seatrial_laptop.aws.cloudformation.resource_types import BUCKET, BUDGET, autoscaling_types, service_catalog_types
+from seatrial_laptop.aws.cloudformation.resource_types import (
+    BUCKET,
+    BUDGET,
+    ROLE,
+    autoscaling_types,
+    service_catalog_types,
+)
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import OPERATIONS as OF_SAGEMAKER
 from seatrial_laptop.aws.faults import ControlSettings
@@ -80,6 +86,7 @@ TYPES: Final = (
     *service_catalog_types(NOTHING),
     BUCKET,
     BUDGET,
+    ROLE,
 )
 
 

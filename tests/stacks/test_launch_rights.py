@@ -79,6 +79,13 @@ def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
     assert denied_rights(template, launch_policy(vending)) == []
 
 
+def test_a_launch_needs_no_visible_tag(published: tuple[Template, Template]) -> None:
+    template, vending = published
+    denied = denied_rights(template, launch_policy(vending), sees_tags=False)
+    assert [each for each in denied if " create: " in each] == []
+    assert any(each.startswith("AWS::SageMaker::Model delete: sagemaker:DeleteModel on ") for each in denied)
+
+
 def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
     published: tuple[Template, Template],
 ) -> None:

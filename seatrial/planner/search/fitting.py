@@ -196,7 +196,7 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:
-        layout: The deployment on the first pool: degree, type and vCPUs of a copy.
+        layout: The deployment on the first pool: degree and type of a copy.
     """
     degree = layout.tensor_parallel_degree.value
     serving = demand.endpoint.serving
@@ -210,14 +210,12 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
         if instance is None:
             hint = "name types of the catalog: a copy must be known to fit"
             yield loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)
-        elif because := _why_not(fixed, instance, layout.cpu_cores_per_copy):
+        elif because := _why_not(fixed, instance):
             hint = f"remove it, or order the pools so that the smallest is first: {pools[0]} needs degree {degree}"
             yield loaded.problem(path, "SEA212", f"{name} can't hold a copy: {because}", hint)
 
 
-def _why_not(demand: Demand, instance: Instance, cpu_cores: float) -> str:
-    if cpu_cores > instance.vcpus:
-        return f"it has {instance.vcpus} vCPUs; a copy reserves {cpu_cores:g}."
+def _why_not(demand: Demand, instance: Instance) -> str:
     judged = list(candidates(demand, instance))
     if any(isinstance(each, Candidate) for each in judged):
         return ""

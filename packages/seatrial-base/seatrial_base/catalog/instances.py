@@ -14,6 +14,9 @@ Purchase = Literal["on_demand", "savings_plan_1y", "savings_plan_3y", "capacity_
 
 # Of vCPUs, for copies. An assumption: the other half stays for the service and for peaks.
 SHARE_OF_CPUS = 0.5
+# Of the host's memory: ml.g5.xlarge, with 16,384 MiB, accepted 1,024 and refused 4,096 (huggingface/skills, 2026-07).
+# What lies between is not known.
+SHARE_OF_MEMORY = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
