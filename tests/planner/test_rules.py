@@ -277,6 +277,31 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         {"serving": only("ml.g7.2xlarge")},
         (Expected("chat.yaml:9: serving.instance_types", "SEA210", ("1", "ml.g7.2xlarge")),),
     ),
+    "SEA254 a degree that cuts blocks of FP8": (
+        {
+            "model": {"hub_id": "Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"},
+            "serving": {"engine": "vllm", **only("ml.p5.48xlarge", tensor_parallel_degree=8)},
+        },
+        (
+            Expected(
+                "chat.yaml:10: serving.instance_types",
+                "SEA254",
+                ("ml.p5.48xlarge", "64", "512", "128", "the shared experts", "vllm-fp8-rows", "52915"),
+            ),
+        ),
+    ),
+    "SEA254 a family without float16 on an accelerator without bf16": (
+        {"model": {"hub_id": "google/gemma-3-1b-it"}, "serving": {"engine": "vllm", **only("ml.g4dn.xlarge")}},
+        (Expected("chat.yaml:10: serving.instance_types", "SEA254", ("gemma3_text", "float16", "NVIDIA T4")),),
+    ),
+    "SEA255 a model of embeddings": (
+        {"model": {"hub_id": "BAAI/bge-m3"}},
+        (Expected("chat.yaml:3: model.hub_id", "SEA255", ("embeddings", "huggingface-pytorch-tei")),),
+    ),
+    "SEA255 a reranker with the shape of another model": (
+        {"model": {"hub_id": "Qwen/Qwen3-Reranker-8B", "architecture": "Qwen/Qwen3-8B"}},
+        (Expected("chat.yaml:3: model.hub_id", "SEA255", ("scores",)),),
+    ),
     "SEA225 a model that the engine for AWS Neuron has no code for": (
         {"serving": only("ml.inf2.48xlarge"), "model": {"hub_id": "tiiuae/falcon-40b"}},
         (Expected("chat.yaml:2: model", "SEA225", ("vllm-neuronx", "tiiuae/falcon-40b", "qwen3_moe")),),

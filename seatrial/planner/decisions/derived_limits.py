@@ -17,6 +17,7 @@ from seatrial.planner.decisions.batching import (
 )
 from seatrial.planner.decisions.placement import decide_gate, decide_target, predict_target, target_warnings
 from seatrial.planner.decisions.plan_warnings import (
+    access_warnings,
     assumption_warnings,
     encoder_warnings,
     family_warnings,
@@ -126,7 +127,9 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
+            *access_warnings(chosen.loaded),
             *_deployment_warnings(chosen),
+            *chosen.demand.cautions(chosen.best.candidate.instance),
             *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),

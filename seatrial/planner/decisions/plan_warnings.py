@@ -10,6 +10,7 @@ from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
+from seatrial_base.catalog.models import gated_family
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
@@ -41,6 +42,18 @@ def purchase_warnings(instance: Instance, purchase: Purchase) -> tuple[str, ...]
         return ()
     how = PURCHASES[purchase]
     return (f"The price of {instance.instance_type} {how} is unknown, so the price on demand counts. {_REFRESH}",)
+
+
+def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn of a gated repository that nothing gives access to."""
+    model = loaded.endpoint.model
+    if model.s3_uri or model.hub_token_secret or model.hub_id is None or gated_family(model.hub_id) is None:
+        return ()
+    warning = (
+        f"SEA256: {model.hub_id} is gated: without a token the container ends with 401 while you pay for it. "
+        "Accept its licence and set model.hub_token_secret, or stage the weights (seatrial stage)."
+    )
+    return (warning,)
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it

@@ -141,8 +141,11 @@ def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
 
 
 def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
-    if refused := demand.groups(degree).refused:
-        return rejection_of(instance, degree, "degree", refused)
+    published = demand.architecture.dtype if demand.overrides.dtype == "auto" else demand.overrides.dtype
+    dtype = published if instance.has_bf16 else "fp16"
+    groups, refusals = demand.started(instance, degree, dtype)
+    if groups.refused:
+        return rejection_of(instance, degree, "degree", groups.refused)
     memory = memory_of(demand, instance, degree)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
@@ -152,7 +155,10 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
             f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
-    overrides, workload, groups = demand.overrides, demand.endpoint.workload, demand.groups(degree)
+    if refusals:
+        because = " ".join(f"{each.because} ({each.row}: {each.source})" for each in refusals)
+        return rejection_of(instance, degree, "start", because)
+    overrides, workload = demand.overrides, demand.endpoint.workload
     most = min(demand.engine.batch_limit, memory.kv_limited_batch)
     largest_batch = compiled_batch(most, most) if demand.engine.compiled_shapes else most
     copy = place_copy(
@@ -174,13 +180,12 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         expert_parallel_degree=groups.experts,
         attention_data_parallel_degree=groups.attention,
     )
-    published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
     # As many copies as the accelerators take: fewer would cost the same.
     candidate = Candidate(
         instance=instance,
         degree=degree,
         copies_per_instance=instance.accelerator_count // degree,
-        dtype=published if instance.has_bf16 else "fp16",
+        dtype=dtype,
         memory=memory,
         levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S, demand.arrivals or AT_RANDOM),
     )

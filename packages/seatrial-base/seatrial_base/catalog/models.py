@@ -10,11 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.architecture import Architecture
+from seatrial_base.catalog.engine_limits import is_named, stored
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Licence:
 
     def covers(self, name: str) -> bool:
         """Return whether a hub id or JumpStart id is among the models."""
-        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
+        return is_named(name, self.models)
 
 
 LICENCES: Final = CatalogTable(Licence, "licences.json")
@@ -148,6 +148,51 @@ LICENCES: Final = CatalogTable(Licence, "licences.json")
 def licence_of(name: str) -> str | None:
     """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
     return next((row.licence for row in LICENCES.rows if row.covers(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GatedFamily:
+    """Repositories that the hub gives to those alone whom their publisher lets in.
+
+    Attributes:
+        models: Patterns of hub ids; upper and lower case don't matter.
+    """
+
+    models: tuple[str, ...]
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextlessFamily:
+    """Models that generate no text.
+
+    Attributes:
+        kind: What they give.
+        names: Patterns of hub ids; upper and lower case don't matter.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    source: str
+    date: str
+
+
+GATED: Final = CatalogTable(GatedFamily, "licences.json#gated")
+TEXTLESS: Final = CatalogTable(TextlessFamily, "engine_limits.json#textless")
+
+
+def gated_family(hub_id: str) -> GatedFamily | None:
+    """Return the row of a gated repository; `None` for one that is open, or that no row knows."""
+    return next((row for row in GATED.rows if is_named(hub_id, row.models)), None)
+
+
+def given_instead_of_text(hub_id: str) -> str | None:
+    """Return what a model gives that generates no text, by its name: `embeddings`; `None` for any other."""
+    row = next(
+        (row for row in TEXTLESS.rows if is_named(f"/{hub_id}" if "/" not in hub_id else hub_id, row.names)), None
+    )
+    return row.kind if row else None
 
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
@@ -233,7 +278,7 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     if model is None:
         return None
     quantization = method if precision else model.checkpoint_quantization
-    return replace(model, checkpoint_quantization=quantization), quantization
+    return stored(model, name, quantization), quantization
 
 
 def sister_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -250,7 +295,7 @@ def sister_model(name: str) -> tuple[Architecture, str | None] | None:
     if sibling is None:
         return None
     quantization = method if precision else sibling.checkpoint_quantization
-    return replace(sibling, checkpoint_quantization=quantization), quantization
+    return stored(sibling, name, quantization), quantization
 
 
 def nearest_models(name: str) -> tuple[str, ...]:

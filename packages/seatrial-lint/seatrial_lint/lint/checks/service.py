@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
+from seatrial_base.catalog.engine_limits import Start, loader_of, start_cautions, start_refusals
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
+from seatrial_base.catalog.models import (
+    gated_family,
+    given_instead_of_text,
+    resolve_model,
+    split_precision,
+    unsupported_format,
+)
 from seatrial_lint.lint.redaction import secret_in
 from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
 
@@ -77,6 +87,88 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
     if cache and cache.value.startswith("fp8") and not has_fp8:
         message = f"{no_fp8}: some attention kernels reject an FP8 cache"
         yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
+
+
+_LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
+_DEGREES = (1, 2, 4, 8, 16)
+
+
+@rule("SEA254", "SEA257")
+def start(subject: Subject) -> Iterator[Finding]:
+    """Weights that the engine can't load, at this degree or on this accelerator; what nobody measured."""
+    model, target = subject.fields.get("model_id"), subject.target
+    loader = _LOADERS.get(target.dialect) if target else None
+    if model is None or target is None or loader is None or not hub_id(model.value):
+        return
+    known, chosen = resolve_model(model.value), subject.fields.get("quantization")
+    degree = subject.fields.get("tensor_parallel_degree")
+    instance, dtype = subject.instance, subject.fields.get("dtype")
+    dealt = any(subject.text(name).lower() in ("true", "1") for name in ("enable_expert_parallel",))
+    number = (degree.number if degree else None) or 1
+    engine, version = loader_of(loader, None if target.assumed else target.version)
+    case = Start(
+        engine,
+        version,
+        quantization=(chosen.value if chosen else "")
+        or (known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]),
+        degree=number,
+        expert_degree=number if dealt else 1,
+        accelerator=instance.accelerator if instance else None,
+        dtype=dtype.value
+        if dtype and dtype.value != "auto"
+        else "bf16"
+        if not instance or instance.has_bf16
+        else "fp16",
+        architecture=known[0] if known else None,
+    )
+    for refusal in start_refusals(case):
+        fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
+        of_degree = number > 1 and str(number) not in fits and bool(fits)
+        whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=number))
+        fix = (
+            f"write a degree of {' or '.join(fits)}" if of_degree else "choose weights of another format, or an engine"
+        )
+        fix += ", or enable_expert_parallel" if whole else "" if of_degree else " or accelerator that loads these"
+        entry = degree.option.entry if degree and of_degree else model.option.entry
+        yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
+    for caution in start_cautions(case):
+        yield finding(
+            subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or choose ml.g5 or ml.g6"
+        )
+
+
+@rule("SEA255", handler="any")
+def textless(subject: Subject) -> Iterator[Finding]:
+    """A model of embeddings or scores: TGI serves none, and what is known of the others is of generation."""
+    model, target = subject.fields.get("model_id"), subject.target
+    kind = given_instead_of_text(model.value) if model and hub_id(model.value) else None
+    if model is None or target is None or kind is None:
+        return
+    refused = target.engine == "tgi"
+    message = f"{model.value} gives {kind}" + (
+        ", which TGI does not serve" if refused else ": no rule here judges that"
+    )
+    yield finding(
+        subject, "SEA255", model.option.entry, message, INSTEAD_OF_TEXT, severity="error" if refused else "note"
+    )
+
+
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HF_API_TOKEN", "HF_TOKEN_PATH")
+
+
+@rule("SEA256", handler="any")
+def gated(subject: Subject) -> Iterator[Finding]:
+    """A gated repository, and nothing in the whole environment that gives access to it."""
+    model, source = subject.fields.get("model_id"), subject.source
+    whole = source.kind in ("model definition", "CloudFormation template", "Terraform plan") and not source.is_partial
+    if model is None or not whole or not hub_id(model.value) or gated_family(model.value) is None:
+        return
+    keys = {entry.key.removeprefix("OPTION_").upper() for entry in source.entries}
+    if not keys.isdisjoint(_TOKENS) or subject.fact("s3_uri"):
+        return
+    message = f"{model.value} is gated: without a token the container ends with 401, after the instance has started"
+    fix = "accept its licence and pass HF_TOKEN from Secrets Manager, or stage the weights to S3 (seatrial stage)"
+    yield finding(subject, "SEA256", model.option.entry, message, fix)
 
 
 @rule("SEA340")
