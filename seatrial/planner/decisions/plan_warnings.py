@@ -15,11 +15,13 @@ from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
+    from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance, Purchase
+    from seatrial_lint.engines.engine_options import Lora
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
@@ -42,6 +44,19 @@ def purchase_warnings(instance: Instance, purchase: Purchase) -> tuple[str, ...]
         return ()
     how = PURCHASES[purchase]
     return (f"The price of {instance.instance_type} {how} is unknown, so the price on demand counts. {_REFRESH}",)
+
+
+def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
+    """Warn that the time of LoRA adapters is not predicted, and say what memory is."""
+    if lora is None or not memory.adapters_bytes:
+        return ()
+    slots = counted(lora.max_adapters or len(lora.adapters or ()) or 1, "adapter")
+    host = f" Host memory holds {lora.max_cpu_adapters} of them." if lora.max_cpu_adapters else ""
+    warning = (
+        f"LoRA: slots for {slots} of a batch take {gib(memory.adapters_bytes)} of each accelerator; the time that "
+        f"adapters take of a step is not predicted, and the trial's requests name none.{host}"
+    )
+    return (warning,)
 
 
 def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import compiled_batch
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
-from seatrial.planner.predict.memory import fit_memory, missing_bytes
+from seatrial.planner.predict.memory import adapters_bytes, fit_memory, missing_bytes
 from seatrial.planner.predict.simulation import AT_RANDOM
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
@@ -118,8 +118,12 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
     return " ".join(refusal.message for refusal in refused)
 
 
-def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
-    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once."""
+def memory_of(demand: Demand, instance: Instance, degree: int, experts: int = 1) -> MemoryFit:
+    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once.
+
+    `experts`: groups that the experts are dealt out to.
+    """
+    lora = None if demand.engine.compiled_shapes else demand.overrides.lora
     return fit_memory(
         demand.architecture,
         instance,
@@ -132,6 +136,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         kv_bits=demand.kv_bits,
         draft=demand.speculation.draft if demand.speculation else None,
         attention_data_parallel_degree=demand.groups(degree).attention,
+        adapters=adapters_bytes(demand.architecture, lora, degree, experts_groups=experts),
     )
 
 
@@ -146,13 +151,14 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
     groups, refusals = demand.started(instance, degree, dtype)
     if groups.refused:
         return rejection_of(instance, degree, "degree", groups.refused)
-    memory = memory_of(demand, instance, degree)
+    memory = memory_of(demand, instance, degree, groups.experts)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
         because = (
             f"{gib(missing)} short per accelerator of {gib(memory.accelerator_memory_bytes)}: "
             f"{gib(memory.weights_bytes)} weights, {gib(memory.activation_bytes)} activations, "
-            f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
+            f"{gib(memory.reserve_bytes)} reserve{_adapters_words(memory)} and one sequence of "
+            f"{demand.max_model_len:,} tokens."
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
     if refusals:
@@ -195,6 +201,10 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         )
         return rejection_of(instance, degree, "memory", because)
     return candidate
+
+
+def _adapters_words(memory: MemoryFit) -> str:
+    return f", {gib(memory.adapters_bytes)} adapters" if memory.adapters_bytes else ""
 
 
 def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterator[Finding]:
