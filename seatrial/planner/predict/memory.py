@@ -136,7 +136,7 @@ def adapters_bytes(architecture: Architecture, lora: Lora | None, degree: int, *
         attention = sum(kept * cut for kept, cut in sides)
         rest = (architecture.params_total - embedding_params(architecture)) // architecture.layers - attention
         dense = architecture.mlp_width or max(0, rest // (3 * hidden))
-    sides += 3 * [(hidden, dense)]
+    sides += 3 * [(hidden, dense)] if dense else []
     # Gate and up are cut along their outputs and down along its inputs: the hidden size stays whole on every rank.
     whole = degree if lora.fully_sharded else 1
     per_layer = sum(rank * (kept / whole + cut / degree) for kept, cut in sides)

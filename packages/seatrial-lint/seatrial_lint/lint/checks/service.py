@@ -103,8 +103,10 @@ def start(subject: Subject) -> Iterator[Finding]:
     known, chosen = resolve_model(model.value), subject.fields.get("quantization")
     degree = subject.fields.get("tensor_parallel_degree")
     instance, dtype = subject.instance, subject.fields.get("dtype")
-    dealt = any(subject.text(name).lower() in ("true", "1") for name in ("enable_expert_parallel",))
-    number = (degree.number if degree else None) or 1
+    dealt = subject.text("enable_expert_parallel").lower() in ("true", "1")
+    # LMI takes every GPU where none is said.
+    whole_instance = instance.accelerator_count if instance and target.engine == "lmi" else 1
+    number = (degree.number if degree else None) or whole_instance
     engine, version = loader_of(loader, None if target.assumed else target.version)
     case = Start(
         engine,
