@@ -95,7 +95,7 @@ def _limits(engine: str, version: str) -> Row:
         "smallest_block": _bound(refined, ast.If) if refined else None,
         "splits_merged": any("allow_fp8_block_shape_mismatch" in text for text in texts.values()),
         "holds_groups": any("% self.group_size != 0" in text for name, text in texts.items() if "_moe_wna16" in name),
-        "no_float16": sorted(next(iter(_constants(nodes, "_FLOAT16_NOT_SUPPORTED_MODELS")), ())),
+        "no_float16": sorted(map(str, next(iter(_constants(nodes, "_FLOAT16_NOT_SUPPORTED_MODELS")), ()))),
         "source": f"{wheel.name}: {_LAYERS[engine]}quantization",
     }
 

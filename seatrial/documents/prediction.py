@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from seatrial_base.field_facts import Facts
-from seatrial_base.frozen_model import FrozenModel, model_field
+from seatrial_base.frozen_model import FrozenModel, SealedModel, model_field
 
 EXTRAPOLATED = "the band is extrapolated."
 """The end of the sentences of a band that no row earned: `Band.extrapolated`."""
@@ -107,7 +107,7 @@ class PredictedKnee(FrozenModel):
         return MEANING[self.detector]
 
 
-class MemoryFit(FrozenModel):
+class MemoryFit(SealedModel):
     """How the memory of one accelerator is used, in bytes.
 
     Attributes:

@@ -55,10 +55,10 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
 
 def _published(loaded: LoadedSpec) -> Architecture:
     model = loaded.endpoint.model
-    for field, named in (("hub_id", model.hub_id), ("architecture", model.architecture)):
+    for part, named in (("hub_id", model.hub_id), ("architecture", model.architecture)):
         if named is not None and (kind := given_instead_of_text(named)) is not None:
             message = f"{named} generates no text: it gives {kind}"
-            raise PlanError([loaded.problem(("model", field), "SEA255", message, INSTEAD_OF_TEXT)])
+            raise PlanError([loaded.problem(("model", part), "SEA255", message, INSTEAD_OF_TEXT)])
     if model.config_file is not None:
         # The architecture of a `config.json`, if the weights next to it generate text.
         config_file = loaded.path.parent / model.config_file

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
     from seatrial.specs.guardrails.limits import GuardRails
     from seatrial_base.catalog.architecture import Architecture
-    from seatrial_base.catalog.engine_limits import Refusal
+    from seatrial_base.catalog.engine_limits import StartRefusal
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance, Purchase
     from seatrial_lint.engines.engine_options import OptionValue
@@ -183,7 +183,7 @@ class Demand:
             return Groups()
         return groups_at(self.overrides.extra, self.architecture, degree)
 
-    def started(self, instance: Instance, degree: int, dtype: str) -> tuple[Groups, tuple[Refusal, ...]]:
+    def started(self, instance: Instance, degree: int, dtype: str) -> tuple[Groups, tuple[StartRefusal, ...]]:
         """Return how a copy is spread, and why its engine ends at load so; nothing where it starts.
 
         Experts are dealt out where the spec does not say how, and whole experts are all that the engine lacks.

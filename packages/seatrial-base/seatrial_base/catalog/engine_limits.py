@@ -29,7 +29,7 @@ _GONE = {"bitsandbytes": "bitsandbytes", "GGUF": "gguf"}
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class EngineChecks:
     """What a version of an engine, and those after it up to the next row's, says of itself.
 
     Attributes:
@@ -75,7 +75,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class EngineLimit:
     """What an engine can't load, or what nobody measured.
 
     Attributes:
@@ -115,9 +115,9 @@ class Split:
     date: str
 
 
-BUILDS: Final = CatalogTable(Build, "engine_limits.json#builds", key="engine")
+BUILDS: Final = CatalogTable(EngineChecks, "engine_limits.json#builds", key="engine")
 STORAGE: Final = CatalogTable(Storage, "engine_limits.json#storage", key="quantization")
-LIMITS: Final = CatalogTable(Limit, "engine_limits.json#limits", key="engine")
+LIMITS: Final = CatalogTable(EngineLimit, "engine_limits.json#limits", key="engine")
 SPLITS: Final = CatalogTable(Split, "engine_limits.json#splits", key="engine")
 
 
@@ -147,7 +147,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class StartRefusal:
     """Why an engine does not start so.
 
     Attributes:
@@ -192,7 +192,7 @@ def stored(architecture: Architecture, name: str, quantization: str | None) -> A
     )
 
 
-def start_refusals(start: Start) -> tuple[Refusal, ...]:
+def start_refusals(start: Start) -> tuple[StartRefusal, ...]:
     """Return every reason for which an engine ends at load; none where nothing is known against it."""
     return tuple(_refusals(start))
 
@@ -207,7 +207,7 @@ def is_named(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
-def _limits(start: Start, verdict: str) -> Iterator[Limit]:
+def _limits(start: Start, verdict: str) -> Iterator[EngineLimit]:
     for limit in LIMITS.having(start.engine):
         fits = limit.verdict == verdict and (not limit.formats or start.quantization in limit.formats)
         fits = fits and (not limit.accelerators or start.accelerator in limit.accelerators)
@@ -216,7 +216,7 @@ def _limits(start: Start, verdict: str) -> Iterator[Limit]:
             yield limit
 
 
-def _build_of(start: Start) -> Build | None:
+def _build_of(start: Start) -> EngineChecks | None:
     """Return what the version says of itself: the newest row up to it; the oldest for an older one."""
     rows = BUILDS.having(start.engine)
     if start.version is None or not rows:
@@ -225,8 +225,8 @@ def _build_of(start: Start) -> Build | None:
     return older[-1] if older else rows[0]
 
 
-def _refusals(start: Start) -> Iterator[Refusal]:
-    yield from (Refusal(limit.id, limit.because, limit.source) for limit in _limits(start, "refused"))
+def _refusals(start: Start) -> Iterator[StartRefusal]:
+    yield from (StartRefusal(limit.id, limit.because, limit.source) for limit in _limits(start, "refused"))
     build, architecture, quantization = _build_of(start), start.architecture, start.quantization
     if build is None:
         return
@@ -234,7 +234,9 @@ def _refusals(start: Start) -> Iterator[Refusal]:
         f"{'vLLM' if build.engine == 'vllm' else 'SGLang'} {'.'.join(map(str, start.version or ())) or build.version}"
     )
     if quantization in _GONE and _GONE[quantization] not in build.methods:
-        yield Refusal(f"{build.engine}-methods", f"{called} has no loader for {quantization} weights.", build.source)
+        yield StartRefusal(
+            f"{build.engine}-methods", f"{called} has no loader for {quantization} weights.", build.source
+        )
     if architecture is None:
         return
     own = quantization == architecture.checkpoint_quantization
@@ -245,17 +247,19 @@ def _refusals(start: Start) -> Iterator[Refusal]:
     if needed is not None and capability is not None and capability < needed:
         because = f"{called} loads {method} weights from compute capability {needed / 10:g} on"
         own_words = f"the {start.accelerator} has {capability / 10:g}."
-        yield Refusal(f"{build.engine}-capability", f"{because}; {own_words}", build.source)
+        yield StartRefusal(f"{build.engine}-capability", f"{because}; {own_words}", build.source)
     if start.dtype == "fp16" and architecture.family in build.no_float16:
         because = (
             f"{called} does not compute {architecture.family} in float16, and the {start.accelerator} has no bf16."
         )
-        yield Refusal(f"{build.engine}-float16", because, build.source)
+        yield StartRefusal(f"{build.engine}-float16", because, build.source)
     if quantization is not None and own and architecture.weight_block:
         yield from _straddled(start, build, called, architecture.weight_block, capability)
 
 
-def _straddled(start: Start, build: Build, called: str, block: int, capability: int | None) -> Iterator[Refusal]:
+def _straddled(
+    start: Start, build: EngineChecks, called: str, block: int, capability: int | None
+) -> Iterator[StartRefusal]:
     """Yield where a degree cuts a matrix within a block of weights that share a scale."""
     architecture, quantization, degree = start.architecture, start.quantization, start.degree
     if architecture is None:
@@ -274,10 +278,10 @@ def _straddled(start: Start, build: Build, called: str, block: int, capability: 
                 f"{called} ends at load: degree {degree} leaves {width / parts:g} of the {width:,} columns of {name} "
                 f"to a rank, and {quantization} weights with a scale for each {block} need a multiple of {least}."
             )
-            yield Refusal(split.id, because, split.source, of_experts=experts)
+            yield StartRefusal(split.id, because, split.source, of_experts=experts)
 
 
-def _widths(architecture: Architecture, build: Build, split: Split, degree: int) -> dict[str, int]:
+def _widths(architecture: Architecture, build: EngineChecks, split: Split, degree: int) -> dict[str, int]:
     """Return the widths that a degree cuts: along the input, and of keys where merged matrices share no block."""
     if split.of == "experts":
         return {"an expert": architecture.expert_width} if architecture.expert_width else {}
@@ -290,7 +294,7 @@ def _widths(architecture: Architecture, build: Build, split: Split, degree: int)
     return {name: width for name, width in widths.items() if width}
 
 
-def _smallest(start: Start, build: Build, block: int, capability: int | None) -> int:
+def _smallest(start: Start, build: EngineChecks, block: int, capability: int | None) -> int:
     """Return what an expert's width on a rank must be a multiple of."""
     if start.quantization == "fp8":
         # Only Triton's kernels take smaller blocks, and they compute in FP8.
