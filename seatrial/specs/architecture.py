@@ -48,7 +48,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     if scaling is None or scaling.kind not in _STRETCHED or scaling.factor is None:
         return architecture
     if trained is None and scaling.kind == "yarn":
-        return architecture  # vLLM and SGLang take YaRN's context from the trained length alone
+        return architecture  # the engines take YaRN's context from the trained length alone
     stretched = int((trained or architecture.max_context) * scaling.factor)
     return replace(architecture, max_context=max(architecture.max_context, stretched))
 

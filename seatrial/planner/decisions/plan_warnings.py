@@ -62,6 +62,8 @@ def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
 def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     """Warn of a gated repository that nothing gives access to."""
     model = loaded.endpoint.model
+    if loaded.environment.is_embedded:  # the laptop downloads nothing
+        return ()
     if model.s3_uri or model.hub_token_secret or model.hub_id is None or gated_family(model.hub_id) is None:
         return ()
     warning = (
