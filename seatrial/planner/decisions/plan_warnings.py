@@ -10,7 +10,7 @@ from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
-from seatrial_base.catalog.models import gated_family
+from seatrial_base.catalog.models import is_gated
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
@@ -64,7 +64,7 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
     model = loaded.endpoint.model
     if loaded.environment.is_embedded:  # the laptop downloads nothing
         return ()
-    if model.s3_uri or model.hub_token_secret or model.hub_id is None or gated_family(model.hub_id) is None:
+    if model.s3_uri or model.hub_token_secret or model.hub_id is None or not is_gated(model.hub_id):
         return ()
     warning = (
         f"SEA256: {model.hub_id} is gated: without a token the container ends with 401 while you pay for it. "

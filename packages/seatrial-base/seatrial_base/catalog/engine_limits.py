@@ -1,9 +1,8 @@
 """What an engine refuses at load: how weights are stored, into what widths a degree cuts them, on which accelerator.
 
-`engine_limits.json` has four parts. `builds` is read out of the engines' wheels (`scripts/build_engine_limits.py`):
-methods, compute capabilities, blocks. `splits` says which matrices a degree may not cut within a block, `storage` how
-published repositories store their weights, `limits` what a wheel does not say as data; each row names the issue, pull
-request or file that it rests on. The planner, `validate` and lint
+`engine_limits.json`: `builds` is read out of the engines' wheels (`scripts/build_engine_limits.py`), `storage` says how
+published repositories store their weights, `limits` what a wheel does not say as data, `textless` which models give no
+text; each row names the issue, pull request or file that it rests on. The planner, `validate` and lint
 judge by the same function, so that none passes what another refuses.
 """
 
@@ -79,46 +78,29 @@ class EngineLimit:
     """What an engine can't load, or what nobody measured.
 
     Attributes:
+        verdict: `refused`; `unmeasured`; or `cut`: refused where a rank gets a part of a block that shares a scale.
         formats: Quantizations, and formats that can't be planned; none for all.
         accelerators: Accelerators that it holds for; none for all.
         since: First version; `None` for every one up to `until`.
-        until: Last version.
+        of: Matrices of `cut`: `experts`, or `rows`, everything else that a degree cuts along its input.
     """
 
     id: str
-    verdict: Literal["refused", "unmeasured"]
+    verdict: Literal["refused", "unmeasured", "cut"]
     engine: str
     formats: tuple[str, ...]
-    accelerators: tuple[str, ...]
-    since: str | None
-    until: str | None
-    because: str
     source: str
     date: str
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Matrices of which no rank may get a part of a block of weights that share a scale.
-
-    Attributes:
-        engine: The code that loads.
-        formats: Quantizations.
-        of: `experts`, or `rows`: everything else that a degree cuts along its input.
-    """
-
-    id: str
-    engine: str
-    formats: tuple[str, ...]
-    of: Literal["experts", "rows"]
-    source: str
-    date: str
+    accelerators: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    because: str = ""
+    of: str = ""
 
 
 BUILDS: Final = CatalogTable(EngineChecks, "engine_limits.json#builds", key="engine")
 STORAGE: Final = CatalogTable(Storage, "engine_limits.json#storage", key="quantization")
 LIMITS: Final = CatalogTable(EngineLimit, "engine_limits.json#limits", key="engine")
-SPLITS: Final = CatalogTable(Split, "engine_limits.json#splits", key="engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +246,7 @@ def _straddled(
     architecture, quantization, degree = start.architecture, start.quantization, start.degree
     if architecture is None:
         return
-    for split in SPLITS.having(start.engine):
-        if quantization not in split.formats:
-            continue
+    for split in _limits(start, "cut"):
         experts, least = split.of == "experts", block
         parts = degree // start.expert_degree if experts else degree
         if experts:
@@ -281,7 +261,7 @@ def _straddled(
             yield StartRefusal(split.id, because, split.source, of_experts=experts)
 
 
-def _widths(architecture: Architecture, build: EngineChecks, split: Split, degree: int) -> dict[str, int]:
+def _widths(architecture: Architecture, build: EngineChecks, split: EngineLimit, degree: int) -> dict[str, int]:
     """Return the widths that a degree cuts: along the input, and of keys where merged matrices share no block."""
     if split.of == "experts":
         return {"an expert": architecture.expert_width} if architecture.expert_width else {}

@@ -151,48 +151,33 @@ def licence_of(name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class GatedFamily:
-    """Repositories that the hub gives to those alone whom their publisher lets in.
+class NamedModels:
+    """Repositories that are known by their names: gated ones, and those whose models generate no text.
 
     Attributes:
+        kind: `gated`, or what the models give, as `embeddings`.
         models: Patterns of hub ids; upper and lower case don't matter.
     """
 
+    kind: str
     models: tuple[str, ...]
     source: str
     date: str
 
 
-@dataclass(frozen=True, slots=True)
-class TextlessFamily:
-    """Models that generate no text.
-
-    Attributes:
-        kind: What they give.
-        names: Patterns of hub ids; upper and lower case don't matter.
-    """
-
-    kind: str
-    names: tuple[str, ...]
-    source: str
-    date: str
+GATED: Final = CatalogTable(NamedModels, "licences.json#gated")
+TEXTLESS: Final = CatalogTable(NamedModels, "engine_limits.json#textless")
 
 
-GATED: Final = CatalogTable(GatedFamily, "licences.json#gated")
-TEXTLESS: Final = CatalogTable(TextlessFamily, "engine_limits.json#textless")
-
-
-def gated_family(hub_id: str) -> GatedFamily | None:
-    """Return the row of a gated repository; `None` for one that is open, or that no row knows."""
-    return next((row for row in GATED.rows if is_named(hub_id, row.models)), None)
+def is_gated(hub_id: str) -> bool:
+    """Return whether the hub gives a repository to those alone whom its publisher lets in; False where no row knows."""
+    return any(is_named(hub_id, row.models) for row in GATED.rows)
 
 
 def given_instead_of_text(hub_id: str) -> str | None:
     """Return what a model gives that generates no text, by its name: `embeddings`; `None` for any other."""
-    row = next(
-        (row for row in TEXTLESS.rows if is_named(f"/{hub_id}" if "/" not in hub_id else hub_id, row.names)), None
-    )
-    return row.kind if row else None
+    named = hub_id if "/" in hub_id else f"/{hub_id}"
+    return next((row.kind for row in TEXTLESS.rows if is_named(named, row.models)), None)
 
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")

@@ -11,8 +11,8 @@ from seatrial_base.catalog.engine_limits import Start, loader_of, start_cautions
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_base.catalog.models import (
-    gated_family,
     given_instead_of_text,
+    is_gated,
     resolve_model,
     split_precision,
     unsupported_format,
@@ -163,7 +163,7 @@ def gated(subject: Subject) -> Iterator[Finding]:
     """A gated repository, and nothing in the whole environment that gives access to it."""
     model, source = subject.fields.get("model_id"), subject.source
     whole = source.kind in ("model definition", "CloudFormation template", "Terraform plan") and not source.is_partial
-    if model is None or not whole or not hub_id(model.value) or gated_family(model.value) is None:
+    if model is None or not whole or not hub_id(model.value) or not is_gated(model.value):
         return
     keys = {entry.key.removeprefix("OPTION_").upper() for entry in source.entries}
     if not keys.isdisjoint(_TOKENS) or subject.fact("s3_uri"):
