@@ -39,7 +39,8 @@ def main() -> None:
     """Read the wheels and the catalog, write the part `builds`, print what it holds."""
     today = datetime.now(UTC).date().isoformat()
     rows: list[Row] = []
-    for engine, version in map(_split, sys.argv[1:] or _catalog_versions()):
+    for named in sys.argv[1:] or _catalog_versions():
+        engine, _, version = named.partition("==")
         try:
             row: Row = {"engine": engine, "version": version, **_limits(engine, version), "date": today}
         except subprocess.CalledProcessError:
@@ -53,11 +54,6 @@ def main() -> None:
     lines = ",\n".join(f"{json.dumps(part)}: {_lines(value)}" for part, value in parts.items())
     _FILE.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
     print(", ".join(f"{len(value)} {part}" for part, value in parts.items()))
-
-
-def _split(requirement: str) -> tuple[str, str]:
-    engine, _, version = requirement.partition("==")
-    return engine, version
 
 
 def _catalog_versions() -> list[str]:

@@ -192,16 +192,8 @@ class Demand:
         if self.loads is None or self.engine.compiled_shapes or groups.refused:
             return groups, ()
         engine, version = self.loads
-        start = Start(
-            engine,
-            version,
-            self.quantization,
-            degree,
-            groups.experts,
-            instance.accelerator,
-            dtype,
-            self.architecture,
-        )
+        where = (instance.accelerator, dtype, self.architecture)
+        start = Start(engine, version, self.quantization, degree, groups.experts, *where)
         refusals = start_refusals(start)
         dealt = groups.experts == 1 and not _named(self.overrides.extra, (*_EXPERTS_EVERYWHERE, *_EXPERT_GROUPS))
         if refusals and dealt and engine in _DEALS_EXPERTS and all(each.of_experts for each in refusals):

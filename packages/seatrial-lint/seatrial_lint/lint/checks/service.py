@@ -101,42 +101,37 @@ def start(subject: Subject) -> Iterator[Finding]:
     if model is None or target is None or loader is None or not hub_id(model.value):
         return
     known, chosen = resolve_model(model.value), subject.fields.get("quantization")
-    degree = subject.fields.get("tensor_parallel_degree")
-    instance, dtype = subject.instance, subject.fields.get("dtype")
-    dealt = subject.text("enable_expert_parallel").lower() in ("true", "1")
+    degree, dtype, instance = (
+        subject.fields.get("tensor_parallel_degree"),
+        subject.fields.get("dtype"),
+        subject.instance,
+    )
     # LMI takes every GPU where none is said.
-    whole_instance = instance.accelerator_count if instance and target.engine == "lmi" else 1
-    number = (degree.number if degree else None) or whole_instance
-    engine, version = loader_of(loader, None if target.assumed else target.version)
+    every = instance.accelerator_count if instance and target.engine == "lmi" else 1
+    number = (degree.number if degree else None) or every
+    groups, half = subject.text("ep_size"), instance is not None and not instance.has_bf16
+    dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
+    named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
     case = Start(
-        engine,
-        version,
-        quantization=(chosen.value if chosen else "")
-        or (known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]),
-        degree=number,
-        expert_degree=number if dealt else 1,
-        accelerator=instance.accelerator if instance else None,
-        dtype=dtype.value
-        if dtype and dtype.value != "auto"
-        else "bf16"
-        if not instance or instance.has_bf16
-        else "fp16",
-        architecture=known[0] if known else None,
+        *loader_of(loader, None if target.assumed else target.version),
+        (chosen.value if chosen else "") or named,
+        number,
+        int(groups) if groups.isdecimal() and groups != "0" else dealt,
+        instance.accelerator if instance else None,
+        dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
+        known[0] if known else None,
     )
     for refusal in start_refusals(case):
         fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
-        of_degree = number > 1 and str(number) not in fits and bool(fits)
+        of_degree = number > 1 and bool(fits) and str(number) not in fits
         whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=number))
-        fix = (
-            f"write a degree of {' or '.join(fits)}" if of_degree else "choose weights of another format, or an engine"
-        )
-        fix += ", or enable_expert_parallel" if whole else "" if of_degree else " or accelerator that loads these"
+        others = "choose weights of another format, or an engine or accelerator that loads these"
+        fix = f"write a degree of {' or '.join(fits)}" if of_degree else others
+        fix += ", or enable_expert_parallel" if whole else ""
         entry = degree.option.entry if degree and of_degree else model.option.entry
         yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
     for caution in start_cautions(case):
-        yield finding(
-            subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or choose ml.g5 or ml.g6"
-        )
+        yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
 
 
 @rule("SEA255", handler="any")
@@ -146,13 +141,10 @@ def textless(subject: Subject) -> Iterator[Finding]:
     kind = given_instead_of_text(model.value) if model and hub_id(model.value) else None
     if model is None or target is None or kind is None:
         return
-    refused = target.engine == "tgi"
-    message = f"{model.value} gives {kind}" + (
-        ", which TGI does not serve" if refused else ": no rule here judges that"
-    )
-    yield finding(
-        subject, "SEA255", model.option.entry, message, INSTEAD_OF_TEXT, severity="error" if refused else "note"
-    )
+    tgi = target.engine == "tgi"
+    message = f"{model.value} gives {kind}{', which TGI does not serve' if tgi else ': no rule here judges that'}"
+    severity: Severity = "error" if tgi else "note"
+    yield finding(subject, "SEA255", model.option.entry, message, INSTEAD_OF_TEXT, severity=severity)
 
 
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HF_API_TOKEN", "HF_TOKEN_PATH")
