@@ -205,7 +205,7 @@ class Demand:
         """Return what nobody measured of the engine on an instance type."""
         if self.loads is None or self.engine.compiled_shapes:
             return ()
-        start = Start(*self.loads, self.quantization, accelerator=instance.accelerator)
+        start = Start(*self.loads, self.quantization, 1, 1, instance.accelerator)
         return tuple(f"SEA257: {caution}" for caution in start_cautions(start))
 
     def calibration_of(self, instance_type: str, degree: int) -> Calibration | None:
