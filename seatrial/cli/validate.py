@@ -23,15 +23,17 @@ def validate_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
 ) -> None:
-    """Check specs in every environment and list every problem; exit 2 when there is one.
+    """Check specs in every environment and list every problem, also what no plan could serve; exit 2 when there is one.
 
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.planner.resolve import unplannable
     from seatrial.specs.load import environment_names, load_spec
 
     with problems_in(output_format, "validate"):
         problems: list[Finding] = []
+        warnings: dict[str, None] = {}
         files = spec_files(specs)
         for spec in files:
             folder = environments_folder(environments, spec)
@@ -47,7 +49,11 @@ def validate_command(
                     problems += error.problems
                 else:
                     show_defaults(loaded)
-                    problems += absent_specs(loaded)
+                    refused, warned = unplannable(loaded)
+                    problems += (*absent_specs(loaded), *refused)
+                    warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
+        for text in warnings:
+            typer.echo(text, err=True)
         if problems:
             raise SpecError(dict.fromkeys(problems))
         for spec in files:

@@ -45,7 +45,17 @@ def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
         cpu_cores_per_copy=cpu_cores_per_copy(best, demand.endpoint.hosting.instance_pools or ()),
         memory_min_mb=decide_host_memory(),
         cost=cost_of(best, demand.discount),
+        expert_parallel_degree=decide_experts(best, demand),
     )
+
+
+def decide_experts(best: FeasibleCandidate, demand: Demand) -> Decision[int] | None:
+    """Return over how many accelerators experts are dealt out because the engine starts only so; else `None`."""
+    degree, experts = best.candidate.degree, best.candidate.copy.expert_parallel_degree
+    if experts == demand.groups(degree).experts:
+        return None
+    because = "Whole experts on each accelerator: cut by the degree, the engine ends at load (SEA254)."
+    return Decision(value=experts, because=because)
 
 
 def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:

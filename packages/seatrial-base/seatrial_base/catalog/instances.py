@@ -100,11 +100,13 @@ class Accelerator:
 
     Attributes:
         multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
+        compute_capability: CUDA's, times ten, as engines compare it: 90 for Hopper; `None` for a NeuronCore.
         flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
     """
 
     name: str
     multiprocessors: int
+    compute_capability: int | None
     flops_4bit: int | None
     source: str
     date: str
