@@ -19,8 +19,8 @@ from seatrial_lint.lint.known import carries, judge
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import MOUNT, hub_id
 from seatrial_lint.lint.target import guess, handler_of, newest_build, read_options
+from seatrial_lint.weights import MOUNT, hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

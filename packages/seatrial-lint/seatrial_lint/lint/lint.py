@@ -156,8 +156,11 @@ def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
     source = subject.source
     unknown = {(entry.line, entry.key) for entry in source.entries if not entry.is_known}
     is_outside = source.kind == "container manifest"
+    is_stock = subject.target is None or subject.target.is_stock
     for one in findings:
         rule = RULES[one.rule]
+        if rule.of_stock_entrypoint and not is_stock:
+            continue
         is_known = rule.holds_for_any_value or (one.place.line, one.field) not in unknown
         if is_known and not (is_outside and rule.is_of_sagemaker) and not (source.is_partial and not one.field):
             yield one

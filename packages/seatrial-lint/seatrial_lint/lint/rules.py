@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.target import TargetContainer
 
-MOUNT = "/opt/ml/model"
 Judge: TypeAlias = "Callable[[Subject], Iterator[Finding]]"
 CHECKS: list[LintCheck] = []
 """Every check that is registered; importing `seatrial_lint.lint.lint` registers all."""
@@ -172,11 +171,6 @@ def spelled_by(option: NamedOption, table: SpellingTable | None) -> tuple[Spelli
 def _rows_of(dialect: DialectName, version: Version, key: str, env: str) -> tuple[Spelling, ...]:
     table = find_spellings(dialect, ".".join(map(str, version)))
     return (table.of_env(env) if env else ()) or table.of_key(key)
-
-
-def hub_id(value: str) -> bool:
-    """Return whether a model id names a repository of the hub: no path, no S3 URI."""
-    return bool(value) and not value.startswith(("/", ".", "~", "s3:", "djl:")) and "://" not in value
 
 
 @dataclass(frozen=True, slots=True)

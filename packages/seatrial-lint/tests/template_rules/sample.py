@@ -171,7 +171,10 @@ _SINGLE = {
     "Resources": {
         "Model": {
             "Type": "AWS::SageMaker::Model",
-            "Properties": {"ExecutionRoleArn": ROLE, "PrimaryContainer": {"Image": IMAGE.replace("cu130", "cu122")}},
+            "Properties": {
+                "ExecutionRoleArn": ROLE,
+                "PrimaryContainer": {"Image": IMAGE.replace("lmi27.0.0-cu130", "lmi24.0.0-cu129")},
+            },
         },
         "Config": {
             "Type": "AWS::SageMaker::EndpointConfig",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.image_addresses import judge_accelerator, judge_image, serves_embeddings
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
+from seatrial_base.catalog.models import find_model
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
+from seatrial_lint.lint.rules import finding, rule
+from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,11 @@ SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm",
 # ContainerStartupHealthCheckTimeoutInSeconds.
 MAX_STARTUP_TIMEOUT_S = 3600
 _CUDA = re.compile(r"cu(\d{2})(\d)")
+# Of an ARN.
+_ACCOUNT = 4
+# Families whose names say it, of models that the catalog need not have.
+_EMBEDS = re.compile(r"(?i)(?:^|[/_-])(?:bge|e5|gte|all-minilm|all-mpnet|embed\w*|rerank\w*|colbert)(?:[._-]|$)")
+_GENERATES = re.compile(r"(?i)(?:[._-])(?:instruct|chat)(?:[._-]|$)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
@@ -212,3 +220,60 @@ def prefix(subject: Subject) -> Iterator[Finding]:
     uri = subject.facts.get("s3_uri")
     if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
         yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")
+
+
+@rule("SEA388", "SEA389", "SEA390", "SEA391", handler="any")
+def address(subject: Subject) -> Iterator[Finding]:
+    """An image that SageMaker can't pull or start, by its address."""
+    image, role = subject.source.facts.get("image"), (subject.fact("role") or "").split(":")
+    if image is None or (subject.fact("instance_type") or "").startswith("local"):
+        return
+    own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
+    is_private = subject.fact("repository_access") is not None
+    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391"}
+    for problem in judge_image(image.value, own_account=own_account, is_private=is_private):
+        rule_id, severity = rules[problem.kind], problem.severity
+        yield finding(subject, rule_id, image, problem.message, problem.hint, severity=severity)
+
+
+@rule("SEA392", handler="any")
+def architecture(subject: Subject) -> Iterator[Finding]:
+    """An image of another architecture than the instance has, or for GPUs where there are none."""
+    image, instance = subject.source.facts.get("image"), subject.fact("instance_type")
+    for problem in judge_accelerator(image.value, instance) if image and instance else ():
+        yield finding(subject, "SEA392", image, problem.message, problem.hint, severity=problem.severity)
+
+
+@rule("SEA397", handler="any")
+def kind_of_model(subject: Subject) -> Iterator[Finding]:
+    """An image for embeddings with a model that generates text, or the other way round."""
+    image = subject.source.facts.get("image")
+    model = next((entry for entry in subject.source.entries if entry.key in ("HF_MODEL_ID", "MODEL_ID")), None)
+    if image is None or model is None:
+        return
+    if serves_embeddings(image.value) and (find_model(model.value) or _GENERATES.search(model.value)):
+        message = f"the image serves embeddings and rerankers and generates no text, as {model.value} would"
+        yield finding(subject, "SEA397", model, message, "use an image of vLLM, LMI or SGLang")
+    elif subject.target and subject.target.dialect == "tgi" and _EMBEDS.search(model.value):
+        message = f"TGI generates text, and {model.value} is a model for embeddings or a reranker"
+        yield finding(subject, "SEA397", model, message, "use AWS's image of Text Embeddings Inference (tei)")
+
+
+@rule("SEA393", "SEA394", handler="any")
+def weight_places(subject: Subject) -> Iterator[Finding]:
+    """Weights that the container does not find, or passes over for those of the hub."""
+    facts, model = subject.source.facts, subject.fields.get("model_id")
+    archive = facts.get("model_data_url") or facts.get("artifact_url")
+    uri, named = facts.get("s3_uri"), model.option.entry if model and model.option.entry.is_known else None
+    entries = {"model_id": named, "archive": archive, "s3_uri": uri}
+    known = {name: entry.value if entry else "" for name, entry in entries.items()}
+    source = WeightSource(
+        **known,
+        s3_data_type=subject.fact("s3_data_type") or "",
+        compression=subject.fact("compression") or "",
+        is_mounted=uri is not None,
+        is_multi_model=subject.fact("mode") == "MultiModel",
+    )
+    for problem in weight_problems(source):
+        rule_id = "SEA393" if problem.kind == "form" else "SEA394"
+        yield finding(subject, rule_id, entries[problem.field], problem.message, problem.hint)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from seatrial_base.catalog.image_addresses import judge_accelerator, judge_image
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.secrets import credentials, holds_credential
@@ -20,6 +23,7 @@ from seatrial_lint.template_rules.hosting import (
     specifications,
     types_of,
 )
+from seatrial_lint.weights import WeightSource, weight_problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from seatrial_lint.template_rules.hosting import Hosting
 
 MOST_ENTRIES = 100
+# Of an ARN.
+_ACCOUNT = 4
+_REGION = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:([a-z]{2}-[a-z-]+-\d):")
 MOST_CHARACTERS = 1024
 _PSEUDO = re.compile(r"\$\{AWS::[A-Za-z]+\}")
 _HASHED = re.compile(r"(?:^|[^A-Za-z0-9])(?=[0-9a-f]*\d)[0-9a-f]{8,64}$")
@@ -310,3 +317,68 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
             known = cast("Collection[str]", variants)
             message = f"the endpoint has no variant {name.text}; it has {listed_names(known)}"
             yield finding_at(component, name, "SEA738", message, f"set VariantName to {next(iter(known))}")
+
+
+@rule("SEA388", "SEA389", "SEA390", "SEA391", "SEA392")
+def images(hosting: Hosting) -> Iterator[Finding]:
+    """An image that SageMaker can't pull, start or run on the instances, by its address."""
+    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391"}
+    types = dict(_instance_types(hosting))
+    for resource, container in _containers(hosting):
+        image, role = container.at("Image"), (resource.at("ExecutionRoleArn").text or "").split(":")
+        if image.text is None:
+            continue
+        access = container.at("ImageConfig", "RepositoryAccessMode")
+        is_private = not access.is_absent and access.text != "Platform"
+        region = hosting.region or _named_region(hosting, resource.template)
+        own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
+        for problem in judge_image(image.text, region, own_account, is_private=is_private):
+            made = finding_at(resource, image, rules[problem.kind], problem.message, problem.hint)
+            yield replace(made, severity=problem.severity) if problem.severity else made
+        for problem in judge_accelerator(image.text, types.get(resource.key, "")):
+            made = finding_at(resource, image, "SEA392", problem.message, problem.hint)
+            yield replace(made, severity=problem.severity) if problem.severity else made
+
+
+def _instance_types(hosting: Hosting) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the first instance type that each model and component runs on."""
+    for config in hosting.resources.of(CONFIG):
+        for variant in config.at("ProductionVariants").items:
+            model, types = hosting.model_of(config.template, variant.at("ModelName")), types_of(variant)
+            if model and types and types[0].text:
+                yield model.key, types[0].text
+    for component in hosting.resources.of(COMPONENT):
+        on = hosting.variant_of(component)
+        if on and (types := types_of(on)) and types[0].text:
+            yield component.key, types[0].text
+            models = (hosting.model_of(component.template, one.at("ModelName")) for one in specifications(component))
+            yield from ((model.key, types[0].text) for model in models if model)
+
+
+def _named_region(hosting: Hosting, template: str) -> str | None:
+    """Return the Region that every ARN of a template's policies has; `None` where they name several, or none."""
+    policies = (policy.resource for policy in hosting.policies if policy.resource.template == template)
+    named = {region for policy in policies for region in _REGION.findall(json.dumps(policy.at().raw))}
+    return named.pop() if len(named) == 1 else None
+
+
+@rule("SEA393", "SEA394")
+def container_weights(hosting: Hosting) -> Iterator[Finding]:
+    """Weights that the container does not find, or passes over for those of the hub."""
+    for resource, container in _containers(hosting):
+        source = container.at("ModelDataSource")
+        uri, archive = source.at("S3DataSource", "S3Uri"), container.at("ModelDataUrl")
+        archive = container.at("ArtifactUrl") if archive.is_absent else archive
+        models = [value for name, value in _environment(container) if name in _HUB_NAMES]
+        given = WeightSource(
+            archive=archive.text or "",
+            s3_uri=uri.text or "",
+            s3_data_type=source.at("S3DataSource", "S3DataType").text or "",
+            compression=source.at("S3DataSource", "CompressionType").text or "",
+            is_mounted=not source.is_absent,
+            is_multi_model=not container.at("Mode").is_absent,
+        )
+        places = {"archive": archive, "s3_uri": uri, "model_id": models[0] if models else uri}
+        for problem in weight_problems(replace(given, model_id=models[0].text or "" if models else "")):
+            rule_id = "SEA393" if problem.kind == "form" else "SEA394"
+            yield finding_at(resource, places[problem.field], rule_id, problem.message, problem.hint)
