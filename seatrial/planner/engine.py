@@ -27,6 +27,7 @@ from seatrial_base.catalog.engines import (
     rule_reasons,
     why_chosen,
 )
+from seatrial_base.catalog.image_addresses import judge_image
 from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
@@ -126,6 +127,8 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     # An image of the user is taken as given, without checks.
     if serving.image is not None:
         choice = _given_image(taken, serving.image, serving.engine_version)
+        judged = judge_image(serving.image, loaded.environment.region, loaded.environment.account or "")
+        choice = replace(choice, warnings=(*choice.warnings, *(f"{one.message}: {one.hint}." for one in judged)))
     else:
         choice = _catalog_image(loaded, taken)
     _refuse_adapters(loaded, choice)

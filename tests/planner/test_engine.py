@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Finding
     from tests.planner.conftest import Ask
 
-OWN_IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/my-tgi:2025-cu124"
+OWN_IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/my-tgi:2025-cu124"
 
 VLLM = (
     "vLLM needs no compilation, serves the most architectures, suits prompts and answers of varying length, and is "
@@ -115,9 +115,20 @@ def test_an_engine_that_is_never_chosen_by_itself_is_taken_when_it_is_asked_for(
     ],
 )
 def test_an_image_tells_its_engine_by_its_name(image: str, engine: str, ask: Ask) -> None:
-    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{image}"}))
 
     assert choice.engine.value == engine
+
+
+@pytest.mark.parametrize(
+    ("image", "word"),
+    [
+        ("111122223333.dkr.ecr.us-east-1.amazonaws.com/text-generation-inference:3.3.6", "does not start in SageMaker"),
+        ("763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.27.0-lmi10-cu124", "LMI 10 is of DJL 0.28.0"),
+    ],
+)
+def test_the_address_of_a_given_image_is_warned_of(image: str, word: str, ask: Ask) -> None:
+    assert word in choose_engine(ask(serving={"image": image})).warnings[1]
 
 
 def test_on_neuron_alone_the_image_is_for_neuron(ask: Ask) -> None:
@@ -170,7 +181,7 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     ],
 )
 def test_a_given_digest_is_no_tag(image: str, tag: str, version: str, because: str, ask: Ask) -> None:
-    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{image}"}))
 
     assert (choice.image.value.repository, choice.image.value.tag, choice.version.value) == ("djl", tag, version)
     assert choice.version.because == f"The {because} of the image in the spec."
