@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file register
 )
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, redact_findings, uncovered
-from seatrial_lint.lint.rules import CHECKS, LintCheck, Subject, look_at
+from seatrial_lint.lint.rules import CHECKS, LintCheck, Subject, look_at, rename
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
         "sglang": ("0.5.5",),
     }
 )
+_KEY_TO_WRITE = re.compile(r"(?:write|did you mean) ([A-Za-z][\w.]*)(?:\?| only)?")
+# Rules on the name of a key; others judge its value, or what stands beside it.
+_OF_KEYS = frozenset(["SEA313", "SEA314", "SEA315", "SEA316", "SEA319", "SEA337"])
 # One fixed key can make another one fixable; more was never seen.
 ROUNDS = 5
 
@@ -122,7 +126,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
     checks = [check for check in CHECKS if check.handler == "any" or subject.handler == "own"]
-    findings = list(_sure(subject, _made(checks, subject)))
+    findings = [_with_sound_hint(subject, one, checks) for one in _sure(subject, _made(checks, subject))]
     target = subject.target
     if target is None or not target.assumed or not findings:
         return findings, 0
@@ -149,6 +153,31 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
 
 def _made(checks: Iterable[LintCheck], subject: Subject) -> list[Finding]:
     return [finding for check in checks for finding in check.judge(subject)]
+
+
+def _with_sound_hint(subject: Subject, given: Finding, checks: list[LintCheck]) -> Finding:
+    """Return a finding whose hint names a key that the same checks take; they say which one where they do not.
+
+    A hint is made of one table, as that of prefixes, and another one may refuse what it names.
+    """
+    for _ in range(ROUNDS):
+        named = _KEY_TO_WRITE.fullmatch(given.hint)
+        entry = next((one for one in subject.source.entries if one.key == given.field), None)
+        if named is None or entry is None or subject.target is None or given.rule not in _OF_KEYS:
+            return given
+        entries = tuple(replace(one, key=named[1]) if one is entry else one for one in subject.source.entries)
+        other = look_at(replace(subject.source, entries=entries), subject.target, subject.facts)
+        refused = [one for one in _made(checks, other) if one.field == named[1] and one.rule in _OF_KEYS]
+        if not refused:
+            return given
+        # Of several that refuse it, the one that knows a name.
+        best = max(refused, key=lambda one: _KEY_TO_WRITE.fullmatch(one.hint) is not None)
+        if best.hint == given.hint:
+            return replace(given, hint="leave it out", edit=None)
+        is_same_edit = given.edit is not None and _KEY_TO_WRITE.fullmatch(best.hint) is not None
+        edit = rename(subject.source, entry, str(_KEY_TO_WRITE.fullmatch(best.hint)[1])) if is_same_edit else None  # type: ignore[index]  # tested above
+        given = replace(given, hint=best.hint, edit=edit)
+    return given
 
 
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:

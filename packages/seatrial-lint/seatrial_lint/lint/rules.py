@@ -248,6 +248,8 @@ def key_like(option: NamedOption, name: str) -> str:
     """Write another option's name in the form of this one's key."""
     if option.entry.form == "properties":
         return f"option.{name}" if option.space == "option" else name
+    if option.space == "env":
+        return name
     for prefix in ("OPTION_", "SM_VLLM_", "SM_SGLANG_"):
         if option.entry.key.startswith(prefix):
             return prefix + (name.upper() if name.islower() else name)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pytest
 
+from seatrial_base.catalog.engine_options import all_known_options
+from seatrial_lint.lint.checks.keys import RENAMED, SUCCESSORS, TRANSLATED
 from seatrial_lint.lint.lint import Given
-from tests.lint.cases import BASE, LMI, TGI, VLLM, Case
+from tests.lint.cases import BASE, LMI, TGI, VLLM, Case, linted, said
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.engine_versions import EngineName
 
 CASES = (
     Case(
@@ -187,3 +195,35 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_rule_finds_its_boundary(case: Case) -> None:
     assert case.found() == ([case.place] if case.place else [])
+
+
+def test_a_hint_is_looked_up_in_the_tables_before_it_is_given() -> None:
+    """Djl-serving issue 2648: the key that was named is refused by the same linter."""
+    text = "HF_MODEL_ID=s3://weights/qwen/\nTENSOR_PARALLEL_SIZE=8\n"
+    for version in ("lmi12", "lmi14", "lmi16", "lmi27"):
+        (said_,) = said("SEA316", text, name="c.env", given=Given("lmi", version))
+        assert said_.partition("| ")[2].removesuffix(" only") in {
+            "write OPTION_TENSOR_PARALLEL_DEGREE",
+            "did you mean OPTION_TENSOR_PARALLEL_DEGREE?",
+        }
+
+
+NAMES = sorted({name for row in RENAMED.rows for name in (row.name,)} | {one.name for one in SUCCESSORS.rows})
+KEYS = ("SEA313", "SEA314", "SEA315", "SEA316", "SEA337")
+
+
+@pytest.mark.parametrize("engine", ["lmi", "tgi", "vllm", "sglang"])
+def test_no_hint_names_a_key_that_the_linter_refuses(engine: EngineName) -> None:
+    prefix = {"lmi": "OPTION_", "tgi": "", "vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}[engine]
+    versions = {"lmi": ("lmi9", "lmi12", "lmi16", "lmi27"), "tgi": ("1.4.0", "3.3.6"), "vllm": ("0.11.0", "0.26.0")}
+    options = {name for row in all_known_options() for name in row.options} | {*NAMES, *TRANSLATED}
+    refused: list[str] = []
+    for version in versions.get(engine, ("0.5.20",)):
+        given = Given(engine, version)
+        for name in sorted(options):
+            for key in {name.upper(), f"{prefix}{name.upper()}", f"OPTION_{name.upper()}"}:
+                for one in linted(f"{key}=1\n", name="c.env", given=given).findings:
+                    named = re.fullmatch(r"(?:write|did you mean) ([A-Z][A-Z_]+)(?:\?| only)?", one.hint)
+                    again = linted(f"{named[1]}=1\n", name="c.env", given=given).findings if named else ()
+                    refused += [f"{key}: {one.hint}: {two.message}" for two in again if two.rule in KEYS]
+    assert refused == []
