@@ -354,3 +354,27 @@ def test_weights_are_where_the_container_looks_for_them(
     found = said(rule, model(CU129, env, isolated=False, **container), name="m.json")
     assert len(found) == bool(word)
     assert all(word in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("hub", "variant", "words"),
+    [
+        ("meta-llama/Llama-3.1-70B-Instruct", {}, ("the default startup", "raise ContainerStartup", "seatrial stage")),
+        ("meta-llama/Llama-3.1-70B-Instruct", {"ContainerStartupHealthCheckTimeoutInSeconds": 1800}, ()),
+        (
+            "meta-llama/Llama-3.1-405B-Instruct",
+            {"ContainerStartupHealthCheckTimeoutInSeconds": 3600},
+            ("seatrial stage",),
+        ),
+        ("meta-llama/Llama-3.1-8B-Instruct", {}, ()),
+    ],
+)
+def test_a_download_that_outlasts_the_health_check_is_told(
+    hub: str, variant: dict[str, int], words: tuple[str, ...]
+) -> None:
+    sources = [*read_content(model(env={"HF_MODEL_ID": hub}).encode(), "0.json")]
+    sources += read_content(config(InstanceType="ml.p4d.24xlarge", **variant).encode(), "1.json")
+    found = [f"{one.message} {one.hint}" for one in lint_sources(sources).findings if one.rule == "SEA395"]
+    assert len(found) == bool(words)
+    assert all(word in text for word in words for text in found)
+    assert all("raise" not in text for text in found if "405B" in hub)

@@ -9,6 +9,8 @@ from seatrial_base.catalog.image_addresses import judge_accelerator, judge_image
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_base.catalog.models import find_model
+from seatrial_base.catalog.precision import find_precision
+from seatrial_base.units import gib
 from seatrial_lint.lint.redaction import secret_in
 from seatrial_lint.lint.rules import finding, rule
 from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 # ContainerStartupHealthCheckTimeoutInSeconds.
 MAX_STARTUP_TIMEOUT_S = 3600
+DEFAULT_STARTUP_TIMEOUT_S = 600
+# An assumption, fast on purpose: what is slower even so is told.
+HUB_BYTES_S = 200_000_000
 _CUDA = re.compile(r"cu(\d{2})(\d)")
 # Of an ARN.
 _ACCOUNT = 4
@@ -116,6 +121,27 @@ def cut_off_loading(subject: Subject) -> Iterator[Finding]:
         limit = f"the startup health check's {limit_s} s" if check else f"{limit_s} s, the longest startup health check"
         message = f"{loading_s} s of loading exceed {limit}, which stops the container first"
         yield finding(subject, "SEA323", field.option.entry, message, f"write at most {limit_s}")
+
+
+@rule("SEA395", handler="any")
+def cut_off_download(subject: Subject) -> Iterator[Finding]:
+    """A model of the hub that is too large to be downloaded before the startup health check ends."""
+    model, given = subject.architecture, subject.fact("startup_timeout_s")
+    if model is None or not hub_id(model.id) or (given is None and "variant" not in subject.facts):
+        return
+    precision = find_precision(model.checkpoint_quantization)
+    size_bytes = model.params_total * (precision.bits if precision else 16) / 8
+    limit_s = int(given) if given and given.isdigit() else DEFAULT_STARTUP_TIMEOUT_S
+    needed_s = size_bytes / HUB_BYTES_S
+    if needed_s <= limit_s:
+        return
+    whose = f"{limit_s} s of the startup health check" if given else f"{limit_s} s, the default startup health check"
+    message = (
+        f"{gib(size_bytes)} from the hub take {needed_s:,.0f} s at {HUB_BYTES_S / 1e6:,.0f} MB/s, and end after {whose}"
+    )
+    raised = f"raise ContainerStartupHealthCheckTimeoutInSeconds (at most {MAX_STARTUP_TIMEOUT_S}), or "
+    fix = f"{raised if needed_s < MAX_STARTUP_TIMEOUT_S else ''}stage the weights in S3 (seatrial stage) and mount them"
+    yield finding(subject, "SEA395", subject.fields["model_id"].option.entry, message, fix)
 
 
 @rule("SEA324", handler="any")
