@@ -4,7 +4,8 @@
     python scripts/build_engine_options.py --vllm 0.26.0 --lmi 28
     python scripts/build_engine_options.py --djl GIT_DIR --tgi GIT_DIR
 
-The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build.
+The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build;
+without `--lmi` they are those of a release that no build of LMI is known to have.
 
 The first writes the builds of LMI from `scripts/facts/collected/vllm_engine_args.json`, the fields of vLLM's
 `EngineArgs` by version: LMI passes `option.NAME` on to vLLM exactly when NAME is such a field of the bundled version,
@@ -116,13 +117,13 @@ def main() -> None:
     DATA.write_text(text, encoding="utf-8")
 
 
-def with_release(facts: dict[str, Any], release: Archive, lmi: int, date: str) -> dict[str, Any]:
+def with_release(facts: dict[str, Any], release: Archive, lmi: int | None, date: str) -> dict[str, Any]:
     """Return the collected facts with the fields of a release's `EngineArgs`, as those that an LMI build reads.
 
     Args:
         facts: The facts of `scripts/facts/collected/vllm_engine_args.json`.
         release: A release of vLLM.
-        lmi: The number of the build that has it.
+        lmi: The number of the build that has it; `None` where none is known.
         date: The day of the reading.
 
     Raises:
@@ -159,7 +160,7 @@ def _builds() -> Iterator[dict[str, object]]:
     yield {"lmi": None, "vllm": None, "added": own, "removed": [], "source": LMI_SOURCE, "date": LMI_DATE}
     facts = json.loads(FACTS.read_text(encoding="utf-8"))
     before: set[str] = set()
-    for version, lmi in sorted(facts["lmi"].items(), key=lambda pair: pair[1]):
+    for version, lmi in sorted(facts["lmi"].items(), key=lambda pair: [int(part) for part in pair[0].split(".")]):
         names = set(facts["engine_args"][version])
         added, removed = sorted(names - before), sorted(before - names)
         yield {

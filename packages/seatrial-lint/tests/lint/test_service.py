@@ -359,7 +359,12 @@ def test_weights_are_where_the_container_looks_for_them(
 @pytest.mark.parametrize(
     ("hub", "variant", "words"),
     [
-        ("meta-llama/Llama-3.1-70B-Instruct", {}, ("the default startup", "raise ContainerStartup", "seatrial stage")),
+        ("meta-llama/Llama-3.1-405B-Instruct", {}, ("the longest startup", "seatrial stage")),
+        (
+            "meta-llama/Llama-3.1-70B-Instruct",
+            {"ContainerStartupHealthCheckTimeoutInSeconds": 600},
+            ("raise ContainerStartup", "seatrial stage"),
+        ),
         ("meta-llama/Llama-3.1-70B-Instruct", {"ContainerStartupHealthCheckTimeoutInSeconds": 1800}, ()),
         (
             "meta-llama/Llama-3.1-405B-Instruct",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 # ContainerStartupHealthCheckTimeoutInSeconds.
 MAX_STARTUP_TIMEOUT_S = 3600
-DEFAULT_STARTUP_TIMEOUT_S = 600
 # An assumption, fast on purpose: what is slower even so is told.
 HUB_BYTES_S = 200_000_000
 _CUDA = re.compile(r"cu(\d{2})(\d)")
@@ -131,11 +130,11 @@ def cut_off_download(subject: Subject) -> Iterator[Finding]:
         return
     precision = find_precision(model.checkpoint_quantization)
     size_bytes = model.params_total * (precision.bits if precision else 16) / 8
-    limit_s = int(given) if given and given.isdigit() else DEFAULT_STARTUP_TIMEOUT_S
+    limit_s = int(given) if given and given.isdigit() else MAX_STARTUP_TIMEOUT_S
     needed_s = size_bytes / HUB_BYTES_S
     if needed_s <= limit_s:
         return
-    whose = f"{limit_s} s of the startup health check" if given else f"{limit_s} s, the default startup health check"
+    whose = f"{limit_s} s of the startup health check" if given else f"{limit_s} s, the longest startup health check"
     message = (
         f"{gib(size_bytes)} from the hub take {needed_s:,.0f} s at {HUB_BYTES_S / 1e6:,.0f} MB/s, and end after {whose}"
     )
