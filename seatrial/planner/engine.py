@@ -121,6 +121,9 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     smooth = any(entry.name == "smoothquant" for entry in loaded.endpoint.optimization)
     built = smooth and loaded.endpoint.serving.backend == "trtllm"
     case = replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
+    # Nothing else of the workload decides: `invoke` is served by every engine.
+    openai = loaded.endpoint.workload.api == "openai"
+    case = replace(case, facts={**case.facts, "api": "openai"}) if openai else case
     taken = _take(loaded, case)
     refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
     rule_warnings = choice_warnings(case, taken.option, taken.fixed_by)

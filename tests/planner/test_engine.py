@@ -33,6 +33,20 @@ def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
     assert choice.ami_version.because == "Its driver supports the image's CUDA (cu130) natively."
 
 
+def test_for_openai_clients_the_vllm_container_is_chosen_and_lmi_stays_a_choice(ask: Ask) -> None:
+    workload = {"input_tokens": 512, "output_tokens": 128, "concurrency": 8, "api": "openai"}
+    chosen = choose_engine(ask(workload=workload))
+    assert (chosen.engine.value, chosen.image.value.repository, chosen.warnings) == ("vllm", "vllm", ())
+    assert "unlike LMI it bounds no queue" in chosen.engine.because
+    assert "OpenAI clients read as an empty stream" in chosen.engine.because
+
+    kept = choose_engine(ask(workload=workload, serving={"engine": "lmi"}))
+    assert kept.engine.value == "lmi"
+    (warning,) = kept.warnings
+    assert warning.startswith("SEA353: serving.engine fixes LMI with vLLM; Seatrial would take AWS's vLLM container.")
+    assert "LMI streams JSON lines, which OpenAI clients read as an empty stream." in warning
+
+
 def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
     choice = choose_engine(ask(serving={"engine": "tgi"}))
 
