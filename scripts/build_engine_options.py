@@ -3,6 +3,7 @@
     python scripts/build_engine_options.py
     python scripts/build_engine_options.py --vllm 0.26.0 --lmi 28
     python scripts/build_engine_options.py --djl GIT_DIR --tgi GIT_DIR
+    python scripts/build_engine_options.py --sglang WHEEL …
 
 The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build;
 without `--lmi` they are those of a release that no build of LMI is known to have.
@@ -11,6 +12,8 @@ The first writes the builds of LMI from `scripts/facts/collected/vllm_engine_arg
 `EngineArgs` by version: LMI passes `option.NAME` on to vLLM exactly when NAME is such a field of the bundled version,
 and drops any other name without a word, but for its own. The third writes the keys of LMI and TGI too, from their
 sources.
+
+The fourth writes the keys of SGLang from all of its wheels: fields of its arguments, and the flags beside them.
 
 GIT_DIR holds a clone with all branches (djl-serving: one `…-dlc` branch for each release) and tags (TGI). A key is
 known to a version when its source names it: a field of a property class, a name looked up in the properties, an
@@ -25,7 +28,9 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import warnings
+import zipfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +64,8 @@ DJL_SOURCE = "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-d
 TGI_SOURCE = "huggingface/text-generation-inference, all tags from v0.9.3 to v3.3.7 (2026-01-08)"
 DJL_BRANCHES = {f"0.{number + 18}.0-dlc": number for number in range(5, 18)}
 DJL_BRANCHES |= {f"0.36.0-lmi{number}-dlc": number for number in range(18, 28)}
+SGLANG_PATHS = re.compile(r"sglang/srt/(server_args|arg_groups/(fields/)?\w+)\.py$")
+_RELEASE = re.compile(r"-(\d+(?:\.\d+)+)")
 OLDEST_TGI, NEWEST_TGI = (0, 9, 3), (3, 3, 7)
 TGI_PATHS = ("launcher/src/main.rs", "router/src/main.rs", "backends/v2/src/main.rs", "backends/v3/src/main.rs")
 SCOPES = (
@@ -101,6 +108,7 @@ def main() -> None:
     parser.add_argument("--from", dest="given", type=Path, metavar="FILE", help="its archive, where PyPI is not asked")
     parser.add_argument("--djl", type=Path, help="clone of deepjavalibrary/djl-serving")
     parser.add_argument("--tgi", type=Path, help="clone of huggingface/text-generation-inference")
+    parser.add_argument("--sglang", type=Path, nargs="+", metavar="WHEEL", help="every release that is read")
     options = parser.parse_args()
     if options.vllm:
         sources = Sources({"vllm": options.given} if options.given else {}, FETCHED)
@@ -111,10 +119,48 @@ def main() -> None:
     if options.djl and options.tgi:
         parts["keys"] = [*_scopes(_djl_rows(options.djl), DJL_SOURCE), *_scopes(_tgi_rows(options.tgi), TGI_SOURCE)]
     text = DATA.read_text(encoding="utf-8")
+    if options.sglang:
+        others = [row for row in json.loads(text)["keys"] if row["source"] in {DJL_SOURCE, TGI_SOURCE}]
+        parts["keys"] = [*others, sglang_keys(options.sglang)]
     for part, rows in parts.items():
         text = _with_part(text, part, rows)
         print(f"{part}: {len(rows)} rows")
     DATA.write_text(text, encoding="utf-8")
+
+
+def sglang_keys(wheels: list[Path]) -> dict[str, object]:
+    """Return the keys that releases of SGLang read, with the first and the last one that has each.
+
+    Raises:
+        LookupError: A wheel has no arguments where they were.
+    """
+    known: dict[str, list[str]] = defaultdict(list)
+    releases = sorted((tuple(map(int, _RELEASE.findall(path.name)[0].split("."))), path) for path in wheels)
+    for number, path in releases:
+        texts = _sglang_texts(path)
+        names = set().union(*(_fields(text) for text in texts))
+        names |= {flag.replace("-", "_") for text in texts for flag in re.findall(r'"--([a-z][a-z0-9-]+)"', text)}
+        if not names:
+            raise LookupError(f"{path.name} has no arguments in {SGLANG_PATHS.pattern}")
+        for name in names:
+            known[name].append(".".join(map(str, number)))
+    first, last = (".".join(map(str, releases[at][0])) for at in (0, -1))
+    spans = {
+        name: f"{'' if seen[0] == first else seen[0]}-{'' if seen[-1] == last else seen[-1]}"
+        for name, seen in sorted(known.items())
+        if not name.startswith("_")
+    }
+    source = f"sglang {first} to {last}: sglang/srt/server_args.py and arg_groups/"
+    return {"engine": "sglang", "scope": "common", "source": source, "names": spans}
+
+
+def _sglang_texts(path: Path) -> list[str]:
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return [wheel.read(name).decode() for name in wheel.namelist() if SGLANG_PATHS.search(name)]
+    with tarfile.open(path) as archive:
+        found = (archive.extractfile(one) for one in archive.getmembers() if SGLANG_PATHS.search(one.name))
+        return [each.read().decode() for each in found if each]
 
 
 def with_release(facts: dict[str, Any], release: Archive, lmi: int | None, date: str) -> dict[str, Any]:
@@ -141,6 +187,7 @@ def with_release(facts: dict[str, Any], release: Archive, lmi: int | None, date:
 def _with_part(text: str, part: str, rows: list[dict[str, object]]) -> str:
     """Return the data file with other rows in one part; keys that no clone has, of other sources, stay."""
     kept = [row for row in json.loads(text)[part] if part == "keys" and row["source"] not in (DJL_SOURCE, TGI_SOURCE)]
+    kept = [row for row in kept if row["engine"] != "sglang" or all(one["engine"] != "sglang" for one in rows)]
     lines = ",\n".join(_line(row) for row in [*rows, *kept])
     return re.sub(
         rf'(?<=^"{part}": \[\n).*?(?=\n\],?$)', lambda _: lines, text, count=1, flags=re.DOTALL | re.MULTILINE

@@ -227,3 +227,34 @@ def test_no_hint_names_a_key_that_the_linter_refuses(engine: EngineName) -> None
                     again = linted(f"{named[1]}=1\n", name="c.env", given=given).findings if named else ()
                     refused += [f"{key}: {one.hint}: {two.message}" for two in again if two.rule in KEYS]
     assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "key", "word"),
+    [
+        ("vllm", "0.28.0", "SM_VLLM_CALCULATE_KV_SCALES", "was removed (last seen in vLLM 0.26.0)"),
+        ("vllm", "0.26.0", "SM_VLLM_CALCULATE_KV_SCALES", ""),
+        ("vllm", "0.28.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", "is newer (first seen in vLLM 0.29.0)"),
+        ("vllm", "0.29.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", ""),
+        ("vllm", "0.33.0", "SM_VLLM_MAX_NUM_ACTIVE_SEQS", ""),
+        ("vllm", "0.30.0", "SM_VLLM_ENABLE_BF16X3_ROUTER_GEMM", "was removed"),
+        ("vllm", "0.26.0", "SM_VLLM_KV_OFFLOADING_SIZE", ""),
+        ("sglang", "0.5.20", "SM_SGLANG_CUDA_GRAPH_MAX_BS", "was removed (last seen in SGLang 0.5.19)"),
+        ("sglang", "0.5.19", "SM_SGLANG_CUDA_GRAPH_MAX_BS", ""),
+        ("sglang", "0.5.20", "SM_SGLANG_NSA_DECODE_BACKEND", "does not start with it"),
+        ("sglang", "0.5.20", "SM_SGLANG_ATTN_DP_SIZE", "is newer (first seen in SGLang 0.5.22)"),
+        ("sglang", "0.5.23", "SM_SGLANG_MAX_QUEUED_REQUESTS", ""),
+        ("sglang", "0.5.23", "SM_SGLANG_HICACHE_RATIO", ""),
+    ],
+)
+def test_options_are_those_of_the_version(engine: EngineName, version: str, key: str, word: str) -> None:
+    value = "true" if "ENABLE" in key or "CALCULATE" in key else "1"
+    found = said("SEA315", f"{key}={value}\n", name="c.env", given=Given(engine, version))
+    assert len(found) == bool(word)
+    assert all(word in one for one in found)
+
+
+@pytest.mark.parametrize(("version", "count"), [("0.30.0", 0), ("0.33.0", 1)])
+def test_a_method_of_speculation_that_vllm_removed_is_told(version: str, count: int) -> None:
+    text = VLLM + 'SM_VLLM_SPECULATIVE_CONFIG={"method": "medusa", "model": "a/b", "num_speculative_tokens": 3}\n'
+    assert len(said("SEA356", text, name="c.env", given=Given("vllm", version))) == count

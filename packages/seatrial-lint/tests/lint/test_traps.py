@@ -59,7 +59,7 @@ def written(names: dict[str, str], dialect: DialectName) -> str:
 
 def version_of(row: Trap | Range, dialect: DialectName) -> str:
     since = row.since or DIALECTS[dialect].since
-    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
+    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.33.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
     last = row.until or DIALECTS[dialect].until
     return since if last else newest
 
