@@ -28,9 +28,7 @@ import json
 import re
 import subprocess
 import sys
-import tarfile
 import warnings
-import zipfile
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,12 +36,10 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # of `scripts`, which no package installs
 
-from scripts.renewal.sources import FETCHED, Sources
+from scripts.renewal.sources import FETCHED, Archive, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from scripts.renewal.sources import Archive
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engine_options.json"
@@ -128,23 +124,19 @@ def main() -> None:
     DATA.write_text(text, encoding="utf-8")
 
 
-def sglang_keys(wheels: list[Path]) -> dict[str, object]:
-    """Return the keys that releases of SGLang read, with the first and the last one that has each.
-
-    Raises:
-        LookupError: A wheel has no arguments where they were.
-    """
+def sglang_keys(archives: list[Path]) -> dict[str, object]:
+    """Return the keys that releases of SGLang read, with the first and the last one that has each."""
     known: dict[str, list[str]] = defaultdict(list)
-    releases = sorted((tuple(map(int, _RELEASE.findall(path.name)[0].split("."))), path) for path in wheels)
-    for number, path in releases:
-        texts = _sglang_texts(path)
-        names = set().union(*(_fields(text) for text in texts))
+    numbers = {path: _RELEASE.findall(path.name)[0] for path in archives}
+    releases = sorted(archives, key=lambda path: [int(part) for part in numbers[path].split(".")])
+    for path in releases:
+        files = Archive("sglang", numbers[path], path)._texts(".py")  # noqa: SLF001 (several files by their paths)
+        texts = [text for name, text in files if SGLANG_PATHS.search(name)]
+        names = set().union(*map(_fields, texts))
         names |= {flag.replace("-", "_") for text in texts for flag in re.findall(r'"--([a-z][a-z0-9-]+)"', text)}
-        if not names:
-            raise LookupError(f"{path.name} has no arguments in {SGLANG_PATHS.pattern}")
         for name in names:
-            known[name].append(".".join(map(str, number)))
-    first, last = (".".join(map(str, releases[at][0])) for at in (0, -1))
+            known[name].append(numbers[path])
+    first, last = numbers[releases[0]], numbers[releases[-1]]
     spans = {
         name: f"{'' if seen[0] == first else seen[0]}-{'' if seen[-1] == last else seen[-1]}"
         for name, seen in sorted(known.items())
@@ -152,15 +144,6 @@ def sglang_keys(wheels: list[Path]) -> dict[str, object]:
     }
     source = f"sglang {first} to {last}: sglang/srt/server_args.py and arg_groups/"
     return {"engine": "sglang", "scope": "common", "source": source, "names": spans}
-
-
-def _sglang_texts(path: Path) -> list[str]:
-    if path.suffix == ".whl":
-        with zipfile.ZipFile(path) as wheel:
-            return [wheel.read(name).decode() for name in wheel.namelist() if SGLANG_PATHS.search(name)]
-    with tarfile.open(path) as archive:
-        found = (archive.extractfile(one) for one in archive.getmembers() if SGLANG_PATHS.search(one.name))
-        return [each.read().decode() for each in found if each]
 
 
 def with_release(facts: dict[str, Any], release: Archive, lmi: int | None, date: str) -> dict[str, Any]:

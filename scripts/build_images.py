@@ -46,7 +46,7 @@ LIST = "docs/src/data"
 LIST_REGIONS = "docs/reference/region_availability.md"
 BUNDLED = {"tensorrtllm": "TensorRT-LLM", "neuronx-sdk": "Neuron SDK", "deepspeed": "DeepSpeed"}
 LMI_BY_MINOR = {minor: minor - 18 for minor in range(25, 36)}  # versions of DJL with one LMI build each
-COPIED = ("dns_suffixes", "public_registries", "algorithm_accounts", "upstream", "other_repositories")
+COPIED = ("dns_suffixes", "algorithm_accounts", "upstream", "other_repositories")
 MOVING = re.compile(r"-cuda-v\d+$")
 NOT_COMPARED = {"source", "date", "bundles", "missing_regions"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,12 +16,7 @@ _ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 class WeightSource:
     """What a definition says of the weights; empty texts where it says nothing, or only the deployment knows.
 
-    Attributes:
-        model_id: What the container is given as its model.
-        archive: ModelDataUrl or ArtifactUrl.
-        s3_uri: S3Uri of ModelDataSource.
-        is_mounted: There is a ModelDataSource, whether its URI is known or not.
-        is_multi_model: The archives of several models are below a prefix.
+    `archive` is ModelDataUrl or ArtifactUrl, a prefix of archives where it `is_multi_model`.
     """
 
     model_id: str = ""
@@ -33,8 +28,7 @@ class WeightSource:
     is_multi_model: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WeightProblem:
+class WeightProblem(NamedTuple):
     """What is wrong with it, and with which of its fields."""
 
     kind: Literal["form", "place"]

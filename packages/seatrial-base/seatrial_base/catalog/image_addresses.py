@@ -38,15 +38,9 @@ _SAME_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class ImageAddress:
-    """The parts of an image's address.
+    """The parts of an image's address; empty where only the deployment knows them, or the registry has none.
 
-    Attributes:
-        host: The registry; `docker.io` where none is written.
-        account: Its account, where it is one of Amazon ECR; empty where only the deployment knows it.
-        region: Its Region, likewise.
-        suffix: What its host ends with, `amazonaws.com`; empty where it is none of Amazon ECR.
-        path: The repository.
-        tag: Empty where none is written.
+    `suffix`: what the host of a registry of Amazon ECR ends with, `amazonaws.com`; empty of another one.
     """
 
     host: str
@@ -75,13 +69,7 @@ class ImageProblem:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """An image that an engine's project publishes, which does not start as SageMaker starts images.
-
-    Attributes:
-        names: Its repositories.
-        starts: What `serve`, which SageMaker passes, comes to.
-        family: The engine, of which AWS has images; empty where AWS has none.
-    """
+    """An image that an engine's project publishes; `starts` says what `serve`, which SageMaker passes, comes to."""
 
     names: tuple[str, ...]
     starts: str
@@ -92,17 +80,11 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class OtherRepository:
-    """A repository of AWS that holds no build of the catalog's engines.
-
-    Attributes:
-        registry: Which table of accounts has it.
-        serves: `embeddings` where it generates no text.
-    """
+    """A repository of AWS that holds no build of the catalog's engines; `registry` is its table of accounts."""
 
     repository: str
     registry: Literal["accounts", "algorithm_accounts"]
     serves: Literal["embeddings", "text"]
-    architecture: Literal["x86_64", "arm64"]
     accelerator: Literal["cpu", "gpu", ""]
     tags: tuple[str, ...]
     source: str
@@ -129,7 +111,7 @@ def read_address(text: str) -> ImageAddress | None:
 
 
 def judge_image(
-    text: str, region: str | None = None, own_account: str = "", *, is_private: bool = False
+    text: str, region: str | None = None, own_account: str = "", instance_type: str = "", *, is_private: bool = False
 ) -> Iterator[ImageProblem]:
     """Yield what is wrong with an image's address.
 
@@ -137,12 +119,15 @@ def judge_image(
         text: The address.
         region: Where it is deployed; nothing is said of it where nobody knows.
         own_account: The account of the role, whose copies of AWS's images are its own matter.
+        instance_type: What it runs on; likewise.
         is_private: It is pulled through the VPC (RepositoryAccessMode Vpc), from any registry there.
     """
     address = read_address(text)
     if address is None:
         return
-    if not address.suffix and not is_private and _is_registry(address.host):
+    if instance := _INSTANCE.match(instance_type):
+        yield from _runs(address, instance_type, instance)
+    if not address.suffix and not is_private and re.fullmatch(r"[a-z0-9.:-]+", address.host):
         hint = "push it to a private Amazon ECR repository in the endpoint's Region"
         message = f"SageMaker pulls no image from {address.host}: it takes private repositories of Amazon ECR"
         yield ImageProblem("registry", message, hint)
@@ -154,11 +139,6 @@ def judge_image(
         yield from _placed(address, region, own_account)
     if address.suffix and is_of_aws(address):
         yield from _tagged(address)
-
-
-def _is_registry(host: str) -> bool:
-    """Return whether a host is a registry for sure, and none that only the deployment knows."""
-    return host in _table("public_registries") or re.fullmatch(r"[a-z0-9.:-]+", host) is not None
 
 
 def _upstream(address: ImageAddress) -> Upstream | None:
@@ -228,7 +208,8 @@ def is_of_aws(address: ImageAddress) -> bool:
     """Return whether an image is one that AWS builds, or a copy under its name and tag."""
     if address.name not in _repositories() and address.name not in OTHERS:
         return False
-    if address.account and (address.account in _accounts_of_aws() or _near_aws(address)):
+    expected = _expected(address.name, address.region) or "none"
+    if address.account and (address.account in _accounts_of_aws() or _is_slip(address.account, expected)):
         return True
     if any(_is_same(address.tag, tag) for tag in _tags(address.name)):
         return True
@@ -241,17 +222,12 @@ def _tags(repository: str) -> tuple[str, ...]:
     return other.tags if other else tuple(build.tag for build in IMAGES.rows if build.repository == repository)
 
 
-def _near_aws(address: ImageAddress) -> bool:
-    expected = _expected(address.name, address.region)
-    return expected is not None and _is_slip(address.account, expected)
-
-
 def _tagged(address: ImageAddress) -> Iterator[ImageProblem]:
     """Yield a tag that AWS's repository does not have, as far as its lists tell."""
     builds, tags = [build for build in IMAGES.rows if build.repository == address.name], _tags(address.name)
     if address.tag in ("", "latest") and not address.has_digest:
         message = f"AWS's {address.name} has no tag latest, and no image is without a tag"
-        yield ImageProblem("tag", message, f"write {address.path}:{_newest(builds) or tags[-1]}")
+        yield ImageProblem("tag", message, f"write {address.path}:{tags[-1]}")
         return
     if not address.tag or _UNRELEASED.search(address.tag) or any(_is_same(address.tag, tag) for tag in tags):
         return
@@ -264,25 +240,21 @@ def _tagged(address: ImageAddress) -> Iterator[ImageProblem]:
         yield ImageProblem("tag", message, f"listed: {', '.join(nearest)}", "note")
 
 
-def _newest(builds: list[Build]) -> str:
-    return next((build.tag for build in reversed(builds) if build.documented), "")
-
-
 def _numbered(address: ImageAddress, tag: re.Match[str], builds: list[Build]) -> Iterator[ImageProblem]:
     """Yield a build of LMI with a version of DJL that it isn't of, or one before the first that is called so."""
     of_line = [build for build in builds if build.flavour == "vllm" and build.lmi is not None]
     number = int(tag["lmi"])
     first, last = of_line[0], max(build.lmi or 0 for build in of_line)
     own = next((build for build in of_line if build.lmi == number), None)
-    if own is None and 0 < number <= last:
-        message = f"djl-inference has no tag {address.tag}: LMI {number} has no image of this name"
-        yield ImageProblem("tag", message, f"the first is {first.tag}")
-    elif own is not None and not own.version.startswith(f"{tag['djl']}."):
-        message = f"djl-inference has no tag {address.tag}: LMI {number} is of DJL {own.version.partition('-')[0]}"
-        yield ImageProblem("tag", message, f"write {own.tag}")
-    elif own is not None:
-        message = f"AWS's lists have LMI {number} as {own.tag}, not as {address.tag}"
-        yield ImageProblem("tag", message, f"write {own.tag}", "note")
+    severity: Severity | None = None
+    if own is None:
+        because, hint = f"LMI {number} has no image of this name", f"the first is {first.tag}"
+    elif not own.version.startswith(f"{tag['djl']}."):
+        because, hint = f"LMI {number} is of DJL {own.version.partition('-')[0]}", f"write {own.tag}"
+    else:
+        because, hint, severity = f"its lists have LMI {number} as {own.tag}", f"write {own.tag}", "note"
+    if own is not None or 0 < number <= last:
+        yield ImageProblem("tag", f"AWS has no djl-inference:{address.tag}: {because}", hint, severity)
 
 
 def _is_same(written: str, listed: str) -> bool:
@@ -303,11 +275,8 @@ def _order(tag: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", _PATCHED.sub("", tag))]
 
 
-def judge_accelerator(text: str, instance_type: str) -> Iterator[ImageProblem]:
+def _runs(address: ImageAddress, instance_type: str, instance: re.Match[str]) -> Iterator[ImageProblem]:
     """Yield an instance type that can't run an image, by architecture and by what its tag says that it needs."""
-    address, instance = read_address(text), _INSTANCE.match(instance_type)
-    if address is None or instance is None:
-        return
     name, other = f"{address.path}:{address.tag}".lower(), OTHERS.get(address.name)
     of_aws = is_of_aws(address)
     is_graviton = "g" in instance["attributes"] or (instance["more"] or "").startswith("gb")
@@ -322,10 +291,6 @@ def judge_accelerator(text: str, instance_type: str) -> Iterator[ImageProblem]:
     if for_gpu and not has_gpu:
         message = f"the image needs a GPU, and {instance_type} has none"
         yield ImageProblem("instance", message, "choose an instance type with GPUs, or the image for CPUs")
-    elif of_aws and other and other.accelerator == "cpu" and has_gpu:
-        message = f"{address.name} uses no GPU, and {instance_type} has one"
-        hint = f"use {address.name.removesuffix('-cpu')}, or an instance type without GPU"
-        yield ImageProblem("instance", message, hint, "warning")
 
 
 def serves_embeddings(text: str) -> bool:

@@ -29,7 +29,7 @@ from seatrial_lint.lint.checks import (  # noqa: F401 (importing a file register
 )
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import covered, redact_findings, uncovered
-from seatrial_lint.lint.rules import CHECKS, LintCheck, Subject, look_at, rename
+from seatrial_lint.lint.rules import CHECKS, LintCheck, Subject, look_at
 from seatrial_lint.lint.source import ConfigSource, SourceEntry, Unreadable
 
 if TYPE_CHECKING:
@@ -155,29 +155,21 @@ def _made(checks: Iterable[LintCheck], subject: Subject) -> list[Finding]:
     return [finding for check in checks for finding in check.judge(subject)]
 
 
-def _with_sound_hint(subject: Subject, given: Finding, checks: list[LintCheck]) -> Finding:
-    """Return a finding whose hint names a key that the same checks take; they say which one where they do not.
-
-    A hint is made of one table, as that of prefixes, and another one may refuse what it names.
-    """
-    for _ in range(ROUNDS):
-        named = _KEY_TO_WRITE.fullmatch(given.hint)
-        entry = next((one for one in subject.source.entries if one.key == given.field), None)
-        if named is None or entry is None or subject.target is None or given.rule not in _OF_KEYS:
-            return given
-        entries = tuple(replace(one, key=named[1]) if one is entry else one for one in subject.source.entries)
-        other = look_at(replace(subject.source, entries=entries), subject.target, subject.facts)
-        refused = [one for one in _made(checks, other) if one.field == named[1] and one.rule in _OF_KEYS]
-        if not refused:
-            return given
-        # Of several that refuse it, the one that knows a name.
-        best = max(refused, key=lambda one: _KEY_TO_WRITE.fullmatch(one.hint) is not None)
-        if best.hint == given.hint:
-            return replace(given, hint="leave it out", edit=None)
-        is_same_edit = given.edit is not None and _KEY_TO_WRITE.fullmatch(best.hint) is not None
-        edit = rename(subject.source, entry, str(_KEY_TO_WRITE.fullmatch(best.hint)[1])) if is_same_edit else None  # type: ignore[index]  # tested above
-        given = replace(given, hint=best.hint, edit=edit)
-    return given
+def _with_sound_hint(subject: Subject, given: Finding, checks: list[LintCheck], tries: int = ROUNDS) -> Finding:
+    """Return a finding with a hint whose key the same checks take: one table may name what another refuses."""
+    named = _KEY_TO_WRITE.fullmatch(given.hint) if given.rule in _OF_KEYS and subject.target else None
+    entry = next((one for one in subject.source.entries if one.key == given.field), None)
+    if named is None or entry is None or not tries:
+        return given
+    entries = tuple(replace(one, key=named[1]) if one is entry else one for one in subject.source.entries)
+    other = look_at(replace(subject.source, entries=entries), subject.target, subject.facts)
+    refused = [one for one in _made(checks, other) if one.field == named[1] and one.rule in _OF_KEYS]
+    if not refused:
+        return given
+    # Of several that refuse it, the one that knows a name.
+    hint = max((one.hint for one in refused), key=lambda text: _KEY_TO_WRITE.fullmatch(text) is not None)
+    better = replace(given, hint="leave it out" if hint == given.hint else hint, edit=None)
+    return _with_sound_hint(subject, better, checks, tries - 1)
 
 
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:

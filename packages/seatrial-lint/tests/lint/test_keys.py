@@ -197,15 +197,13 @@ def test_a_rule_finds_its_boundary(case: Case) -> None:
     assert case.found() == ([case.place] if case.place else [])
 
 
-def test_a_hint_is_looked_up_in_the_tables_before_it_is_given() -> None:
+@pytest.mark.parametrize("version", ["lmi12", "lmi14", "lmi16", "lmi27"])
+def test_a_hint_is_looked_up_in_the_tables_before_it_is_given(version: str) -> None:
     """Djl-serving issue 2648: the key that was named is refused by the same linter."""
-    text = "HF_MODEL_ID=s3://weights/qwen/\nTENSOR_PARALLEL_SIZE=8\n"
-    for version in ("lmi12", "lmi14", "lmi16", "lmi27"):
-        (said_,) = said("SEA316", text, name="c.env", given=Given("lmi", version))
-        assert said_.partition("| ")[2].removesuffix(" only") in {
-            "write OPTION_TENSOR_PARALLEL_DEGREE",
-            "did you mean OPTION_TENSOR_PARALLEL_DEGREE?",
-        }
+    (told,) = said(
+        "SEA316", "HF_MODEL_ID=s3://w/q/\nTENSOR_PARALLEL_SIZE=8\n", name="c.env", given=Given("lmi", version)
+    )
+    assert "OPTION_TENSOR_PARALLEL_DEGREE" in told.partition("| ")[2]
 
 
 NAMES = sorted({name for row in RENAMED.rows for name in (row.name,)} | {one.name for one in SUCCESSORS.rows})
@@ -236,25 +234,14 @@ def test_no_hint_names_a_key_that_the_linter_refuses(engine: EngineName) -> None
         ("vllm", "0.26.0", "SM_VLLM_CALCULATE_KV_SCALES", ""),
         ("vllm", "0.28.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", "is newer (first seen in vLLM 0.29.0)"),
         ("vllm", "0.29.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", ""),
-        ("vllm", "0.33.0", "SM_VLLM_MAX_NUM_ACTIVE_SEQS", ""),
-        ("vllm", "0.30.0", "SM_VLLM_ENABLE_BF16X3_ROUTER_GEMM", "was removed"),
         ("vllm", "0.26.0", "SM_VLLM_KV_OFFLOADING_SIZE", ""),
         ("sglang", "0.5.20", "SM_SGLANG_CUDA_GRAPH_MAX_BS", "was removed (last seen in SGLang 0.5.19)"),
         ("sglang", "0.5.19", "SM_SGLANG_CUDA_GRAPH_MAX_BS", ""),
-        ("sglang", "0.5.20", "SM_SGLANG_NSA_DECODE_BACKEND", "does not start with it"),
         ("sglang", "0.5.20", "SM_SGLANG_ATTN_DP_SIZE", "is newer (first seen in SGLang 0.5.22)"),
         ("sglang", "0.5.23", "SM_SGLANG_MAX_QUEUED_REQUESTS", ""),
-        ("sglang", "0.5.23", "SM_SGLANG_HICACHE_RATIO", ""),
     ],
 )
 def test_options_are_those_of_the_version(engine: EngineName, version: str, key: str, word: str) -> None:
     value = "true" if "ENABLE" in key or "CALCULATE" in key else "1"
     found = said("SEA315", f"{key}={value}\n", name="c.env", given=Given(engine, version))
-    assert len(found) == bool(word)
-    assert all(word in one for one in found)
-
-
-@pytest.mark.parametrize(("version", "count"), [("0.30.0", 0), ("0.33.0", 1)])
-def test_a_method_of_speculation_that_vllm_removed_is_told(version: str, count: int) -> None:
-    text = VLLM + 'SM_VLLM_SPECULATIVE_CONFIG={"method": "medusa", "model": "a/b", "num_speculative_tokens": 3}\n'
-    assert len(said("SEA356", text, name="c.env", given=Given("vllm", version))) == count
+    assert [word in one for one in found] == [True] * bool(word)

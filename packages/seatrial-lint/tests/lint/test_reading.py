@@ -92,8 +92,14 @@ class TestModels:
     @pytest.mark.parametrize(
         ("image", "read_as"),
         [
-            ("djl-inference:0.0.0.dev1-lmi0.0.0-cu128", "LMI 27, lmi-async (image 0.0.0.dev1-lmi0.0.0-cu128; version as"),
-            ("huggingface-pytorch-tgi-inference:1.13.1-optimum0.0.20-neuronx-py310", "TGI of optimum-neuron 0.0.20, tg"),
+            (
+                "djl-inference:0.0.0.dev1-lmi0.0.0-cu128",
+                "LMI 27, lmi-async (image 0.0.0.dev1-lmi0.0.0-cu128; version as",
+            ),
+            (
+                "huggingface-pytorch-tgi-inference:1.13.1-optimum0.0.20-neuronx-py310",
+                "TGI of optimum-neuron 0.0.20, tg",
+            ),
             ("vllm:server-sagemaker-cuda-v2.2", "vLLM 0.26.0 (image server-sagemaker-cuda-v2.2)"),
             ("vllm:server-sagemaker-cuda-v9.9", "vLLM 0.26.0 (image server-sagemaker-cuda-v9.9; version assumed"),
         ],

@@ -33,7 +33,6 @@ ON_COMPONENTS: list[tuple[str, str, object, str]] = [
     ("SEA389", f"{CONTAINER}.Image", IMAGE.replace("763104351884", "763104330519"), "in account 763104351884, not in"),
     ("SEA390", f"{CONTAINER}.Image", IMAGE.replace("36.0-lmi27.0.0-cu130", "27.0-lmi10-cu124"), "is of DJL 0.28.0"),
     ("SEA391", f"{CONTAINER}.Image", f"{OWN}/text-generation-inference:1.0.1", "text-generation-launcher"),
-    ("SEA392", f"{CONTAINER}.Image", f"{OWN}/chat:1-arm64", "exec format error"),
     ("SEA393", f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", "s3://weights/model.tar.gz", "is not unpacked"),
     ("SEA393", f"{CONTAINER}.ModelDataUrl", "s3://weights/chat/", "is no archive"),
     ("SEA394", f"{CONTAINER}.Environment.HF_MODEL_ID", "Qwen/Qwen3-8B", "from the hub instead"),

@@ -149,7 +149,7 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
 
 
 def _in_form(option: NamedOption, fix: str) -> str:
-    """Write the keys of a text as this option's is written: `option.NAME`, or as a variable."""
+    """Write the keys of a text as this option's is written: with the prefix of a file, or as a variable."""
     return _OPTION.sub(lambda key: key_like(option, key[1]), fix)
 
 

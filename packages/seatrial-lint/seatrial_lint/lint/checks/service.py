@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from seatrial_base.catalog.image_addresses import judge_accelerator, judge_image, serves_embeddings
+from seatrial_base.catalog.image_addresses import judge_image, serves_embeddings
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_base.catalog.models import find_model
@@ -247,26 +247,19 @@ def prefix(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")
 
 
-@rule("SEA388", "SEA389", "SEA390", "SEA391", handler="any")
+@rule("SEA388", "SEA389", "SEA390", "SEA391", "SEA392", handler="any")
 def address(subject: Subject) -> Iterator[Finding]:
-    """An image that SageMaker can't pull or start, by its address."""
+    """An image that SageMaker can't pull, start or run on the instance, by its address."""
     image, role = subject.source.facts.get("image"), (subject.fact("role") or "").split(":")
-    if image is None or (subject.fact("instance_type") or "").startswith("local"):
+    instance_type = subject.fact("instance_type") or ""
+    if image is None or instance_type.startswith("local"):
         return
     own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
     is_private = subject.fact("repository_access") is not None
-    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391"}
-    for problem in judge_image(image.value, own_account=own_account, is_private=is_private):
+    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391", "instance": "SEA392"}
+    for problem in judge_image(image.value, None, own_account, instance_type, is_private=is_private):
         rule_id, severity = rules[problem.kind], problem.severity
         yield finding(subject, rule_id, image, problem.message, problem.hint, severity=severity)
-
-
-@rule("SEA392", handler="any")
-def architecture(subject: Subject) -> Iterator[Finding]:
-    """An image of another architecture than the instance has, or for GPUs where there are none."""
-    image, instance = subject.source.facts.get("image"), subject.fact("instance_type")
-    for problem in judge_accelerator(image.value, instance) if image and instance else ():
-        yield finding(subject, "SEA392", image, problem.message, problem.hint, severity=problem.severity)
 
 
 @rule("SEA397", handler="any")

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from seatrial_base.catalog.image_addresses import judge_accelerator, judge_image
+from seatrial_base.catalog.image_addresses import judge_image
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.secrets import credentials, holds_credential
@@ -319,40 +319,20 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
             yield finding_at(component, name, "SEA738", message, f"set VariantName to {next(iter(known))}")
 
 
-@rule("SEA388", "SEA389", "SEA390", "SEA391", "SEA392")
+@rule("SEA388", "SEA389", "SEA390", "SEA391")
 def images(hosting: Hosting) -> Iterator[Finding]:
-    """An image that SageMaker can't pull, start or run on the instances, by its address."""
+    """An image that SageMaker can't pull or start, by its address."""
     rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391"}
-    types = dict(_instance_types(hosting))
     for resource, container in _containers(hosting):
         image, role = container.at("Image"), (resource.at("ExecutionRoleArn").text or "").split(":")
-        if image.text is None:
-            continue
         access = container.at("ImageConfig", "RepositoryAccessMode")
         is_private = not access.is_absent and access.text != "Platform"
         region = hosting.region or _named_region(hosting, resource.template)
         own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
-        for problem in judge_image(image.text, region, own_account, is_private=is_private):
+        for problem in judge_image(image.text or "", region, own_account, is_private=is_private):
             made = finding_at(resource, image, rules[problem.kind], problem.message, problem.hint)
-            yield replace(made, severity=problem.severity) if problem.severity else made
-        for problem in judge_accelerator(image.text, types.get(resource.key, "")):
-            made = finding_at(resource, image, "SEA392", problem.message, problem.hint)
-            yield replace(made, severity=problem.severity) if problem.severity else made
-
-
-def _instance_types(hosting: Hosting) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the first instance type that each model and component runs on."""
-    for config in hosting.resources.of(CONFIG):
-        for variant in config.at("ProductionVariants").items:
-            model, types = hosting.model_of(config.template, variant.at("ModelName")), types_of(variant)
-            if model and types and types[0].text:
-                yield model.key, types[0].text
-    for component in hosting.resources.of(COMPONENT):
-        on = hosting.variant_of(component)
-        if on and (types := types_of(on)) and types[0].text:
-            yield component.key, types[0].text
-            models = (hosting.model_of(component.template, one.at("ModelName")) for one in specifications(component))
-            yield from ((model.key, types[0].text) for model in models if model)
+            severity = problem.severity or made.severity
+            yield replace(made, severity=severity)
 
 
 def _named_region(hosting: Hosting, template: str) -> str | None:
