@@ -37,7 +37,7 @@ _SAME_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class ImageAddress:
+class AddressParts:
     """The parts of an image's address; empty where only the deployment knows them, or the registry has none.
 
     `suffix`: what the host of a registry of Amazon ECR ends with, `amazonaws.com`; empty of another one.
@@ -95,7 +95,7 @@ UPSTREAM: Final = CatalogTable(Upstream, "images.json#upstream", key="names")
 OTHERS: Final = CatalogTable(OtherRepository, "images.json#other_repositories", key="repository")
 
 
-def read_address(text: str) -> ImageAddress | None:
+def read_address(text: str) -> AddressParts | None:
     """Return the parts of an image's address; `None` of a text that is none, such as a placeholder."""
     found = _ADDRESS.fullmatch(text)
     host = found["host"] if found else None
@@ -105,7 +105,7 @@ def read_address(text: str) -> ImageAddress | None:
     ecr = _ECR.fullmatch(host or "")
     parts = [ecr[name] if ecr else "" for name in ("account", "region", "suffix")]
     account, region, suffix = (part if part[:1].isalnum() else "" for part in parts)
-    return ImageAddress(
+    return AddressParts(
         host or "docker.io", account, region, suffix, found["path"], found["tag"] or "", bool(found["digest"])
     )
 
@@ -141,7 +141,7 @@ def judge_image(
         yield from _tagged(address)
 
 
-def _upstream(address: ImageAddress) -> Upstream | None:
+def _upstream(address: AddressParts) -> Upstream | None:
     row = UPSTREAM.get(address.name)
     if row is None or "sagemaker" in f"{address.path}:{address.tag}" or is_of_aws(address):
         return None
@@ -157,7 +157,7 @@ def _instead(row: Upstream, region: str) -> str:
     return f"use AWS's image, {uri(builds[-1], region)}, or {own}"
 
 
-def _placed(address: ImageAddress, region: str | None, own_account: str) -> Iterator[ImageProblem]:
+def _placed(address: AddressParts, region: str | None, own_account: str) -> Iterator[ImageProblem]:
     """Yield a registry of another Region or account than AWS's image has."""
     if region and address.region and region != address.region:
         message = f"the image is in {address.region}, and the model in {region}: SageMaker pulls from its own Region"
@@ -204,7 +204,7 @@ def _repositories() -> frozenset[str]:
     return frozenset(build.repository for build in IMAGES.rows)
 
 
-def is_of_aws(address: ImageAddress) -> bool:
+def is_of_aws(address: AddressParts) -> bool:
     """Return whether an image is one that AWS builds, or a copy under its name and tag."""
     if address.name not in _repositories() and address.name not in OTHERS:
         return False
@@ -222,7 +222,7 @@ def _tags(repository: str) -> tuple[str, ...]:
     return other.tags if other else tuple(build.tag for build in IMAGES.rows if build.repository == repository)
 
 
-def _tagged(address: ImageAddress) -> Iterator[ImageProblem]:
+def _tagged(address: AddressParts) -> Iterator[ImageProblem]:
     """Yield a tag that AWS's repository does not have, as far as its lists tell."""
     builds, tags = [build for build in IMAGES.rows if build.repository == address.name], _tags(address.name)
     if address.tag in ("", "latest") and not address.has_digest:
@@ -240,7 +240,7 @@ def _tagged(address: ImageAddress) -> Iterator[ImageProblem]:
         yield ImageProblem("tag", message, f"listed: {', '.join(nearest)}", "note")
 
 
-def _numbered(address: ImageAddress, tag: re.Match[str], builds: list[Build]) -> Iterator[ImageProblem]:
+def _numbered(address: AddressParts, tag: re.Match[str], builds: list[Build]) -> Iterator[ImageProblem]:
     """Yield a build of LMI with a version of DJL that it isn't of, or one before the first that is called so."""
     of_line = [build for build in builds if build.flavour == "vllm" and build.lmi is not None]
     number = int(tag["lmi"])
@@ -254,7 +254,7 @@ def _numbered(address: ImageAddress, tag: re.Match[str], builds: list[Build]) ->
     else:
         because, hint, severity = f"its lists have LMI {number} as {own.tag}", f"write {own.tag}", "note"
     if own is not None or 0 < number <= last:
-        yield ImageProblem("tag", f"AWS has no djl-inference:{address.tag}: {because}", hint, severity)
+        yield ImageProblem("tag", f"AWS lists no djl-inference:{address.tag}: {because}", hint, severity)
 
 
 def _is_same(written: str, listed: str) -> bool:
@@ -275,7 +275,7 @@ def _order(tag: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", _PATCHED.sub("", tag))]
 
 
-def _runs(address: ImageAddress, instance_type: str, instance: re.Match[str]) -> Iterator[ImageProblem]:
+def _runs(address: AddressParts, instance_type: str, instance: re.Match[str]) -> Iterator[ImageProblem]:
     """Yield an instance type that can't run an image, by architecture and by what its tag says that it needs."""
     name, other = f"{address.path}:{address.tag}".lower(), OTHERS.get(address.name)
     of_aws = is_of_aws(address)
