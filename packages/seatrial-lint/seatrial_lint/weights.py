@@ -54,7 +54,11 @@ def weight_problems(source: WeightSource) -> Iterator[WeightProblem]:
         message = f"{source.s3_uri} is an archive, which is not unpacked with S3Prefix or CompressionType None"
         hint = "write S3DataType: S3Object and CompressionType: Gzip, or unpack it below a prefix"
         yield WeightProblem("form", "s3_uri", message, hint)
-    elif source.s3_uri.endswith("/") and (source.s3_data_type == "S3Object" or source.compression == "Gzip"):
+    elif (
+        source.s3_uri.endswith("/")
+        and "…" not in source.s3_uri
+        and (source.s3_data_type == "S3Object" or source.compression == "Gzip")
+    ):
         message = f"{source.s3_uri} is a prefix, and S3Object or Gzip means one archive"
         yield WeightProblem("form", "s3_uri", message, "write S3DataType: S3Prefix and CompressionType: None")
     if source.is_mounted and hub_id(model):

@@ -301,6 +301,7 @@ def test_images_of_ones_own_are_not_judged_by_the_entrypoint_of_the_stock_ones()
         ({"ModelDataUrl": "s3://w/models/", "Mode": "MultiModel"}, MOUNTED, "SEA393", ""),
         ({"ModelDataSource": weights("s3://w/job-7/model.tar.gz")}, MOUNTED, "SEA393", "is not unpacked"),
         ({"ModelDataSource": weights("s3://w/job-7/", CompressionType="Gzip")}, MOUNTED, "SEA393", "means one archive"),
+        ({"ModelDataSource": weights({"Ref": "Uri"}, CompressionType="Gzip")}, MOUNTED, "SEA393", ""),  # type: ignore[arg-type]  # a function
         ({"ModelDataSource": weights("s3://w/tuned/")}, HUB, "SEA394", "loads org/model from the hub instead"),
         ({"ModelDataSource": weights("s3://w/tuned/")}, MOUNTED, "SEA394", ""),
     ],
