@@ -3,13 +3,17 @@
     python scripts/build_engine_options.py
     python scripts/build_engine_options.py --vllm 0.26.0 --lmi 28
     python scripts/build_engine_options.py --djl GIT_DIR --tgi GIT_DIR
+    python scripts/build_engine_options.py --sglang WHEEL …
 
-The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build.
+The second first adds the fields of a release of vLLM, from PyPI or from the file of `--from`, as those of an LMI build;
+without `--lmi` they are those of a release that no build of LMI is known to have.
 
 The first writes the builds of LMI from `scripts/facts/collected/vllm_engine_args.json`, the fields of vLLM's
 `EngineArgs` by version: LMI passes `option.NAME` on to vLLM exactly when NAME is such a field of the bundled version,
 and drops any other name without a word, but for its own. The third writes the keys of LMI and TGI too, from their
 sources.
+
+The fourth writes the keys of SGLang from all of its wheels: fields of its arguments, and the flags beside them.
 
 GIT_DIR holds a clone with all branches (djl-serving: one `…-dlc` branch for each release) and tags (TGI). A key is
 known to a version when its source names it: a field of a property class, a name looked up in the properties, an
@@ -32,12 +36,10 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # of `scripts`, which no package installs
 
-from scripts.renewal.sources import FETCHED, Sources
+from scripts.renewal.sources import FETCHED, Archive, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from scripts.renewal.sources import Archive
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engine_options.json"
@@ -58,6 +60,8 @@ DJL_SOURCE = "deepjavalibrary/djl-serving, branches 0.23.0-dlc to 0.36.0-lmi27-d
 TGI_SOURCE = "huggingface/text-generation-inference, all tags from v0.9.3 to v3.3.7 (2026-01-08)"
 DJL_BRANCHES = {f"0.{number + 18}.0-dlc": number for number in range(5, 18)}
 DJL_BRANCHES |= {f"0.36.0-lmi{number}-dlc": number for number in range(18, 28)}
+SGLANG_PATHS = re.compile(r"sglang/srt/(server_args|arg_groups/(fields/)?\w+)\.py$")
+_RELEASE = re.compile(r"-(\d+(?:\.\d+)+)")
 OLDEST_TGI, NEWEST_TGI = (0, 9, 3), (3, 3, 7)
 TGI_PATHS = ("launcher/src/main.rs", "router/src/main.rs", "backends/v2/src/main.rs", "backends/v3/src/main.rs")
 SCOPES = (
@@ -100,6 +104,7 @@ def main() -> None:
     parser.add_argument("--from", dest="given", type=Path, metavar="FILE", help="its archive, where PyPI is not asked")
     parser.add_argument("--djl", type=Path, help="clone of deepjavalibrary/djl-serving")
     parser.add_argument("--tgi", type=Path, help="clone of huggingface/text-generation-inference")
+    parser.add_argument("--sglang", type=Path, nargs="+", metavar="WHEEL", help="every release that is read")
     options = parser.parse_args()
     if options.vllm:
         sources = Sources({"vllm": options.given} if options.given else {}, FETCHED)
@@ -110,19 +115,44 @@ def main() -> None:
     if options.djl and options.tgi:
         parts["keys"] = [*_scopes(_djl_rows(options.djl), DJL_SOURCE), *_scopes(_tgi_rows(options.tgi), TGI_SOURCE)]
     text = DATA.read_text(encoding="utf-8")
+    if options.sglang:
+        others = [row for row in json.loads(text)["keys"] if row["source"] in {DJL_SOURCE, TGI_SOURCE}]
+        parts["keys"] = [*others, sglang_keys(options.sglang)]
     for part, rows in parts.items():
         text = _with_part(text, part, rows)
         print(f"{part}: {len(rows)} rows")
     DATA.write_text(text, encoding="utf-8")
 
 
-def with_release(facts: dict[str, Any], release: Archive, lmi: int, date: str) -> dict[str, Any]:
+def sglang_keys(archives: list[Path]) -> dict[str, object]:
+    """Return the keys that releases of SGLang read, with the first and the last one that has each."""
+    known: dict[str, list[str]] = defaultdict(list)
+    numbers = {path: _RELEASE.findall(path.name)[0] for path in archives}
+    releases = sorted(archives, key=lambda path: [int(part) for part in numbers[path].split(".")])
+    for path in releases:
+        files = Archive("sglang", numbers[path], path)._texts(".py")  # noqa: SLF001 (several files by their paths)
+        texts = [text for name, text in files if SGLANG_PATHS.search(name)]
+        names = set().union(*map(_fields, texts))
+        names |= {flag.replace("-", "_") for text in texts for flag in re.findall(r'"--([a-z][a-z0-9-]+)"', text)}
+        for name in names:
+            known[name].append(numbers[path])
+    first, last = numbers[releases[0]], numbers[releases[-1]]
+    spans = {
+        name: f"{'' if seen[0] == first else seen[0]}-{'' if seen[-1] == last else seen[-1]}"
+        for name, seen in sorted(known.items())
+        if not name.startswith("_")
+    }
+    source = f"sglang {first} to {last}: sglang/srt/server_args.py and arg_groups/"
+    return {"engine": "sglang", "scope": "common", "source": source, "names": spans}
+
+
+def with_release(facts: dict[str, Any], release: Archive, lmi: int | None, date: str) -> dict[str, Any]:
     """Return the collected facts with the fields of a release's `EngineArgs`, as those that an LMI build reads.
 
     Args:
         facts: The facts of `scripts/facts/collected/vllm_engine_args.json`.
         release: A release of vLLM.
-        lmi: The number of the build that has it.
+        lmi: The number of the build that has it; `None` where none is known.
         date: The day of the reading.
 
     Raises:
@@ -140,6 +170,7 @@ def with_release(facts: dict[str, Any], release: Archive, lmi: int, date: str) -
 def _with_part(text: str, part: str, rows: list[dict[str, object]]) -> str:
     """Return the data file with other rows in one part; keys that no clone has, of other sources, stay."""
     kept = [row for row in json.loads(text)[part] if part == "keys" and row["source"] not in (DJL_SOURCE, TGI_SOURCE)]
+    kept = [row for row in kept if row["engine"] != "sglang" or all(one["engine"] != "sglang" for one in rows)]
     lines = ",\n".join(_line(row) for row in [*rows, *kept])
     return re.sub(
         rf'(?<=^"{part}": \[\n).*?(?=\n\],?$)', lambda _: lines, text, count=1, flags=re.DOTALL | re.MULTILINE
@@ -159,7 +190,7 @@ def _builds() -> Iterator[dict[str, object]]:
     yield {"lmi": None, "vllm": None, "added": own, "removed": [], "source": LMI_SOURCE, "date": LMI_DATE}
     facts = json.loads(FACTS.read_text(encoding="utf-8"))
     before: set[str] = set()
-    for version, lmi in sorted(facts["lmi"].items(), key=lambda pair: pair[1]):
+    for version, lmi in sorted(facts["lmi"].items(), key=lambda pair: [int(part) for part in pair[0].split(".")]):
         names = set(facts["engine_args"][version])
         added, removed = sorted(names - before), sorted(before - names)
         yield {

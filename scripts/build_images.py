@@ -46,6 +46,7 @@ LIST = "docs/src/data"
 LIST_REGIONS = "docs/reference/region_availability.md"
 BUNDLED = {"tensorrtllm": "TensorRT-LLM", "neuronx-sdk": "Neuron SDK", "deepspeed": "DeepSpeed"}
 LMI_BY_MINOR = {minor: minor - 18 for minor in range(25, 36)}  # versions of DJL with one LMI build each
+COPIED = ("dns_suffixes", "algorithm_accounts", "upstream", "other_repositories")
 MOVING = re.compile(r"-cuda-v\d+$")
 NOT_COMPARED = {"source", "date", "bundles", "missing_regions"}
 
@@ -65,7 +66,7 @@ def main() -> None:
         rows += lacking(rows, list_rows(given.dlc, facts, accounts, given.dlc_date or given.date))
     before = _row(json.loads(OUTPUT.read_text(encoding="utf-8"))) if OUTPUT.exists() else {"accounts": {}, "rows": []}
     rows = merged(before, rows)
-    OUTPUT.write_text(document(accounts, _row(facts["dns_suffixes"]), rows), encoding="utf-8")
+    OUTPUT.write_text(document(accounts, facts, rows), encoding="utf-8")
     counts = Counter(f"{row['family']}/{row['flavour']}" for row in rows)
     print(f"{OUTPUT.name}: {len(rows)} builds: {', '.join(f'{count} {line}' for line, count in counts.items())}")
 
@@ -231,11 +232,16 @@ def _key(row: Row) -> tuple[str, str]:
     return str(row["repository"]), str(row["tag"])
 
 
-def document(accounts: Mapping[str, str], dns_suffixes: Row, rows: list[Row]) -> str:
-    """Return the data file's text, one row a line."""
-    lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
-    head = f'"accounts": {json.dumps(accounts)},\n"dns_suffixes": {json.dumps(dns_suffixes)},\n'
-    return f'{{\n{head}"rows": [\n{lines}\n]\n}}\n'
+def document(accounts: Mapping[str, str], facts: Row, rows: list[Row]) -> str:
+    """Return the data file's text, one row a line: the builds, and what the facts have beside them."""
+    parts = {"accounts": dict(accounts), **{name: facts[name] for name in COPIED}, "rows": rows}
+    return "{\n" + ",\n".join(f'"{name}": {_lines(part)}' for name, part in parts.items()) + "\n}\n"
+
+
+def _lines(part: object) -> str:
+    if not isinstance(part, list):
+        return json.dumps(part)
+    return "[\n" + ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in part) + "\n]"
 
 
 def _row(value: Json) -> Row:

@@ -27,6 +27,7 @@ from seatrial_base.catalog.engines import (
     rule_reasons,
     why_chosen,
 )
+from seatrial_base.catalog.image_addresses import judge_image
 from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.rows import nearest_names
@@ -120,12 +121,17 @@ def choose_engine(loaded: LoadedSpec) -> EngineChoice:
     smooth = any(entry.name == "smoothquant" for entry in loaded.endpoint.optimization)
     built = smooth and loaded.endpoint.serving.backend == "trtllm"
     case = replace(case, facts={**case.facts, "quantization": "smoothquant"}) if built else case
+    # Nothing else of the workload decides: `invoke` is served by every engine.
+    openai = loaded.endpoint.workload.api == "openai"
+    case = replace(case, facts={**case.facts, "api": "openai"}) if openai else case
     taken = _take(loaded, case)
     refuse_on_neuron(loaded, architecture, allowed, taken.option.name)
     rule_warnings = choice_warnings(case, taken.option, taken.fixed_by)
     # An image of the user is taken as given, without checks.
     if serving.image is not None:
         choice = _given_image(taken, serving.image, serving.engine_version)
+        judged = judge_image(serving.image, loaded.environment.region, loaded.environment.account or "")
+        choice = replace(choice, warnings=(*choice.warnings, *(f"{one.message}: {one.hint}." for one in judged)))
     else:
         choice = _catalog_image(loaded, taken)
     _refuse_adapters(loaded, choice)

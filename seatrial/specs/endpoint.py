@@ -232,7 +232,8 @@ class WorkloadSpec(FrozenModel):
         None,
         "Path of the trial's requests: `openai`, SageMaker's OpenAI path with bearer tokens, or `invoke`, "
         "`InvokeEndpointWithResponseStream`. Default: what the engine serves best, `openai` for vLLM and SGLang; LMI "
-        "streams no server-sent events, and TGI counts tokens in its own schema alone.",
+        "streams no server-sent events, and TGI counts tokens in its own schema alone. With `openai` an engine that "
+        "is not fixed is AWS's vLLM container.",
         since="0.2",
     )
 

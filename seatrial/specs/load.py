@@ -19,7 +19,7 @@ from seatrial.specs.environment import (
     tag_count_problems,
     tag_problems,
 )
-from seatrial.specs.guardrails.checks import guard_rail_problems, set_by
+from seatrial.specs.guardrails.checks import guard_rail_problems, image_problems, set_by
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
 from seatrial.specs.optimization import SPECULATIONS
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
@@ -188,6 +188,7 @@ def load_source(
         endpoint = with_hit_rate(expanded(endpoint), dataset)
         if place is not None and place_document is not None:
             problems += guard_rail_problems(endpoint, place, document, place_document)
+            problems += image_problems(endpoint, place, document)
             problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)
     problems += unreadable

@@ -29,6 +29,7 @@ def test_json_has_one_object_a_finding(seatrial: Seatrial, project: Path) -> Non
     assert (done.returncode, json.loads(done.stdout)["findings"]) == (0, [])
     done = seatrial("check", "a.json", "--format", "json", "--region", "eu-west-3")
     assert [(row["rule"], row["severity"], row["resource"]) for row in json.loads(done.stdout)["findings"]] == [
+        ("SEA389", "error", "Model"),
         ("SEA736", "warning", "Component"),
         ("SEA706", "warning", "Config"),
     ]

@@ -171,3 +171,34 @@ def test_what_is_written_passes_the_lint(
         return
     report = lint_sources(read_content(write_env(done.rendered.env).encode(), "container.env"), Given(*target))
     assert [str(one) for one in report.findings if one.severity != "note"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "to", "version", "gone"),
+    [
+        ("SM_VLLM_MODEL=a/b\nSM_VLLM_QUANTIZATION=mxfp4\n", "vllm", "0.10.1", []),
+        ("SM_VLLM_MODEL=a/b\nSM_VLLM_QUANTIZATION=mxfp4\n", "lmi", "", []),
+        ("option.model_id=a/b\noption.quantize=mxfp4\noption.tensor_parallel_degree=1\n", "vllm", "", []),
+        (
+            "SM_VLLM_MODEL=a/b\nSM_VLLM_ENABLE_LORA=true\nSM_VLLM_FULLY_SHARDED_LORAS=true\n",
+            "sglang",
+            "",
+            ["SHARDED_LORAS"],
+        ),
+        ("HF_MODEL_ID=a/b\nTENSOR_PARALLEL_DEGREE=1\nOPTION_MAX_NUM_SEQS=8\nMAX_BATCH_SIZE=8\n", "vllm", "", []),
+        ("HF_MODEL_ID=a/b\nTENSOR_PARALLEL_DEGREE=1\nPREDICT_TIMEOUT=300\nMODEL_LOADING_TIMEOUT=900\n", "lmi", "", []),
+    ],
+)
+def test_what_lint_takes_is_converted(text: str, to: EngineName, version: str, gone: list[str]) -> None:
+    """What the linter calls right is no mistake for the conversion; a loss is told of the key that is lost."""
+    left = lost(converted(text, to, version))
+    assert [key.rpartition("FULLY_")[2] for key in left] == gone
+
+
+def test_a_flag_that_an_old_image_passes_on_is_the_flag_that_was_meant() -> None:
+    text = "SM_VLLM_MODEL=a/b\nSM_VLLM_ENABLE_AUTO_TOOL_CHOICE=true\nSM_VLLM_TOOL_CALL_PARSER=hermes\n"
+    source = read_content(text.encode(), "a.env")[0]
+    assert isinstance(source, ConfigSource)
+    done = convert_config(source, default_dialect("lmi", None), engine="vllm", version="0.10.1")
+    assert lost(done) == []
+    assert done.rendered.env["OPTION_ENABLE_AUTO_TOOL_CHOICE"] == "true"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seatrial_base.findings import Finding
     from tests.planner.conftest import Ask
 
-OWN_IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/my-tgi:2025-cu124"
+OWN_IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/team/my-tgi:2025-cu124"
 
 VLLM = (
     "vLLM needs no compilation, serves the most architectures, suits prompts and answers of varying length, and is "
@@ -31,6 +31,20 @@ def test_lmi_is_the_engine_unless_the_spec_says_otherwise(ask: Ask) -> None:
     )
     assert choice.ami_version.value == "al2023-ami-sagemaker-inference-gpu-4-1"
     assert choice.ami_version.because == "Its driver supports the image's CUDA (cu130) natively."
+
+
+def test_for_openai_clients_the_vllm_container_is_chosen_and_lmi_stays_a_choice(ask: Ask) -> None:
+    workload = {"input_tokens": 512, "output_tokens": 128, "concurrency": 8, "api": "openai"}
+    chosen = choose_engine(ask(workload=workload))
+    assert (chosen.engine.value, chosen.image.value.repository, chosen.warnings) == ("vllm", "vllm", ())
+    assert "unlike LMI it bounds no queue" in chosen.engine.because
+    assert "OpenAI clients read as an empty stream" in chosen.engine.because
+
+    kept = choose_engine(ask(workload=workload, serving={"engine": "lmi"}))
+    assert kept.engine.value == "lmi"
+    (warning,) = kept.warnings
+    assert warning.startswith("SEA353: serving.engine fixes LMI with vLLM; Seatrial would take AWS's vLLM container.")
+    assert "LMI streams JSON lines, which OpenAI clients read as an empty stream." in warning
 
 
 def test_the_user_may_overrule_to_tgi(ask: Ask) -> None:
@@ -115,9 +129,14 @@ def test_an_engine_that_is_never_chosen_by_itself_is_taken_when_it_is_asked_for(
     ],
 )
 def test_an_image_tells_its_engine_by_its_name(image: str, engine: str, ask: Ask) -> None:
-    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{image}"}))
 
     assert choice.engine.value == engine
+
+
+def test_the_address_of_a_given_image_is_warned_of(ask: Ask) -> None:
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.27.0-lmi10-cu124"
+    assert "LMI 10 is of DJL 0.28.0" in choose_engine(ask(serving={"image": image})).warnings[1]
 
 
 def test_on_neuron_alone_the_image_is_for_neuron(ask: Ask) -> None:
@@ -170,7 +189,7 @@ def test_a_given_image_is_used_as_it_is(ask: Ask) -> None:
     ],
 )
 def test_a_given_digest_is_no_tag(image: str, tag: str, version: str, because: str, ask: Ask) -> None:
-    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/{image}"}))
+    choice = choose_engine(ask(serving={"image": f"111122223333.dkr.ecr.us-east-1.amazonaws.com/{image}"}))
 
     assert (choice.image.value.repository, choice.image.value.tag, choice.version.value) == ("djl", tag, version)
     assert choice.version.because == f"The {because} of the image in the spec."

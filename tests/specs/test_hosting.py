@@ -45,6 +45,8 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("added", "expected"),
     [
+        (f"serving: {{image: {IMAGE.replace('us-east-1', 'eu-west-1')}}}", [("SEA389", "serving.image")]),
+        ("serving: {image: 763104330519.dkr.ecr.us-east-1.amazonaws.com/vllm:1}", [("SEA389", "serving.image")]),
         (f"hosting: {{shadow: {{image: {IMAGE}}}}}", [("SEA125", "hosting.shadow")]),
         (
             "serving: {adapters: [{name: candidate-0a1b2c3d, s3_uri: s3://bucket/a.tar.gz}], "

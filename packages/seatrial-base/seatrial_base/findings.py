@@ -15,7 +15,23 @@ from seatrial_base.catalog.rows import CatalogTable
 Severity = Literal["error", "warning", "note"]
 # The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-_OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78", "SEA79", "SEA80")
+# Those of SEA38 and SEA39 are of images and weights, which lint judges too.
+_OF_TEMPLATES = (
+    "SEA70",
+    "SEA71",
+    "SEA72",
+    "SEA73",
+    "SEA74",
+    "SEA78",
+    "SEA79",
+    "SEA80",
+    "SEA388",
+    "SEA389",
+    "SEA390",
+    "SEA391",
+    "SEA393",
+    "SEA394",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +47,7 @@ class Rule:
         images: Their images, in words.
         holds_in_any_version: It is of the file, the service or the hub, so that no version of a container changes it.
         holds_for_any_value: It is said of a key, also where only the deployment knows the value.
+        of_stock_entrypoint: It is of what AWS's start script reads, and nothing is said of an image of one's own.
         is_of_sagemaker: It is the service's, and nothing is said where another one runs the container.
     """
 
@@ -45,6 +62,7 @@ class Rule:
     holds_in_any_version: bool = False
     holds_for_any_value: bool = False
     is_of_sagemaker: bool = False
+    of_stock_entrypoint: bool = False
 
     @property
     def holds_for(self) -> str:

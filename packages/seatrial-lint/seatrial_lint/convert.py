@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.engine_options import find_spellings
@@ -19,8 +20,8 @@ from seatrial_lint.lint.known import carries, judge
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import MOUNT, hub_id
 from seatrial_lint.lint.target import guess, handler_of, newest_build, read_options
+from seatrial_lint.weights import MOUNT, hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -445,13 +446,10 @@ def _is_default(name: str, text: str, table: SpellingTable) -> bool:
 
 def _where(missing: Mapping[str, str], parsed: Parsed) -> Iterator[Lost]:
     for name, because in missing.items():
-        # Of the field itself, of a member, or of the whole that it is a member of.
-        written = (
-            entry
-            for entry in parsed.entries
-            if f"{entry.field}.".startswith(f"{name}.") or (entry.field and f"{name}.".startswith(f"{entry.field}."))
-        )
-        first = next(written, None)
+        # Of the field itself or of a member; else of the whole that it is a member of.
+        of_it = (entry for entry in parsed.entries if f"{entry.field}.".startswith(f"{name}."))
+        of_whole = (one for one in parsed.entries if one.field and f"{name}.".startswith(f"{one.field}."))
+        first = next(chain(of_it, of_whole), None)
         yield Lost(first.key, first.line, because) if first else Lost(name, 0, because)
 
 

@@ -19,6 +19,7 @@ _HUB_BYTES_S = 100_000_000
 _S3_BYTES_S = 200_000_000
 _LOAD_BYTES_S = 500_000_000
 _ENGINE_START_S = 300
+_FROM_HUB = "download from the hub"
 
 
 def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
@@ -49,7 +50,7 @@ def startup_timeout_s(
     parts = f"{_ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
     if model.hub_id is not None:
         wanted_s += weights_bytes / _HUB_BYTES_S
-        parts += f", download from the hub at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
+        parts += f", {_FROM_HUB} at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
     if build_s:
         wanted_s += build_s
         parts += f", building the TensorRT-LLM engine in {build_s:,.0f} s"
@@ -66,5 +67,6 @@ def _bounded(wanted_s: float, reason: str) -> Decision[int]:
 
 def timeout_warnings(*timeouts: Decision[int]) -> tuple[str, ...]:
     """Warn where the service's bound may be too short."""
-    at_bound = [timeout for timeout in timeouts if timeout.value == LONGEST_S]
-    return tuple(f"{timeout.because} The start may time out." for timeout in at_bound)
+    at_bound = [timeout.because for timeout in timeouts if timeout.value == LONGEST_S]
+    remedy = ": stage the weights in S3, whose download has a timeout of its own (`seatrial stage`)."
+    return tuple(f"{because} The start may time out{remedy if _FROM_HUB in because else '.'}" for because in at_bound)

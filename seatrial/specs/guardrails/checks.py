@@ -19,6 +19,7 @@ from seatrial.specs.guardrails.references import loaded_things, option_things
 from seatrial_base.catalog import images
 from seatrial_base.catalog.engine_options import bare_name
 from seatrial_base.catalog.engine_versions import EngineName
+from seatrial_base.catalog.image_addresses import judge_image
 from seatrial_base.catalog.images import image_repository_uri
 from seatrial_base.catalog.models import licence_of
 from seatrial_base.findings import Finding, Place
@@ -250,7 +251,7 @@ class _Rails:
             return
         # An image of the own account may hold any engine and model, so it counts only where no rail requests them.
         own = None if rails.judges_what_is_loaded else environment.account
-        for path, uri in _images(self._endpoint):
+        for path, uri in named_images(self._endpoint):
             repository = image_repository_uri(uri)
             if repository in self._published or _matches(uri, allowed) or _matches(repository, allowed):
                 continue
@@ -375,7 +376,16 @@ def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
             yield ("optimization", index, entry.name, "job", "instance_type"), entry.job.instance_type
 
 
-def _images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
+def image_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
+    """Yield every image that SageMaker can't pull where it is deployed: of another Region, or of a wrong account."""
+    for path, uri in () if environment.is_embedded else named_images(endpoint):
+        for problem in judge_image(uri, environment.region, environment.account or ""):
+            if problem.kind == "place" and problem.severity is None:
+                yield document.problem(path, "SEA389", problem.message, problem.hint)
+
+
+def named_images(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
+    """Yield every image that a spec names."""
     hosting = endpoint.hosting
     named: tuple[tuple[FieldPath, str | None], ...] = (
         (("serving", "image"), endpoint.serving.image),

@@ -34,5 +34,6 @@ def test_the_bound_of_the_service_is_kept_and_warned_of() -> None:
     assert startup.value == 3_600
     assert timeout_warnings(startup, download_timeout(HUB, 810 * GB)) == (
         "Assumed: 300 s engine start, loading 754.4 GiB at 500 MB/s, download from the hub at 100 MB/s: 10,020 s, "
-        "above SageMaker's maximum of 3,600 s. The start may time out.",
+        "above SageMaker's maximum of 3,600 s. The start may time out: stage the weights in S3, whose download has a "
+        "timeout of its own (`seatrial stage`).",
     )

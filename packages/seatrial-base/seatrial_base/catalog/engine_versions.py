@@ -64,7 +64,8 @@ def version_text(engine: EngineName, version: Version) -> str:
 
 def _lmi(text: str) -> Version | None:
     if match := re.search(r"lmi[-_]?(\d+)", text.lower()):
-        return (int(match[1]),)
+        # A build of development has the number 0: nothing tells what is in it.
+        return (int(match[1]),) if int(match[1]) >= OLDEST_LMI else None
     if re.fullmatch(r"\d+", text):
         return (int(text),) if int(text) >= OLDEST_LMI else None
     if not (match := re.match(r"v?0\.(\d+)(\.|$)", text)):
@@ -82,7 +83,7 @@ def _lmi(text: str) -> Version | None:
 
 def _numbers(engine: str, text: str) -> Version | None:
     if engine == "tgi" and "optimum" in text:  # a tag that leads with PyTorch's version: `2.7.0-optimum3.3.6-neuronx-…`
-        match = re.search(r"optimum([1-9]\d*(?:\.\d+)+)", text)
+        match = re.search(r"optimum(\d+(?:\.\d+)+)", text)
     else:
         named = re.search(rf"{engine}[-_]?v?(\d+(?:\.\d+)+)", text.lower())
         match = named or re.match(r"v?(\d+(?:\.\d+)*)", text)

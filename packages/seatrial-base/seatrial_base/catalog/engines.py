@@ -213,7 +213,7 @@ def _factors(written: tuple[str, ...]) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
-Fact = Literal["accelerators", "architecture", "quantization", "speculation"]
+Fact = Literal["accelerators", "architecture", "quantization", "speculation", "api"]
 Facts = dict[Fact, str]
 
 
@@ -226,6 +226,7 @@ class EngineCandidate:
         flavours: The lines of images that run it.
         last_lmi: Number of the last LMI build that has it; `None` where the lines themselves say it.
         automatic: It may be chosen where the spec fixes nothing.
+        for_api: Paths of requests for which it may be chosen too, before the others.
     """
 
     name: str
@@ -235,6 +236,7 @@ class EngineCandidate:
     flavours: tuple[Flavour, ...]
     last_lmi: int | None
     automatic: bool
+    for_api: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +269,8 @@ class EngineCase:
     """What the rules look at.
 
     Attributes:
-        facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization` and
-            `speculation` (the method); one that is unknown or not asked for is absent.
+        facts: `accelerators` (`gpu`, `neuron` or `both`), `architecture` (its family), `quantization`,
+            `speculation` (the method) and `api` (of the workload); one that is unknown or not asked for is absent.
         instances: The allowed instance types, for users.
     """
 
@@ -278,7 +280,7 @@ class EngineCase:
 
 def best_candidate(case: EngineCase, among: Iterable[EngineCandidate] | None = None) -> EngineCandidate:
     """Return the first option that no rule excludes; the first of all when every one is excluded."""
-    candidates = tuple(among) if among is not None else automatic_candidates()
+    candidates = tuple(among) if among is not None else automatic_candidates(case)
     free = [option for option in candidates if not rule_reasons(case, option, "excludes")]
     return (free or list(candidates))[0]
 
@@ -294,10 +296,9 @@ def rule_reasons(case: EngineCase, option: EngineCandidate, *verdicts: str) -> l
 
 def why_chosen(case: EngineCase, option: EngineCandidate) -> str:
     """Return why an option is chosen: what speaks for it, and what against those that were passed over."""
-    others = [other for other in automatic_candidates() if other != option]
-    preferred = (
-        automatic_candidates()[: automatic_candidates().index(option)] if option in automatic_candidates() else ()
-    )
+    every = automatic_candidates(case)
+    others = [other for other in every if other != option]
+    preferred = every[: every.index(option)] if option in every else ()
     passed = [other for other in others if other in preferred or not rule_reasons(case, other, "excludes")]
     against = [sentence for other in passed for sentence in rule_reasons(case, other, "excludes", "against")[:1]]
     return " ".join([*rule_reasons(case, option, "for"), *against])
@@ -326,9 +327,11 @@ def status_of(engine: str, flavour: str) -> str | None:
     return next((rule.because for rule in fitting if rule.id.endswith("-status")), None)
 
 
-def automatic_candidates() -> tuple[EngineCandidate, ...]:
+def automatic_candidates(case: EngineCase | None = None) -> tuple[EngineCandidate, ...]:
     """Return the options that are chosen among unless the spec fixes one, best first."""
-    return tuple(option for option in ENGINE_CANDIDATES.rows if option.automatic)
+    api = case.facts.get("api") if case else None
+    first = tuple(option for option in ENGINE_CANDIDATES.rows if api in option.for_api)
+    return (*first, *(option for option in ENGINE_CANDIDATES.rows if option.automatic and option not in first))
 
 
 def _fits(rule: EngineRule, facts: Facts) -> bool:

@@ -136,7 +136,7 @@ def builds_of(family: ImageFamily, flavours: tuple[Flavour, ...] | None = None) 
 
 def regions_of_build(build: Build) -> list[str]:
     """Return the regions for which a build is listed, sorted."""
-    return sorted(set(_accounts()) - set(build.missing_regions))
+    return sorted(set(registries()) - set(build.missing_regions))
 
 
 def check_region(region: str) -> None:
@@ -145,8 +145,8 @@ def check_region(region: str) -> None:
     Raises:
         PlanError: SEA303 when none is known.
     """
-    if region not in _accounts():
-        raise _unknown(region, region, sorted(_accounts()))
+    if region not in registries():
+        raise _unknown(region, region, sorted(registries()))
 
 
 def image_rank(build: Build) -> tuple[int, int, tuple[int, ...]]:
@@ -175,7 +175,7 @@ def image_repository_uri(uri: str) -> str:
 
 def registry(region: str) -> str | None:
     """Return the registry of a region, `account.dkr.ecr.region.suffix`; `None` when none is known."""
-    account = _accounts().get(region)
+    account = registries().get(region)
     return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}" if account else None
 
 
@@ -229,7 +229,8 @@ def dns_suffix(region: str) -> str:
 
 
 @cache
-def _accounts() -> dict[str, str]:
+def registries() -> dict[str, str]:
+    """Return the account of AWS's images in each Region."""
     return read_mapping("images.json", "accounts")
 
 

@@ -127,7 +127,7 @@ def test_lmi_s_keys_have_their_variables(key: str, name: str) -> None:
     ("tag", "version"),
     [
         ("2.7.0-optimum3.3.6-neuronx-py310-ubuntu22.04", (3, 3, 6)),
-        ("1.13.1-optimum0.0.18-neuronx-py310-ubuntu22.04", None),
+        ("1.13.1-optimum0.0.18-neuronx-py310-ubuntu22.04", (0, 0, 18)),
         ("3.3.6", (3, 3, 6)),
     ],
 )

@@ -192,7 +192,8 @@ _WHOLE = ("int", "milliseconds", "seconds", "with_running")
 def read_value(row: Spelling, text: str) -> dict[str, Neutral] | None:
     """Return the neutral fields that a written value says by one spelling; `None` when it can't be read so."""
     if row.fixed is not None:
-        same = {row.fixed.lower() if row.fixed else "", *(name.lower() for name in row.reads)}
+        # A bare flag is meant by `true` too, where the image would pass the word on.
+        same = {row.fixed.lower() or "true", row.fixed.lower(), *(name.lower() for name in row.reads)}
         if text.lower() not in same:
             return None
         return {row.when: PRESENT} if row.when and "." not in row.when else {}

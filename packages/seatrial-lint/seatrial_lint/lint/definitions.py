@@ -25,6 +25,8 @@ _CONTAINER_FACTS = {
     "artifact_url": ("ArtifactUrl",),
     "s3_uri": ("ModelDataSource", "S3DataSource", "S3Uri"),
     "s3_data_type": ("ModelDataSource", "S3DataSource", "S3DataType"),
+    "compression": ("ModelDataSource", "S3DataSource", "CompressionType"),
+    "mode": ("Mode",),
     "accept_eula": ("ModelDataSource", "S3DataSource", "ModelAccessConfig", "AcceptEula"),
 }
 _VARIANT_FACTS = {
@@ -35,7 +37,7 @@ _VARIANT_FACTS = {
 }
 _COUNTS = frozenset(["model_data_url", "artifact_url"])
 # So that nothing is said of what is not known.
-_TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/"}
+_TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/", "repository_access": "Vpc", "mode": "MultiModel"}
 # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes.
 _INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")
 _ARGUMENTS = ("command", "args", "entrypoint")
@@ -59,6 +61,7 @@ def models(root: Node, file: str) -> Iterator[ConfigSource]:
     shared = {
         "network_isolation": _fact(root, ("EnableNetworkIsolation",)),
         "model_name": _fact(root, ("ModelName",)),
+        "role": _fact(root, ("ExecutionRoleArn",)),
     }
     for container in containers:
         yield _container(container, file, shared)
@@ -103,6 +106,8 @@ def _container(node: Node, file: str, shared: dict[str, SourceEntry | None]) -> 
     facts = {name: _fact(node, path) for name, path in _CONTAINER_FACTS.items()}
     # As DescribeInferenceComponent returns it.
     facts["image"] = facts["image"] or _fact(node, ("DeployedImage", "SpecifiedImage"))
+    if (access := _fact(node, ("ImageConfig", "RepositoryAccessMode"))) and access.value != "Platform":
+        facts["repository_access"] = access
     environment = node.member("Environment")
     # A function as a whole, or among the names, may give further ones.
     is_partial = environment is not None and (

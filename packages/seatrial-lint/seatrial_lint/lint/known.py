@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIRST_PASSED_ON = (14,)
 _TEXTS = frozenset(["model", "tokenizer", "hf_token", "api_key", "served_model_name", "enable_reasoning_parser"])
 # scripts/build_engine_options.py: nothing is known of older versions.
-_OLDEST_READ = {"tgi": "0.9.3"}
+_OLDEST_READ = {"tgi": "0.9.3", "sglang": "0.5.5"}
 # Scopes that are read whatever runs the model.
 _OF_NO_BATCHER = ("server", "java", "frontend")
 # Above which a known name is suggested.
@@ -162,11 +162,13 @@ def _near_slip(target: TargetContainer, name: str) -> KeyVerdict | None:
 
 def _when(target: TargetContainer, row: KnownKey) -> str:
     since = read_version(target.engine, row.since)
+    # Variables are passed over; SGLang's become arguments, of which it takes no unknown one.
+    effect = "does not start with it" if target.engine == "sglang" else "ignores it silently"
     if since is not None and since > target.version:
-        return f"is newer (first seen in {version_text(target.engine, since)}); {target.called} ignores it silently"
+        return f"is newer (first seen in {version_text(target.engine, since)}); {target.called} {effect}"
     last = read_version(target.engine, row.until or row.since)
     seen = version_text(target.engine, last or target.version)
-    return f"was removed (last seen in {seen}); {target.called} ignores it silently"
+    return f"was removed (last seen in {seen}); {target.called} {effect}"
 
 
 def _is_passed_on(target: TargetContainer, name: str) -> bool | None:

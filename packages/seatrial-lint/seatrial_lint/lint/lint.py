@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,9 @@ CANDIDATES: Mapping[EngineName, tuple[str, ...]] = MappingProxyType(
         "sglang": ("0.5.5",),
     }
 )
+_KEY_TO_WRITE = re.compile(r"(?:write|did you mean) ([A-Za-z][\w.]*)(?:\?| only)?")
+# Rules on the name of a key; others judge its value, or what stands beside it.
+_OF_KEYS = frozenset(["SEA313", "SEA314", "SEA315", "SEA316", "SEA319", "SEA337"])
 # One fixed key can make another one fixable; more was never seen.
 ROUNDS = 5
 
@@ -122,7 +126,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
 def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
     checks = [check for check in CHECKS if check.handler == "any" or subject.handler == "own"]
-    findings = list(_sure(subject, _made(checks, subject)))
+    findings = [_with_sound_hint(subject, one, checks) for one in _sure(subject, _made(checks, subject))]
     target = subject.target
     if target is None or not target.assumed or not findings:
         return findings, 0
@@ -151,13 +155,33 @@ def _made(checks: Iterable[LintCheck], subject: Subject) -> list[Finding]:
     return [finding for check in checks for finding in check.judge(subject)]
 
 
+def _with_sound_hint(subject: Subject, given: Finding, checks: list[LintCheck], tries: int = ROUNDS) -> Finding:
+    """Return a finding with a hint whose key the same checks take: one table may name what another refuses."""
+    named = _KEY_TO_WRITE.fullmatch(given.hint) if given.rule in _OF_KEYS and subject.target else None
+    entry = next((one for one in subject.source.entries if one.key == given.field), None)
+    if named is None or entry is None or not tries:
+        return given
+    entries = tuple(replace(one, key=named[1]) if one is entry else one for one in subject.source.entries)
+    other = look_at(replace(subject.source, entries=entries), subject.target, subject.facts)
+    refused = [one for one in _made(checks, other) if one.field == named[1] and one.rule in _OF_KEYS]
+    if not refused:
+        return given
+    # Of several that refuse it, the one that knows a name.
+    hint = max((one.hint for one in refused), key=lambda text: _KEY_TO_WRITE.fullmatch(text) is not None)
+    better = replace(given, hint="leave it out" if hint == given.hint else hint, edit=None)
+    return _with_sound_hint(subject, better, checks, tries - 1)
+
+
 def _sure(subject: Subject, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings that do not rest on what only the deployment knows, or on an API that does not run it."""
     source = subject.source
     unknown = {(entry.line, entry.key) for entry in source.entries if not entry.is_known}
     is_outside = source.kind == "container manifest"
+    is_stock = subject.target is None or subject.target.is_stock
     for one in findings:
         rule = RULES[one.rule]
+        if rule.of_stock_entrypoint and not is_stock:
+            continue
         is_known = rule.holds_for_any_value or (one.place.line, one.field) not in unknown
         if is_known and not (is_outside and rule.is_of_sagemaker) and not (source.is_partial and not one.field):
             yield one

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from seatrial_lint.lint.source import ConfigSource, SourceEntry
     from seatrial_lint.lint.target import TargetContainer
 
-MOUNT = "/opt/ml/model"
 Judge: TypeAlias = "Callable[[Subject], Iterator[Finding]]"
 CHECKS: list[LintCheck] = []
 """Every check that is registered; importing `seatrial_lint.lint.lint` registers all."""
@@ -174,11 +173,6 @@ def _rows_of(dialect: DialectName, version: Version, key: str, env: str) -> tupl
     return (table.of_env(env) if env else ()) or table.of_key(key)
 
 
-def hub_id(value: str) -> bool:
-    """Return whether a model id names a repository of the hub: no path, no S3 URI."""
-    return bool(value) and not value.startswith(("/", ".", "~", "s3:", "djl:")) and "://" not in value
-
-
 @dataclass(frozen=True, slots=True)
 class LintCheck:
     """A function that judges a configuration, and what it says of itself.
@@ -254,6 +248,8 @@ def key_like(option: NamedOption, name: str) -> str:
     """Write another option's name in the form of this one's key."""
     if option.entry.form == "properties":
         return f"option.{name}" if option.space == "option" else name
+    if option.space == "env":
+        return name
     for prefix in ("OPTION_", "SM_VLLM_", "SM_SGLANG_"):
         if option.entry.key.startswith(prefix):
             return prefix + (name.upper() if name.islower() else name)

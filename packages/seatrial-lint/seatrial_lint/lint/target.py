@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
 from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
-from seatrial_base.catalog.images import IMAGES
+from seatrial_base.catalog.image_addresses import UPSTREAM, is_of_aws, read_address
+from seatrial_base.catalog.images import IMAGES, find_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -186,6 +187,7 @@ class TargetContainer:
         because: Where engine and version come from.
         others: Further ways in which an image that is not named may read the same text.
         is_candidate: One of several versions that it may be: only whether something is found counts.
+        is_stock: The image is AWS's, a copy of it, or not named; one's own may read other variables.
     """
 
     engine: EngineName
@@ -196,10 +198,13 @@ class TargetContainer:
     because: str
     others: tuple[DialectName, ...] = ()
     is_candidate: bool = False
+    is_stock: bool = True
 
     @property
     def called(self) -> str:
         """The container's version for users."""
+        if self.dialect == "tgi-neuronx" and self.version < (1,):
+            return f"TGI of optimum-neuron {'.'.join(map(str, self.version))}"
         return version_text(self.engine, self.version)
 
 
@@ -220,10 +225,14 @@ def guess(
     repository = image.lower().partition(":")[0]
     of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
     content, why = _content_engine(source)
+    is_stock = not image or has_stock_entrypoint(image)
+    if of_image not in (None, content) and not is_stock and not _is_upstream(image):
+        # One's own image, whose variables are another container's: its entrypoint makes of them what nobody knows.
+        of_image = content = None
     chosen = engine or of_image or (None if _is_other(image) else content)
     if chosen is None:
         return None
-    named = _named_version(chosen, version, image if of_image == chosen else "")
+    named = _named_version(chosen, version, image if of_image == chosen else "", is_stock=is_stock)
     flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
@@ -238,6 +247,7 @@ def guess(
         assumed=named is None,
         because=next(filter(None, reasons)),
         others=_others(chosen, written, flavour, number),
+        is_stock=is_stock,
     )
 
 
@@ -255,10 +265,30 @@ def _tag(image: str) -> str:
     return name.partition("@")[0].partition(":")[2] or name
 
 
-def _named_version(engine: EngineName, given: str | None, image: str) -> Version | None:
+def _named_version(engine: EngineName, given: str | None, image: str, *, is_stock: bool) -> Version | None:
+    """Return the version that the user or the image names; a tag that names none leaves it unknown."""
     if given is not None:
         return given_version(engine, given)
-    return read_version(engine, _tag(image)) if image else None
+    address = read_address(image)
+    build = find_image(address.name, address.tag) if address and is_stock else None
+    if build and build.flavour == "server":
+        # Its tag counts AWS's own releases.
+        return read_version(engine, (build.bundles or "").rpartition(" ")[2])
+    tag = _tag(image)
+    # The number of one's own image is that of the engine where the image has the project's name alone.
+    is_of_engine = is_stock or engine in tag or _is_upstream(image)
+    return read_version(engine, tag) if image and "." in tag and is_of_engine else None
+
+
+def _is_upstream(image: str) -> bool:
+    address = read_address(image)
+    return address is not None and address.name in UPSTREAM
+
+
+def has_stock_entrypoint(image: str) -> bool:
+    """Return whether an image is AWS's, or a copy of it; a tag or a name alone is that of the SDK's helpers."""
+    address = read_address(image)
+    return is_of_aws(address) if address else re.fullmatch(r"[\w.:-]+", image) is not None
 
 
 def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:

@@ -20,7 +20,7 @@ from tests.lint.cases import linted
 if TYPE_CHECKING:
     from pathlib import Path
 
-LMI = "djl-inference:0.36.0-lmi27.0.0-cu128"
+LMI = "djl-inference:0.36.0-lmi24.0.0-cu129"
 TEMPLATE = f"""
 Resources:
   Llama:
@@ -75,7 +75,7 @@ class TestTemplates:
         model = {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": container}}
         text = json.dumps({"Resources": {"M": model}}, indent=1)
         report = linted(text, name="S.template.json")
-        assert report.readings[0].startswith("S.template.json: CloudFormation template, read as LMI 27, lmi-async")
+        assert report.readings[0].startswith("S.template.json: CloudFormation template, read as LMI 24, lmi-async")
         assert [one.field for one in report.findings if one.severity == "error"] == ["OPTION_DTYPE"]
 
     @pytest.mark.parametrize("whole", ["!If [A, {DTYPE: x}, {}]", "{Fn::Transform: {Name: x}}"])
@@ -87,7 +87,10 @@ class TestTemplates:
 
 
 def test_a_terraform_plan_is_read_and_what_is_known_later_is_not_judged() -> None:
-    container = {"image": f"x/{LMI}", "environment": {"OPTION_DTYPE": "bfloat16", "TENSOR_PARALLEL_DEGREE": "8"}}
+    container = {
+        "image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{LMI}",
+        "environment": {"OPTION_DTYPE": "bfloat16", "TENSOR_PARALLEL_DEGREE": "8"},
+    }
     model = {"address": "a.m", "type": "aws_sagemaker_model", "values": {"name": "m", "primary_container": [container]}}
     variant = {"model_name": "m", "instance_type": "ml.g5.12xlarge"}
     config = {"type": "aws_sagemaker_endpoint_configuration", "values": {"production_variants": [variant]}}

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 import pytest
 
+from seatrial_base.catalog.engine_options import all_known_options
+from seatrial_lint.lint.checks.keys import RENAMED, SUCCESSORS, TRANSLATED
 from seatrial_lint.lint.lint import Given
-from tests.lint.cases import BASE, LMI, TGI, VLLM, Case
+from tests.lint.cases import BASE, LMI, TGI, VLLM, Case, linted, said
+
+if TYPE_CHECKING:
+    from seatrial_base.catalog.engine_versions import EngineName
 
 CASES = (
     Case(
@@ -187,3 +195,53 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_rule_finds_its_boundary(case: Case) -> None:
     assert case.found() == ([case.place] if case.place else [])
+
+
+@pytest.mark.parametrize("version", ["lmi12", "lmi14", "lmi16", "lmi27"])
+def test_a_hint_is_looked_up_in_the_tables_before_it_is_given(version: str) -> None:
+    """Djl-serving issue 2648: the key that was named is refused by the same linter."""
+    (told,) = said(
+        "SEA316", "HF_MODEL_ID=s3://w/q/\nTENSOR_PARALLEL_SIZE=8\n", name="c.env", given=Given("lmi", version)
+    )
+    assert "OPTION_TENSOR_PARALLEL_DEGREE" in told.partition("| ")[2]
+
+
+NAMES = sorted({name for row in RENAMED.rows for name in (row.name,)} | {one.name for one in SUCCESSORS.rows})
+KEYS = ("SEA313", "SEA314", "SEA315", "SEA316", "SEA337")
+
+
+@pytest.mark.parametrize("engine", ["lmi", "tgi", "vllm", "sglang"])
+def test_no_hint_names_a_key_that_the_linter_refuses(engine: EngineName) -> None:
+    prefix = {"lmi": "OPTION_", "tgi": "", "vllm": "SM_VLLM_", "sglang": "SM_SGLANG_"}[engine]
+    versions = {"lmi": ("lmi9", "lmi12", "lmi16", "lmi27"), "tgi": ("1.4.0", "3.3.6"), "vllm": ("0.11.0", "0.26.0")}
+    options = {name for row in all_known_options() for name in row.options} | {*NAMES, *TRANSLATED}
+    refused: list[str] = []
+    for version in versions.get(engine, ("0.5.20",)):
+        given = Given(engine, version)
+        for name in sorted(options):
+            for key in {name.upper(), f"{prefix}{name.upper()}", f"OPTION_{name.upper()}"}:
+                for one in linted(f"{key}=1\n", name="c.env", given=given).findings:
+                    named = re.fullmatch(r"(?:write|did you mean) ([A-Z][A-Z_]+)(?:\?| only)?", one.hint)
+                    again = linted(f"{named[1]}=1\n", name="c.env", given=given).findings if named else ()
+                    refused += [f"{key}: {one.hint}: {two.message}" for two in again if two.rule in KEYS]
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "key", "word"),
+    [
+        ("vllm", "0.28.0", "SM_VLLM_CALCULATE_KV_SCALES", "was removed (last seen in vLLM 0.26.0)"),
+        ("vllm", "0.26.0", "SM_VLLM_CALCULATE_KV_SCALES", ""),
+        ("vllm", "0.28.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", "is newer (first seen in vLLM 0.29.0)"),
+        ("vllm", "0.29.0", "SM_VLLM_MAX_NUM_QUEUED_TOKENS", ""),
+        ("vllm", "0.26.0", "SM_VLLM_KV_OFFLOADING_SIZE", ""),
+        ("sglang", "0.5.20", "SM_SGLANG_CUDA_GRAPH_MAX_BS", "was removed (last seen in SGLang 0.5.19)"),
+        ("sglang", "0.5.19", "SM_SGLANG_CUDA_GRAPH_MAX_BS", ""),
+        ("sglang", "0.5.20", "SM_SGLANG_ATTN_DP_SIZE", "is newer (first seen in SGLang 0.5.22)"),
+        ("sglang", "0.5.23", "SM_SGLANG_MAX_QUEUED_REQUESTS", ""),
+    ],
+)
+def test_options_are_those_of_the_version(engine: EngineName, version: str, key: str, word: str) -> None:
+    value = "true" if "ENABLE" in key or "CALCULATE" in key else "1"
+    found = said("SEA315", f"{key}={value}\n", name="c.env", given=Given(engine, version))
+    assert [word in one for one in found] == [True] * bool(word)

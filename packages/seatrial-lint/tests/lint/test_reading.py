@@ -89,6 +89,26 @@ class TestModels:
         assert report.readings[0].startswith("c.json: model definition, read as vLLM 0.30.0 (image 0.30.0-gpu")
         assert "SEA317" in {one.rule for one in report.findings}
 
+    @pytest.mark.parametrize(
+        ("image", "read_as"),
+        [
+            (
+                "djl-inference:0.0.0.dev1-lmi0.0.0-cu128",
+                "LMI 27, lmi-async (image 0.0.0.dev1-lmi0.0.0-cu128; version as",
+            ),
+            (
+                "huggingface-pytorch-tgi-inference:1.13.1-optimum0.0.20-neuronx-py310",
+                "TGI of optimum-neuron 0.0.20, tg",
+            ),
+            ("vllm:server-sagemaker-cuda-v2.2", "vLLM 0.26.0 (image server-sagemaker-cuda-v2.2)"),
+            ("vllm:server-sagemaker-cuda-v9.9", "vLLM 0.26.0 (image server-sagemaker-cuda-v9.9; version assumed"),
+        ],
+    )
+    def test_a_tag_that_names_no_version_is_unknown_and_no_old_one(self, image: str, read_as: str) -> None:
+        container = {"Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}", "Environment": {}}
+        report = linted(json.dumps({"PrimaryContainer": container}), name="m.json")
+        assert report.readings[0].startswith(f"m.json: model definition, read as {read_as}")
+
     @pytest.mark.parametrize("wrapped", ["Model", ""])
     def test_a_definition_may_be_wrapped(self, wrapped: str) -> None:
         model = {"PrimaryContainer": {"Image": "x/djl-inference:0.33.0-lmi15.0.0-cu128", "Environment": {}}}

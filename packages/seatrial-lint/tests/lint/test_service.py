@@ -269,3 +269,123 @@ class TestStart:
     )
     def test_gated_repositories_need_a_token(self, env: dict[str, str], count: int) -> None:
         assert len(said("SEA256", model(CU129, env), name="m.json")) == count
+
+
+TGI_IMAGE = "huggingface-pytorch-tgi-inference:2.7.0-tgi3.3.6-gpu-py311-cu124-ubuntu22.04"
+OWN = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
+TEI = "683313688378.dkr.ecr.us-east-1.amazonaws.com/tei:2.0.1-tei1.8.2-gpu-py310-cu122-ubuntu22.04"
+DJL = f"{REGISTRY}/djl-inference"
+# An image, and what one rule says of it, with its severity; empty texts where it says nothing.
+ADDRESSES: list[tuple[str, str, str, str]] = [
+    ("ghcr.io/huggingface/text-generation-inference:1.0.1", "SEA388", "error", "pulls no image from ghcr.io"),
+    ("ghcr.io/huggingface/text-generation-inference:1.0.1", "SEA391", "error", "text-generation-launcher"),
+    ("vllm/vllm-openai:v0.20.2", "SEA388", "error", "pulls no image from docker.io"),
+    ("public.ecr.aws/deep-learning-containers/vllm:server-sagemaker-cuda", "SEA388", "error", "public.ecr.aws"),
+    (f"{OWN}/text-generation-inference:1.0.1", "SEA391", "warning", "unexpected argument 'serve'"),
+    ("lmsysorg/sglang:v0.5.4", "SEA391", "error", "no program `serve`"),
+    (f"{OWN}/sglang:v0.5.4", "SEA391", "", ""),
+    (f"{OWN}/chat:1.4.2", "SEA388", "", ""),
+    ("<YOUR_IMAGE_HERE>", "SEA388", "", ""),
+    ("763104330519.dkr.ecr.us-west-2.amazonaws.com/djl-inference:x", "SEA389", "error", "account 763104351884"),
+    ("763104351884.dkr.ecr.eu-central-2.amazonaws.com/djl-inference:x", "SEA389", "error", "account 380420809688"),
+    ("763104351884.dkr.ecr.eu-west-1.amazonaws.com/tei:2.0.1", "SEA389", "error", "account 141502667606"),
+    (TEI, "SEA389", "", ""),
+    (f"{OWN}/{TGI_IMAGE}", "SEA389", "note", "only where it is a copy of your own"),
+    (f"{DJL}:0.27.0-lmi10-cu124", "SEA390", "warning", "LMI 10 is of DJL 0.28.0"),
+    (f"{DJL}:0.27.0-lmi9-cu124", "SEA390", "warning", "LMI 9 has no image of this name"),
+    (f"{DJL}:0.32.0-lmi14.0.0-cu124", "SEA390", "note", "LMI 14 as 0.32.0-lmi14.0.0-cu126"),
+    (f"{DJL}:latest", "SEA390", "warning", "no tag latest"),
+    (f"{DJL}:0.34.0-lmi16.0.0-cu128-v1.2", "SEA390", "", ""),
+    (f"{DJL}:0.0.0.dev1-lmi0.0.0-cu128", "SEA390", "", ""),
+    (f"{DJL}:0.40.0-lmi31.0.0-cu130", "SEA390", "", ""),
+    (f"{DJL}:0.30.0-neuronx-sdk2.20.1", "SEA390", "", ""),
+    (f"{REGISTRY}/{TGI_IMAGE.replace('2.7.0-tgi3.3.6', '2.7-tgi3.3')}", "SEA390", "", ""),
+]
+
+
+@pytest.mark.parametrize(("image", "rule", "severity", "word"), ADDRESSES)
+def test_an_address_is_judged_by_what_it_says(image: str, rule: str, severity: str, word: str) -> None:
+    text = json.dumps({"ModelName": "m", "PrimaryContainer": {"Image": image, "Environment": HUB}})
+    found = [one for one in lint_sources(read_content(text.encode(), "m.json")).findings if one.rule == rule]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert all(word in one.message or word in one.hint for one in found)
+
+
+def test_a_registry_in_the_vpc_and_a_copy_of_the_roles_own_account_are_taken() -> None:
+    private = {"Image": "registry.acme.example/llm:1", "ImageConfig": {"RepositoryAccessMode": "Vpc"}}
+    assert said("SEA388", json.dumps({"PrimaryContainer": private | {"Environment": HUB}}), name="m.json") == []
+    own = {"ExecutionRoleArn": "arn:aws:iam::111122223333:role/r", "PrimaryContainer": {"Image": f"{OWN}/{CU129}"}}
+    assert said("SEA389", json.dumps(own), name="m.json") == []
+
+
+@pytest.mark.parametrize(
+    ("image", "instance", "model_id", "rule", "word"),
+    [
+        (f"{OWN}/chat:1-arm64", "ml.g5.xlarge", "", "SEA392", "exec format error"),
+        (f"{OWN}/chat:1-arm64", "ml.c7g.xlarge", "", "SEA392", ""),
+        (f"{OWN}/chat:1-amd64", "ml.g5g.xlarge", "", "SEA392", "exec format error"),
+        (f"{REGISTRY}/{CU129}", "ml.p6e-gb200.36xlarge", "", "SEA392", "exec format error"),
+        (f"{REGISTRY}/{TGI_IMAGE}", "ml.m5.xlarge", "", "SEA392", "needs a GPU"),
+        (f"{REGISTRY}/{CU129}", "ml.g6e.xlarge", "", "SEA392", ""),
+        (TEI, "ml.g5.xlarge", "meta-llama/Llama-3.1-8B-Instruct", "SEA397", "generates no text"),
+        (TEI, "ml.g5.xlarge", "BAAI/bge-large-en-v1.5", "SEA397", ""),
+        (f"{REGISTRY}/{TGI_IMAGE}", "ml.g5.xlarge", "meta-llama/Llama-3.1-8B-Instruct", "SEA397", ""),
+    ],
+)
+def test_an_image_has_the_architecture_of_the_instance_and_serves_the_kind_of_the_model(
+    image: str, instance: str, model_id: str, rule: str, word: str
+) -> None:
+    container = {"Image": image, "Environment": {"HF_MODEL_ID": model_id or "/opt/ml/model"}}
+    text = json.dumps({"ModelName": "m", "PrimaryContainer": container})
+    assert [word in one for one in together(rule, text, config(InstanceType=instance))] == [True] * bool(word)
+
+
+def test_images_of_ones_own_are_not_judged_by_the_entrypoint_of_the_stock_ones() -> None:
+    """AWS's example of gpt-oss: an entrypoint of its own turns OPTION_* into arguments of vLLM."""
+    env = {"OPTION_MODEL": "openai/gpt-oss-20b", "OPTION_TENSOR_PARALLEL_SIZE": "4", "OPTION_ASYNC_SCHEDULING": "true"}
+    for image in (f"{OWN}/vllm:v0.10.2-gpt-oss", f"{OWN}/vllm-own:v0.10.2", f"{OWN}/sglang-own:0.5.4"):
+        text = json.dumps({"ModelName": "m", "PrimaryContainer": {"Image": image, "Environment": env}}, indent=1)
+        sources = [*read_content(text.encode(), "0.json")]
+        sources += read_content(config(InstanceType="ml.g6e.12xlarge").encode(), "1.json")
+        found = [one.rule for one in lint_sources(sources).findings if one.severity != "note"]
+        assert found == []
+    stock = model("vllm:0.26.0-gpu-py312-cu130-ubuntu22.04-sagemaker", {"OPTION_MODEL": "openai/gpt-oss-20b"})
+    assert len(said("SEA316", stock, name="m.json")) == 1
+
+
+@pytest.mark.parametrize(
+    ("container", "env", "rule", "word"),
+    [
+        ({}, {"HF_MODEL_ID": "s3://w/job-7/model.tar.gz"}, "SEA393", "a model in S3 is a prefix"),
+        ({}, {"HF_MODEL_ID": "s3://w/job-7/"}, "SEA393", ""),
+        ({"ModelDataUrl": "s3://w/job-7/"}, MOUNTED, "SEA393", "is no archive"),
+        ({"ModelDataUrl": "s3://w/job-7/model.tar.gz"}, MOUNTED, "SEA393", ""),
+        ({"ModelDataUrl": "s3://w/models/", "Mode": "MultiModel"}, MOUNTED, "SEA393", ""),
+        ({"ModelDataSource": weights("s3://w/job-7/model.tar.gz")}, MOUNTED, "SEA393", "is not unpacked"),
+        ({"ModelDataSource": weights("s3://w/job-7/", CompressionType="Gzip")}, MOUNTED, "SEA393", "means one archive"),
+        ({"ModelDataSource": weights({"Ref": "Uri"}, CompressionType="Gzip")}, MOUNTED, "SEA393", ""),  # type: ignore[arg-type]  # a function
+        ({"ModelDataSource": weights("s3://w/tuned/")}, HUB, "SEA394", "loads org/model from the hub instead"),
+        ({"ModelDataSource": weights("s3://w/tuned/")}, MOUNTED, "SEA394", ""),
+    ],
+)
+def test_weights_are_where_the_container_looks_for_them(
+    container: dict[str, object], env: dict[str, str], rule: str, word: str
+) -> None:
+    found = said(rule, model(CU129, env, isolated=False, **container), name="m.json")
+    assert [word in one for one in found] == [True] * bool(word)
+
+
+@pytest.mark.parametrize(
+    ("hub", "seconds", "words"),
+    [
+        ("meta-llama/Llama-3.1-405B-Instruct", None, ["the longest startup", "seatrial stage"]),
+        ("meta-llama/Llama-3.1-70B-Instruct", 600, ["raise ContainerStartup", "seatrial stage"]),
+        ("meta-llama/Llama-3.1-70B-Instruct", 1800, []),
+    ],
+)
+def test_a_download_that_outlasts_the_health_check_is_told(hub: str, seconds: int | None, words: list[str]) -> None:
+    variant = {"ContainerStartupHealthCheckTimeoutInSeconds": seconds} if seconds else {}
+    sources = [*read_content(model(env={"HF_MODEL_ID": hub}).encode(), "0.json")]
+    sources += read_content(config(InstanceType="ml.p4d.24xlarge", **variant).encode(), "1.json")
+    found = [f"{one.message} {one.hint}" for one in lint_sources(sources).findings if one.rule == "SEA395"]
+    assert [[word in text for word in words] for text in found] == [[True] * len(words)] * bool(words)

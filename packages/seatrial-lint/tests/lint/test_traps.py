@@ -13,7 +13,7 @@ from seatrial_lint.lint.checks.traps import TRAPS, Trap
 from seatrial_lint.lint.checks.values import RANGES, Range
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
-from tests.lint.cases import Case
+from tests.lint.cases import Case, said
 
 BATCHERS = {
     "lmi-async": {},
@@ -59,7 +59,7 @@ def written(names: dict[str, str], dialect: DialectName) -> str:
 
 def version_of(row: Trap | Range, dialect: DialectName) -> str:
     since = row.since or DIALECTS[dialect].since
-    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
+    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.33.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
     last = row.until or DIALECTS[dialect].until
     return since if last else newest
 
@@ -282,3 +282,31 @@ CASES = (
 @pytest.mark.parametrize("one", CASES, ids=str)
 def test_facts_of_upstream_are_judged_as_they_are(one: Case) -> None:
     assert one.found() == ([one.place] if one.place else [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "tag", "env", "word"),
+    [
+        (
+            "SEA254",
+            "2.3.0-tgi2.2.0-gpu",
+            {"HF_MODEL_ID": "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"},
+            "bitsandbytes",
+        ),
+        ("SEA254", "2.3.0-tgi2.2.0-gpu", {"HF_MODEL_ID": "unsloth/Meta-Llama-3.1-8B-Instruct"}, ""),
+        ("SEA254", "2.0.1-tgi1.1.0-gpu", {"HF_MODEL_ID": "01-ai/Yi-34B-Chat-4bits", "QUANTIZE": "awq"}, "tgi-awq"),
+        ("SEA254", "2.0.1-tgi1.1.0-gpu", {"HF_MODEL_ID": "TheBloke/Llama-2-7B-AWQ"}, "tgi-awq"),
+        ("SEA254", "2.1.1-tgi1.2.0-gpu", {"HF_MODEL_ID": "01-ai/Yi-34B-Chat-4bits", "QUANTIZE": "awq"}, ""),
+        ("SEA254", "2.7.0-tgi3.3.6-gpu", {"HF_MODEL_ID": "org/model-GGUF"}, "GGUF"),
+        ("SEA393", "2.7.0-tgi3.3.6-gpu", {"HF_MODEL_ID": "s3://weights/chat/"}, "does not download from S3"),
+        ("SEA398", "1.13.1-optimum0.0.20-neuronx", {"HF_BATCH_SIZE": "4"}, "write MAX_BATCH_SIZE=4"),
+        ("SEA398", "1.13.1-optimum0.0.20-neuronx", {"HF_BATCH_SIZE": "4", "MAX_BATCH_SIZE": "4"}, ""),
+        ("SEA398", "2.1.2-optimum0.0.28-neuronx", {"HF_BATCH_SIZE": "4", "MAX_BATCH_SIZE": "8"}, "the same number"),
+        ("SEA398", "2.1.2-optimum0.0.28-neuronx", {"HF_BATCH_SIZE": "4"}, ""),
+    ],
+)
+def test_what_a_version_of_tgi_can_not_load(rule: str, tag: str, env: dict[str, str], word: str) -> None:
+    image = f"763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:{tag}"
+    text = json.dumps({"PrimaryContainer": {"Image": image, "Environment": env}})
+    found = said(rule, text, name="m.json")
+    assert [word in one for one in found] == [True] * bool(word)

@@ -9,7 +9,7 @@ from seatrial_base.catalog import service_authorization
 from seatrial_base.catalog.service_authorization import patterns_overlap
 from seatrial_base.findings import RULES, template_rules
 from seatrial_lint.cloudformation import template as templates
-from tests.template_rules.sample import DELETE, changed, components, found, single
+from tests.template_rules.sample import DELETE, IMAGE, changed, components, found, single
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ VARIANT = "Config.Properties.ProductionVariants.0"
 SPECIFICATION = "Component.Properties.Specification"
 ROLLING = "Component.Properties.DeploymentConfig.RollingUpdatePolicy"
 CONTAINER = "Model.Properties.PrimaryContainer"
+OWN = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
 TRACKING = "Tracking.Properties.TargetTrackingScalingPolicyConfiguration"
 PARAMETER = {"Ref": "Parameter"}
 TYPE_OF = "PredefinedMetricSpecification.PredefinedMetricType"
@@ -27,6 +28,14 @@ POOLS = [{"InstanceType": f"ml.x{number}.xlarge", "Priority": number} for number
 ALARMS = [{"AlarmName": f"{number}"} for number in range(11)]
 
 ON_COMPONENTS: list[tuple[str, str, object, str]] = [
+    ("SEA388", f"{CONTAINER}.Image", "registry.acme.example/chat:1", "pulls no image from registry.acme.example"),
+    ("SEA389", f"{CONTAINER}.Image", IMAGE.replace("us-east-1", "us-west-2"), "in us-west-2, and the model in us-east"),
+    ("SEA389", f"{CONTAINER}.Image", IMAGE.replace("763104351884", "763104330519"), "in account 763104351884, not in"),
+    ("SEA390", f"{CONTAINER}.Image", IMAGE.replace("36.0-lmi27.0.0-cu130", "27.0-lmi10-cu124"), "is of DJL 0.28.0"),
+    ("SEA391", f"{CONTAINER}.Image", f"{OWN}/text-generation-inference:1.0.1", "text-generation-launcher"),
+    ("SEA393", f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri", "s3://weights/model.tar.gz", "is not unpacked"),
+    ("SEA393", f"{CONTAINER}.ModelDataUrl", "s3://weights/chat/", "is no archive"),
+    ("SEA394", f"{CONTAINER}.Environment.HF_MODEL_ID", "Qwen/Qwen3-8B", "from the hub instead"),
     ("SEA701", "Model.Properties.ModelName", "chat", "chat is a fixed name"),
     ("SEA701", "Config.Properties.EndpointConfigName", {"Fn::Sub": "${AWS::StackName}-config"}, "${AWS::StackName}-co"),
     ("SEA702", "Config.Properties.ExecutionRoleArn", DELETE, "ExecutionRoleArn is missing"),
@@ -176,6 +185,8 @@ def test_one_wrong_value_is_found(
 ALONG = {  # what the same value breaks beside
     f"{SPECIFICATION}.ComputeResourceRequirements.NumberOfCpuCoresRequired": {"SEA733"},
     f"{SPECIFICATION}.ComputeResourceRequirements.MinMemoryRequiredInMb": {"SEA732"},
+    f"{CONTAINER}.Environment.HF_MODEL_ID": {"SEA394", "SEA716"},
+    f"{CONTAINER}.ModelDataSource.S3DataSource.S3Uri": {"SEA715"},
     f"{VARIANT}.ManagedInstanceScaling.MinInstanceCount": {"SEA746"},
     f"{VARIANT}.InstancePools": {"SEA708"},
     f"{VARIANT}.ManagedInstanceScaling": {"SEA705"},
@@ -206,7 +217,7 @@ def test_components_and_models_exclude_each_other_on_a_variant() -> None:
 
 
 def test_zero_instances_and_regions_are_warned_of_where_they_were_refused_or_are_not_listed() -> None:
-    assert [each.rule for each in found(components(), region="eu-west-3")] == ["SEA736", "SEA706"]
+    assert [each.rule for each in found(components(), region="eu-west-3")] == ["SEA736", "SEA706", "SEA389"]
     assert found(components(), region=None) == ()
 
 
@@ -317,3 +328,16 @@ def test_comparisons_grow_with_a_statement_and_not_with_its_square(
         counts.append(overlap.call_count)
     assert counts[1] <= 2.2 * counts[0]
     assert counts[1] <= comparisons * 40
+
+
+def test_the_region_of_the_images_is_that_of_the_policies_where_nobody_says_it() -> None:
+    def with_arn(region: str) -> tuple[str, ...]:
+        arn = f"arn:aws:ecr:{region}:763104351884:repository/djl-inference"
+        statement = {"Effect": "Allow", "Action": "ecr:BatchGetImage", "Resource": arn}
+        policy = {"PolicyName": "p", "PolicyDocument": {"Statement": [statement]}}
+        role = {"Type": "AWS::IAM::Role", "Properties": {"Policies": [policy]}}
+        document = changed(components(), "Role", role)
+        return tuple(one.message for one in found(document, region=None) if one.rule == "SEA389")
+
+    assert with_arn("us-east-1") == ()
+    assert len(with_arn("eu-west-1")) == 1

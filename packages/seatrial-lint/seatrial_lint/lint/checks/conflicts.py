@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from seatrial_base.catalog.engine_versions import within
 from seatrial_lint.engines.neutral import FIRST_TGI_WITH_TYPED_BITSANDBYTES
 from seatrial_lint.lint.redaction import shown
-from seatrial_lint.lint.rules import finding, hub_id, key_like, key_of, rename, rule
+from seatrial_lint.lint.rules import finding, key_like, key_of, rename, rule
 from seatrial_lint.lint.target import is_above_one
+from seatrial_lint.weights import hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

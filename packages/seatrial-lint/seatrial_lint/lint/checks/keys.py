@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 FOREIGN = ("OPTION_", "SERVING_", "SM_VLLM_", "SM_SGLANG_")
 # An archive may hold a handler that reads options of its own.
 _PACKAGED = {"model_data_url", "artifact_url"}
+_OPTION = re.compile(r"\boption\.(\w+)")
 _NEAR_SERVER_KEY = 0.8
 _ANYBODYS = frozenset(["HF_TOKEN", "MODEL_ID", "MODEL_DIR", "MODEL_NAME", "TRUST_REMOTE_CODE"])
 # deepjavalibrary/djl-serving@7e13b081 engines/python/.../PyModel.java, load: the cases of its switch over the options.
@@ -138,12 +140,17 @@ def _judged(subject: Subject, target: TargetContainer, option: NamedOption) -> I
         )
     elif verdict.kind == "elsewhere":
         successor = SUCCESSORS.get(option.name)
-        fix = successor.instead if successor else "leave it out"
+        fix = _in_form(option, successor.instead) if successor else "leave it out"
         yield finding(subject, "SEA315", option.entry, f"{option.name} {verdict.because}", fix)
     else:
         nearest = key_like(option, verdict.nearest) if verdict.nearest else ""
         fix = f"did you mean {nearest}?" if nearest else "leave it out"
         yield finding(subject, "SEA313", option.entry, f"{option.name} {verdict.because}", fix)
+
+
+def _in_form(option: NamedOption, fix: str) -> str:
+    """Write the keys of a text as this option's is written: with the prefix of a file, or as a variable."""
+    return _OPTION.sub(lambda key: key_like(option, key[1]), fix)
 
 
 @rule("SEA314")
@@ -165,7 +172,7 @@ def dropped(subject: Subject) -> Iterator[Finding]:
     target = subject.target
     for option in subject.options if target else ():
         if target and (row := _dropped(target, option.name)):
-            yield finding(subject, "SEA316", option.entry, row.because, row.fix)
+            yield finding(subject, "SEA316", option.entry, row.because, _in_form(option, row.fix))
         if target and target.engine == "vllm":
             flags = ("enable_prefix_caching", "enable_chunked_prefill")
             if option.name in flags and option.value.lower() == "false":

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
 from seatrial_base.catalog.engine_limits import Start, loader_of, start_cautions, start_refusals
+from seatrial_base.catalog.image_addresses import judge_image, serves_embeddings
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
 from seatrial_base.catalog.models import (
+    find_model,
     given_instead_of_text,
     is_gated,
     resolve_model,
     split_precision,
     unsupported_format,
 )
+from seatrial_base.catalog.precision import find_precision
+from seatrial_base.units import gib
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
+from seatrial_lint.lint.rules import finding, rule
+from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +37,13 @@ if TYPE_CHECKING:
 SPLIT_HEADS = ("lmi-async", "lmi-vllm", "lmi-dist", "lmi-trtllm", "tgi", "vllm", "sglang")
 # ContainerStartupHealthCheckTimeoutInSeconds.
 MAX_STARTUP_TIMEOUT_S = 3600
+# An assumption, fast on purpose: what is slower even so is told.
+HUB_BYTES_S = 200_000_000
 _CUDA = re.compile(r"cu(\d{2})(\d)")
+# Of an ARN.
+_ACCOUNT = 4
+# Families whose names say it, of models that the catalog need not have.
+_GENERATES = re.compile(r"(?i)(?:[._-])(?:instruct|chat)(?:[._-]|$)")
 _GATED_BUCKET = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
 
 
@@ -196,6 +207,27 @@ def cut_off_loading(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA323", field.option.entry, message, f"write at most {limit_s}")
 
 
+@rule("SEA395", handler="any")
+def cut_off_download(subject: Subject) -> Iterator[Finding]:
+    """A model of the hub that is too large to be downloaded before the startup health check ends."""
+    model, given = subject.architecture, subject.fact("startup_timeout_s")
+    if model is None or not hub_id(model.id) or (given is None and "variant" not in subject.facts):
+        return
+    precision = find_precision(model.checkpoint_quantization)
+    size_bytes = model.params_total * (precision.bits if precision else 16) / 8
+    limit_s = int(given) if given and given.isdigit() else MAX_STARTUP_TIMEOUT_S
+    needed_s = size_bytes / HUB_BYTES_S
+    if needed_s <= limit_s:
+        return
+    whose = f"{limit_s} s of the startup health check" if given else f"{limit_s} s, the longest startup health check"
+    message = (
+        f"{gib(size_bytes)} from the hub take {needed_s:,.0f} s at {HUB_BYTES_S / 1e6:,.0f} MB/s, and end after {whose}"
+    )
+    raised = f"raise ContainerStartupHealthCheckTimeoutInSeconds (at most {MAX_STARTUP_TIMEOUT_S}), or "
+    fix = f"{raised if needed_s < MAX_STARTUP_TIMEOUT_S else ''}stage the weights in S3 (seatrial stage) and mount them"
+    yield finding(subject, "SEA395", subject.fields["model_id"].option.entry, message, fix)
+
+
 @rule("SEA324", handler="any")
 def instance_ami(subject: Subject) -> Iterator[Finding]:
     """A CUDA that the instance's AMI can't run."""
@@ -298,3 +330,50 @@ def prefix(subject: Subject) -> Iterator[Finding]:
     uri = subject.facts.get("s3_uri")
     if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
         yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")
+
+
+@rule("SEA388", "SEA389", "SEA390", "SEA391", "SEA392", handler="any")
+def address(subject: Subject) -> Iterator[Finding]:
+    """An image that SageMaker can't pull, start or run on the instance, by its address."""
+    image, role = subject.source.facts.get("image"), (subject.fact("role") or "").split(":")
+    instance_type = subject.fact("instance_type") or ""
+    if image is None or instance_type.startswith("local"):
+        return
+    own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
+    is_private = subject.fact("repository_access") is not None
+    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391", "instance": "SEA392"}
+    for problem in judge_image(image.value, None, own_account, instance_type, is_private=is_private):
+        rule_id, severity = rules[problem.kind], problem.severity
+        yield finding(subject, rule_id, image, problem.message, problem.hint, severity=severity)
+
+
+@rule("SEA397", handler="any")
+def kind_of_model(subject: Subject) -> Iterator[Finding]:
+    """An image for embeddings with a model that generates text."""
+    image = subject.source.facts.get("image")
+    model = next((entry for entry in subject.source.entries if entry.key in ("HF_MODEL_ID", "MODEL_ID")), None)
+    if image is None or model is None:
+        return
+    if serves_embeddings(image.value) and (find_model(model.value) or _GENERATES.search(model.value)):
+        message = f"the image serves embeddings and rerankers and generates no text, as {model.value} would"
+        yield finding(subject, "SEA397", model, message, "use an image of vLLM, LMI or SGLang")
+
+
+@rule("SEA393", "SEA394", handler="any")
+def weight_places(subject: Subject) -> Iterator[Finding]:
+    """Weights that the container does not find, or passes over for those of the hub."""
+    facts, model = subject.source.facts, subject.fields.get("model_id")
+    archive = facts.get("model_data_url") or facts.get("artifact_url")
+    uri, named = facts.get("s3_uri"), model.option.entry if model and model.option.entry.is_known else None
+    entries = {"model_id": named, "archive": archive, "s3_uri": uri}
+    known = {name: entry.value if entry else "" for name, entry in entries.items()}
+    source = WeightSource(
+        **known,
+        s3_data_type=subject.fact("s3_data_type") or "",
+        compression=subject.fact("compression") or "",
+        is_mounted=uri is not None,
+        is_multi_model=subject.fact("mode") == "MultiModel",
+    )
+    for problem in weight_problems(source):
+        rule_id = "SEA393" if problem.kind == "form" else "SEA394"
+        yield finding(subject, rule_id, entries[problem.field], problem.message, problem.hint)

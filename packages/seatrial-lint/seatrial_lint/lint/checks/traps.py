@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.catalog.engine_versions import version_text, within
 from seatrial_base.catalog.rows import CatalogTable
 from seatrial_lint.lint.known import takes_value
-from seatrial_lint.lint.rules import MOUNT, finding, hub_id, key_of, rule
+from seatrial_lint.lint.rules import finding, key_of, rule
 from seatrial_lint.lint.target import is_accelerate_trap
+from seatrial_lint.weights import MOUNT, hub_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +96,8 @@ TRAPS: Final = CatalogTable(Trap, "engine_options.json#traps", key="named")
     "SEA375",
     "SEA376",
     "SEA377",
+    "SEA393",
+    "SEA398",
 )
 def every(subject: Subject) -> Iterator[Finding]:
     """Rows that hold for a configuration."""

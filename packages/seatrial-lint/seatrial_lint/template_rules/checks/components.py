@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from seatrial_base.catalog import images
+from seatrial_base.catalog import images as catalog_images
+from seatrial_base.catalog.image_addresses import judge_image
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.secrets import credentials, holds_credential
@@ -22,6 +25,7 @@ from seatrial_lint.template_rules.hosting import (
     specifications,
     types_of,
 )
+from seatrial_lint.weights import WeightSource, weight_problems
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
     from seatrial_lint.template_rules.hosting import Hosting
 
 MOST_ENTRIES = 100
+# Of an ARN.
+_ACCOUNT = 4
+_REGION = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:([a-z]{2}-[a-z-]+-\d):")
 MOST_CHARACTERS = 1024
 _PSEUDO = re.compile(r"\$\{AWS::[A-Za-z]+\}")
 _HASHED = re.compile(r"(?:^|[^A-Za-z0-9])(?=[0-9a-f]*\d)[0-9a-f]{8,64}$")
@@ -328,7 +335,7 @@ def adapters(hosting: Hosting) -> Iterator[Finding]:
                 is_known = container.is_known and (environment.is_known or environment.is_absent)
                 repository = (container.at("Image").text or "").rpartition("/")[2].partition(":")[0]
                 loading = environment.at(LOADING)
-                if repository in images.repositories("tgi"):
+                if repository in catalog_images.repositories("tgi"):
                     message = f"{repository} has no POST /adapters, which SageMaker calls to load an adapter"
                     yield finding_at(component, named, "SEA803", message, "serve the base with LMI or vLLM")
                 elif repository == "vllm" and is_known and (loading.is_absent or loading.text in _OFF):
@@ -341,3 +348,48 @@ def _containers_of(hosting: Hosting, component: TemplateResource) -> Iterator[Te
     for specification in specifications(component):
         model = hosting.model_of(component.template, specification.at("ModelName"))
         yield from containers_of(model) if model else (specification.at("Container"),)
+
+
+@rule("SEA388", "SEA389", "SEA390", "SEA391")
+def images(hosting: Hosting) -> Iterator[Finding]:
+    """An image that SageMaker can't pull or start, by its address."""
+    rules = {"registry": "SEA388", "place": "SEA389", "tag": "SEA390", "start": "SEA391"}
+    for resource, container in _containers(hosting):
+        image, role = container.at("Image"), (resource.at("ExecutionRoleArn").text or "").split(":")
+        access = container.at("ImageConfig", "RepositoryAccessMode")
+        is_private = not access.is_absent and access.text != "Platform"
+        region = hosting.region or _named_region(hosting, resource.template)
+        own_account = role[_ACCOUNT] if len(role) > _ACCOUNT else ""
+        for problem in judge_image(image.text or "", region, own_account, is_private=is_private):
+            made = finding_at(resource, image, rules[problem.kind], problem.message, problem.hint)
+            severity = problem.severity or made.severity
+            yield replace(made, severity=severity)
+
+
+def _named_region(hosting: Hosting, template: str) -> str | None:
+    """Return the Region that every ARN of a template's policies has; `None` where they name several, or none."""
+    policies = (policy.resource for policy in hosting.policies if policy.resource.template == template)
+    named = {region for policy in policies for region in _REGION.findall(json.dumps(policy.at().raw))}
+    return named.pop() if len(named) == 1 else None
+
+
+@rule("SEA393", "SEA394")
+def container_weights(hosting: Hosting) -> Iterator[Finding]:
+    """Weights that the container does not find, or passes over for those of the hub."""
+    for resource, container in _containers(hosting):
+        source = container.at("ModelDataSource")
+        uri, archive = source.at("S3DataSource", "S3Uri"), container.at("ModelDataUrl")
+        archive = container.at("ArtifactUrl") if archive.is_absent else archive
+        models = [value for name, value in _environment(container) if name in _HUB_NAMES]
+        given = WeightSource(
+            archive=archive.text or "",
+            s3_uri=uri.text or "",
+            s3_data_type=source.at("S3DataSource", "S3DataType").text or "",
+            compression=source.at("S3DataSource", "CompressionType").text or "",
+            is_mounted=not source.is_absent,
+            is_multi_model=not container.at("Mode").is_absent,
+        )
+        places = {"archive": archive, "s3_uri": uri, "model_id": models[0] if models else uri}
+        for problem in weight_problems(replace(given, model_id=models[0].text or "" if models else "")):
+            rule_id = "SEA393" if problem.kind == "form" else "SEA394"
+            yield finding_at(resource, places[problem.field], rule_id, problem.message, problem.hint)
