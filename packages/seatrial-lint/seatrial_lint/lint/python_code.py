@@ -38,6 +38,7 @@ _DEPLOYED = {
 _FRAMEWORKS = {
     "djl-lmi": "lmi",
     "djl-deepspeed": "deepspeed",
+    "djl-fastertransformer": "fastertransformer",
     "djl-neuronx": "neuronx",
     "djl-tensorrtllm": "tensorrtllm",
 }

@@ -50,7 +50,8 @@ _SKIPPED = frozenset({".git", ".venv", "node_modules", "__pycache__", "cdk.out"}
 _NO_CALLS = "no call that makes a model has a literal environment or image"
 _DEFINITIONS = "an environment, model, inference component or endpoint config"
 _PROPERTY = re.compile(r"^[ \t]*(option\.|engine[ \t]*[=:])", re.MULTILINE)
-_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=", re.MULTILINE)
+# An assignment, or a name alone (`docker run --env-file`).
+_VARIABLE = re.compile(r"(?:export[ \t]+)?[A-Za-z_]\w*(?:=|$)", re.ASCII)
 
 
 def read_path(path: Path) -> Iterator[ConfigSource | Unreadable]:
@@ -158,9 +159,16 @@ def _from_lines(text: str, file: str, encoding: str) -> tuple[ConfigSource | Unr
             for line in property_lines(text)
         )
         return _bounded(ConfigSource(file, "serving.properties", (), text=text, encoding=encoding), entries)
-    if name.endswith(".env") or name.startswith(".env") or _VARIABLE.search(text):
+    if name.endswith(".env") or name.startswith(".env") or _is_environment(text):
         return _bounded(ConfigSource(file, "environment file", (), text=text, encoding=encoding), read_env(text))
     return (Unreadable(file, "not a serving configuration"),)
+
+
+def _is_environment(text: str) -> bool:
+    """Return whether every line is a variable: shell scripts and Dockerfiles have assignments too, among statements."""
+    lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
+    written = [line for line in lines if line and not line.startswith("#")]
+    return not text.startswith("#!") and all(map(_VARIABLE.match, written)) and any("=" in line for line in written)
 
 
 def _bounded(source: ConfigSource, entries: Iterable[SourceEntry]) -> tuple[ConfigSource | Unreadable, ...]:
@@ -238,7 +246,15 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
         return (Unreadable(file, wrong[0] if wrong else _NO_CALLS),)
     unread = f"{counted(len(wrong), 'cell')} not read: no Python" if wrong and len(cells) > 1 else ""
     placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in sources)
-    return _of_text((*written, *placed), text, encoding)
+    return _of_text((*_with_image(written, sources), *placed), text, encoding)
+
+
+def _with_image(written: Iterable[ConfigSource], models: Iterable[ConfigSource]) -> Iterator[ConfigSource]:
+    """Yield written files with the image of the one LMI model beside them, which packs them."""
+    of_lmi = (one.facts.get("image") for one in models if (target := guess(one)) is not None and target.engine == "lmi")
+    images = {image.value: image for image in of_lmi if image is not None}
+    facts = {"image": next(iter(images.values()))} if len(images) == 1 else {}
+    yield from (replace(one, facts=facts | one.facts) if one.kind == "serving.properties" else one for one in written)
 
 
 def _written_by(cell: CodeCell, file: str) -> Iterator[ConfigSource]:

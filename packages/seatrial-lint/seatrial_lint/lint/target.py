@@ -116,7 +116,7 @@ def _content_engine(source: ConfigSource) -> tuple[EngineName | None, str]:
 _MARKS: tuple[tuple[EngineName, str, tuple[str, ...], frozenset[str]], ...] = (
     *((engine, f"the {engine} container", (prefix,), frozenset[str]()) for engine, prefix in PREFIXES.items()),
     ("vllm", "the vLLM container for AWS Neuron", (NEURON_PREFIX,), frozenset()),
-    ("lmi", "LMI", ("OPTION_", "SERVING_"), frozenset({"TENSOR_PARALLEL_DEGREE", "HF_REVISION", "HF_TASK"})),
+    ("lmi", "LMI", ("OPTION_", "SERVING_"), frozenset({"TENSOR_PARALLEL_DEGREE", "HF_REVISION"})),
     ("tgi", "TGI", (), frozenset(_TGI_NAMES)),
 )
 # Of an engine: its dialects for GPUs and for AWS Neuron, and how variables begin that only the latter reads.
@@ -331,10 +331,13 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
     """Return the dialect for AWS Neuron where image, version or variables tell it."""
     if engine not in _ON_NEURON:
         return None
-    on_gpus, dialect, marks = _ON_NEURON[engine]
-    if "neuron" in (source.fact("image") or "").lower():
+    name, dialect, marks = _ON_NEURON[engine]
+    on_gpus = engine_versions.DIALECTS[name]
+    image = (source.fact("image") or "").lower()
+    if "neuron" in image:
         return dialect
-    if version is not None and not engine_versions.has_dialect(engine_versions.DIALECTS[on_gpus], version):
+    # An image for GPUs that is older than what the catalog knows is no image for Neuron.
+    if version is not None and not image and not engine_versions.has_dialect(on_gpus, version):
         return dialect if engine_versions.has_dialect(engine_versions.DIALECTS[dialect], version) else None
     marked = any(entry.key.startswith(marks) for entry in source.entries)
     return dialect if marked and version is None else None

@@ -198,6 +198,50 @@ def test_a_notebook_has_files_that_cells_write_and_names_of_earlier_cells() -> N
     assert linted(text, name="deploy.ipynb").readings[-1].endswith("; 1 cell not read: no Python")
 
 
+def notebook(*cells: str) -> str:
+    return json.dumps({"cells": [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]})
+
+
+OLD = "Model(image_uri=image_uris.retrieve(framework='djl-deepspeed', region=here, version='0.23.0'))"
+NEW = "Model(image_uri='763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130')"
+S3URL = "%%writefile code/serving.properties\nengine=Python\noption.s3url=s3://b/w/\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "rules"),
+    [
+        # The file is packed by the model beside it: its image decides which options are read.
+        ((S3URL, OLD), []),
+        ((S3URL, NEW), ["SEA315"]),
+        ((S3URL, OLD, NEW), ["SEA315"]),
+        ((S3URL,), ["SEA315"]),
+    ],
+)
+def test_what_a_notebook_writes_is_read_by_the_image_of_its_model(cells: tuple[str, ...], rules: list[str]) -> None:
+    report = linted(notebook(*cells), name="deploy.ipynb")
+    assert [one.rule for one in report.findings if one.field == "option.s3url"] == rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#!/bin/bash\nARGS="--a"\nARGS="${ARGS} --b"\nexec serve $ARGS\n',
+        'ARGS=--a\nif [ -n "$X" ]; then\n  ARGS="$ARGS --b"\nfi\n',
+        "FROM debian\nARG A=1\nRUN cmake -B build && \\\n    B=2 make\nENV C=3\nB=4 \\\nB=5\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["serve", "start.sh", "Dockerfile"])
+def test_scripts_and_dockerfiles_are_no_environment_files(name: str, text: str) -> None:
+    assert read_content(text.encode(), name) == (Unreadable(name, "not a serving configuration"),)
+    assert places(notebook(f"%%writefile {name}\n{text}"), "a.ipynb") == []
+
+
+def test_names_without_a_value_and_remarks_are_in_environment_files() -> None:
+    (found,) = read_content(b"# ours\n\nHF_TOKEN\nexport OPTION_DTYPE=fp16\r\n", "settings")
+    assert isinstance(found, ConfigSource)
+    assert [entry.key for entry in found.entries] == ["OPTION_DTYPE"]
+
+
 @pytest.mark.parametrize(
     ("content", "name", "because"),
     [

@@ -139,6 +139,24 @@ def test_engine_and_version_are_guessed_and_told(text: str, name: str, expected:
     assert reading.endswith("version assumed, the newest; give --version)")
 
 
+@pytest.mark.parametrize(
+    ("image", "text", "expected"),
+    [
+        # Older than what the catalog knows of TGI, yet for GPUs.
+        ("huggingface-pytorch-tgi-inference:2.0.0-tgi0.8.2-gpu-py39-cu118-ubuntu20.04", {}, "TGI 0.8.2 (image"),
+        ("huggingface-pytorch-tgi-inference:2.1.2-optimum0.0.28-neuronx-py310-ubuntu22.04", {}, "tgi-neuronx (image"),
+        # Hugging Face's own toolkit reads the task too.
+        ("${image}", {"HF_MODEL_ID": "a/b", "HF_TASK": "text-classification"}, "container unknown"),
+    ],
+)
+def test_containers_that_are_easily_taken_for_others(image: str, text: dict[str, str], expected: str) -> None:
+    container = {"Image": f"763104351884.dkr.ecr.us-east-1.amazonaws.com/{image}", "Environment": text}
+    document = json.dumps({"PrimaryContainer": container | {"ModelDataUrl": "s3://b/model.tar.gz"}})
+    report = linted(document, name="model.json")
+    assert expected in report.readings[0]
+    assert {one.rule for one in report.findings if one.severity != "note"} <= {"SEA341"}
+
+
 def test_what_is_given_overrules_the_guess() -> None:
     report = linted("OPTION_DTYPE=fp16", name=".env", given=Given(engine="tgi", version="2.0.2"))
     assert report.readings == (".env: environment file, read as TGI 2.0.2 (as given)",)
