@@ -170,7 +170,7 @@ def service_limit(levels: Sequence[LevelResult]) -> float | None:
 
 
 def _is_full(below: _Served, above: _Served) -> bool:
-    least = (above.level.load / below.level.load) ** STAYS
+    least: float = (above.level.load / below.level.load) ** STAYS
     ratio = above.in_service / below.in_service
     grown = (above.level.output_tok_s or 0.0) / (below.level.output_tok_s or math.inf)
     return 1 / least <= ratio <= least and grown <= NOISE * least
