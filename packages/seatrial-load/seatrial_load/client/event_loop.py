@@ -8,7 +8,6 @@ import select
 import selectors
 import sys
 import time
-import zlib
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from seatrial_load.decode.exchange import LEAST, Exchange, Holding, Inbox
 from seatrial_load.decode.failure import Failure, failure_of_malformed, shorten
 from seatrial_load.decode.http1 import ProtocolError
 from seatrial_load.decode.response import exchange_failure
+from seatrial_load.documents.arrivals import rest_s, scatter
 from seatrial_load.health.client_health import LagMeter, UsageMeter
 
 if TYPE_CHECKING:
@@ -262,7 +262,6 @@ class Stream:
 BASE_S = 0.25
 CAP_S = 8.0
 REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
-_CRC_VALUES = 2**32
 
 
 class Repetition(NamedTuple):
@@ -290,11 +289,6 @@ def backoff_s(index: int, repetitions: int) -> float:
     Backoff And Jitter"); it follows from the request's number, so that the same trial waits alike.
     """
     return min(CAP_S, BASE_S * 2.0 ** min(repetitions, 16)) * (0.5 + scatter(f"{index}:{repetitions}") / 2)
-
-
-def scatter(name: str) -> float:
-    """Return a number from 0 to 1 that looks drawn and follows from a name."""
-    return zlib.crc32(name.encode()) / _CRC_VALUES
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float:
@@ -590,9 +584,9 @@ class Loop:
         self._over.append(exchange.inbox)
         while self._holding.is_urgent and self._tidy():
             pass
-        rest_s = self._wave.rest_share * (exchange.ended_s - exchange.sent_s) * scatter(f"rest {exchange.index}")
-        if rest_s > 0:
-            heappush(self._resting, (exchange.ended_s + rest_s, exchange.index, stream))
+        rests_s = rest_s(self._wave.rest_share, exchange.index, exchange.ended_s - exchange.sent_s)
+        if rests_s > 0:
+            heappush(self._resting, (exchange.ended_s + rests_s, exchange.index, stream))
         else:
             self._idle.append(stream)
         if stream.pending is not None and stream.pending.rest and exchange.failure is None:

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from seatrial_load.client.event_loop import Wave, WaveConversations
 from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
-from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.arrivals import REST_SHARE, arrivals_of, spread_starts
 from seatrial_load.documents.progress import LevelAdvanced
 from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep, load_words
@@ -67,8 +66,6 @@ EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 # A worker whose connections opened this long after the common start didn't load together with the others.
 LATE_START_S = 0.25
-SPREAD = 2.0  # parts of the time of a request, divided among the streams, that one may begin in
-REST_SHARE = 0.02
 LEVEL_ROUNDS = 4  # of a request each, of a level at least: what is left of the budget isn't spent on its beginning
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
@@ -182,11 +179,8 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
 def first_starts(request: TrialRequest, progress: TrialProgress, concurrency: int) -> tuple[float, ...]:
     """Return when each stream of a closed loop's level may begin, in seconds; empty where all begin at once.
 
-    Clients of one length that begin together end together, for ever: each prompt waits for those of all others, as no
-    user's does. Each begins at random within two of as many equal parts of the time of one request, and rests for up to
-    2 % of that time after each response: batches end whole, so that clients which met once would never part. On a
-    simulated engine TTFT is then that of random arrivals with as many in flight (`tests/load/trial/test_start.py`).
-    The same in every trial of one pace.
+    The time that they are spread over is that of a request at this level, by the plan and the levels before, or that of
+    the warm-up. The same in every trial of one pace.
     """
     load = request.load
     if load.start == "together" or arrivals_of(load).is_open:
@@ -207,12 +201,6 @@ def rest_share(request: TrialRequest) -> float:
     """Return the longest pause between a response and the next request, as a share of the time that it took."""
     is_spread = request.load.start == "spread" and not arrivals_of(request.load).is_open
     return REST_SHARE if is_spread else 0.0
-
-
-def spread_starts(streams: int, span_s: float, seed: str) -> tuple[float, ...]:
-    """Return the starts of streams, spread at random over a time."""
-    chance = random.Random(seed)  # noqa: S311 (times, no secret)
-    return tuple(sorted((number + SPREAD * chance.random()) * span_s / streams for number in range(streams)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

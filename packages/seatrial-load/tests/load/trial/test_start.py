@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.client.event_loop import scatter
+from seatrial_load.documents.arrivals import REST_SHARE, rest_s, spread_starts
 from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.result import LiveProof
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of_records
-from seatrial_load.trial.steps import REST_SHARE, first_starts, plan_shares, spread_starts
+from seatrial_load.metrics.sent import convoy_lines
+from seatrial_load.trial.steps import first_starts, plan_shares
 from tests.load.conftest import flat, make_level, make_record
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def closed(in_flight: int, seed: int, *, spread: bool) -> LevelResult:
     share = REST_SHARE if spread else 0.0
 
     def follow(number: int, sent: float, ended: float) -> float:
-        return ended + share * (ended - sent) * scatter(f"{seed} {number}")
+        return ended + rest_s(share, 1_000 * seed + number, ended - sent)
 
     return level(served(list(starts), 5 * in_flight, follow), in_flight)
 
@@ -169,3 +170,10 @@ def test_workers_part_the_starts(trial_request: Callable[..., TrialRequest], pro
     shares = plan_shares(request, progress, 9, 2, 0.0)
     assert [len(share.starts_s) for share in shares] == [share.streams for share in shares] == [5, 4]
     assert sorted(start for share in shares for start in share.starts_s) == list(first_starts(request, progress, 9))
+
+
+def test_a_convoy_is_named_from_a_quarter_of_the_requests_on() -> None:
+    few, many = make_level(8, convoy_share=0.24), make_level(64, convoy_share=0.83)
+    assert list(convoy_lines([few])) == []
+    (line,) = convoy_lines([few, many])
+    assert line.startswith("convoy: 83 % of the requests at concurrency 64 per copy were sent within one step ")
