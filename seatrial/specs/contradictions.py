@@ -395,6 +395,7 @@ RULES: tuple[Rule, ...] = (
         for name, field in (
             ("search", is_other("trial.search", "sweep")),
             ("goal", "trial.goal"),
+            ("start", is_other("trial.start", "spread")),
             ("concurrency_levels", "trial.concurrency_levels"),
         )
     ),

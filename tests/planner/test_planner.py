@@ -265,12 +265,12 @@ def test_each_percentile_counts_against_its_own_bound(ask: Ask) -> None:
 
 
 def test_an_output_rate_adds_copies_until_it_is_met(ask: Ask) -> None:
-    plan = make_plan(ask(slo={"output_tok_s": 600}, workload=workload(32), scaling={"max_copies": 4}))
+    plan = make_plan(ask(slo={"output_tok_s": 700}, workload=workload(32), scaling={"max_copies": 4}))
 
     gate = plan.gate_concurrency_per_copy.value
     point = next(point for point in plan.curve if point.concurrency == gate)
     assert plan.copy_count.value == 2
-    assert plan.copy_count.value * point.output_tok_s >= 600
+    assert plan.copy_count.value * point.output_tok_s >= 700
 
 
 def test_a_fitted_engine_states_its_measured_error(ask: Ask) -> None:
@@ -345,7 +345,7 @@ def test_the_batch_limit_is_the_kv_room(ask: Ask) -> None:
 
 
 def test_the_objectives_lower_the_batch_limit_but_leave_room_for_the_error(ask: Ask) -> None:
-    plan = make_plan(ask(slo={"ttft_ms": {"p95": 800}}, workload=workload(4)))
+    plan = make_plan(ask(slo={"tpot_ms": {"p95": 36}}, workload=workload(4)))
     found = re.match(r"One copy sustains (\d+) concurrent requests", plan.copy_count.because)
 
     assert found is not None
@@ -356,7 +356,7 @@ def test_the_objectives_lower_the_batch_limit_but_leave_room_for_the_error(ask: 
 
 
 def test_no_request_at_the_gate_passes_the_timeout(ask: Ask) -> None:
-    plan = make_plan(ask(workload=workload(120), scaling={"max_copies": 4}))
+    plan = make_plan(ask(workload=workload(200), scaling={"max_copies": 4}))
     gate = next(point for point in plan.curve if point.concurrency == plan.gate_concurrency_per_copy.value)
 
     assert plan.copy_count.value > 1
@@ -364,11 +364,11 @@ def test_no_request_at_the_gate_passes_the_timeout(ask: Ask) -> None:
 
 
 def test_the_copies_say_what_the_peak_needs_and_how_far_autoscaling_goes(ask: Ask) -> None:
-    plan = make_plan(ask(workload=workload(120), scaling={"min_copies": 2, "max_copies": 6}))
+    plan = make_plan(ask(workload=workload(200), scaling={"min_copies": 2, "max_copies": 6}))
 
     assert reads(
         plan.copy_count.because,
-        "One copy sustains # concurrent requests; peak is 120: at least 2 copies. Autoscaling runs 2 to 6.",
+        "One copy sustains # concurrent requests; peak is 200: at least 2 copies. Autoscaling runs 2 to 6.",
     )
 
 

@@ -181,7 +181,7 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         (Expected("chat.yaml:12: trial.request_timeout_s", "SEA205", ("1,000", "1", "ml.g5.2xlarge")),),
     ),
     "SEA205 too few copies": (
-        {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 400}},
+        {"workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 500}},
         (Expected("chat.yaml: scaling.max_copies", "SEA205", ("1", "4", "ml.g5.2xlarge")),),
     ),
     "SEA205 more copies than the service has": (
@@ -189,7 +189,7 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         (Expected("chat.yaml: scaling.max_copies", "SEA205", ("1", "ml.g5.2xlarge")),),
     ),
     "SEA205 objectives that need more copies": (
-        {"slo": {"ttft_ms": {"p95": 500}}, "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}},
+        {"slo": {"ttft_ms": {"p95": 150}}, "workload": {"input_tokens": 256, "output_tokens": 256, "concurrency": 16}},
         (Expected("chat.yaml: scaling.max_copies", "SEA205", ("1", "ml.g5.2xlarge")),),
     ),
     "SEA205 too few tokens per second": (

@@ -38,7 +38,7 @@ def served(real: TrialResult) -> TrialResult:
 
 def test_a_trial_of_a_spec(real: TrialResult) -> None:
     assert command_of(real.request) == (
-        "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --output report"
+        "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --start together --output report"
     )
 
 
@@ -47,7 +47,7 @@ def test_a_trial_of_a_spec(real: TrialResult) -> None:
     [
         (
             lambda load: replace(load, concurrency_levels=(1, 64), search="adaptive", goal="max_goodput"),
-            "--levels 1,64 --search adaptive --goal max_goodput",
+            "--levels 1,64 --start together --search adaptive --goal max_goodput",
         ),
         (
             lambda load: replace(load, arrival="poisson", rates_per_s=(0.5, 2.0), level_s=20.0),
@@ -82,7 +82,7 @@ def test_a_trial_of_a_server(served: TrialResult) -> None:
     assert command_of(served.request) == (
         "seatrial bench --url http://localhost:8000/v1 --model 'small chat' --api-key-variable KEY --input-tokens 256 "
         "--output-tokens 256 --slo ttft_ms.p95=2000 --slo tpot_ms.p95=60 --slo error_rate=0.01 --gate 16 "
-        "--usd-per-hour 1.212 --levels 1,2,4,8,16,32,64 --output report"
+        "--usd-per-hour 1.212 --levels 1,2,4,8,16,32,64 --start together --output report"
     )
 
 
@@ -116,7 +116,7 @@ def test_the_limits_of_a_server_that_are_not_the_usual(served: TrialResult) -> N
         budget_usd=1.5,
     )
     assert command_of(replace(served.request, load=load)).endswith(
-        "--levels 1,2,4,8,16,32,64 --requests 9 --workers 2 --budget 5 --timeout 30 --retries 2 --budget-usd 1.5 "
+        "--levels 1,2,4,8,16,32,64 --start together --requests 9 --workers 2 --budget 5 --timeout 30 --retries 2 --budget-usd 1.5 "
         "--output report"
     )
 

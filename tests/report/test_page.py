@@ -315,6 +315,8 @@ def test_every_decision_is_shown_with_its_reason(plan: Plan, real_page: str) -> 
 
 def test_the_request_can_be_copied_from_the_page(real: TrialResult, real_page: str) -> None:
     written = re.findall(r"<pre tabindex=.0.>(.*?)</pre>", real_page, re.DOTALL)
-    assert written[0] == "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --output report"
+    assert (
+        written[0] == "seatrial bench SPEC --environment dev --levels 1,2,4,8,16,32,64 --start together --output report"
+    )
     request = written[1].replace("&#34;", '"')
     assert read_trial_request(request) == real.request

@@ -30,6 +30,11 @@ STRAIGHT = 0.05  # of the range of throughputs: what a level's throughput may be
 FLATTER = 0.5  # of the first slope: else the second line still pays
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
 TOKENS_PER_MILLION = 1_000_000
+QUEUES = 0.9  # of the load: what is in service, where the rest waits for a free place
+JUMP = 2.0  # times the growth of the load, by which the time to first token grows where requests begin to wait
+APART = 1.25  # of two loads: nearer ones have as much in service by themselves
+STAYS = 0.1  # power of the load, by which what is in service and throughput grow at most where more only waits
+NOISE = 1.03  # factor by which a level's throughput may be off
 
 
 def ascending(levels: Sequence[LevelResult]) -> list[LevelResult]:
@@ -121,8 +126,64 @@ def saturation_of(levels: Sequence[LevelResult]) -> Saturation | None:
     return saturation(throughputs([level for level in levels if level.succeeded == level.requests]))
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """A level, and how many of its requests per copy are in service on average: the others wait for a place."""
+
+    level: LevelResult
+    in_service: float
+    first_ms: float
+
+    @property
+    def queues(self) -> bool:
+        return self.in_service < QUEUES * self.level.load
+
+
+def service_limit(levels: Sequence[LevelResult]) -> float | None:
+    """Return how many requests per copy are in service at most, where measured levels show that more only wait.
+
+    By Little's law the waiting share of those in flight is that of their time: what the time to first token exceeds
+    that of the lowest level by. A limit, of sequences or of cache, shows in one of two ways: twice as much load has no
+    more in service and no more throughput, or the time to first token jumps from one level to the next. Work that is
+    shared among more requests makes it grow with the load at most.
+    """
+    known = [
+        (level, level.ttft_ms, level.e2e_latency_ms.mean)
+        for level in ascending(levels)
+        if level.succeeded == level.requests and level.ttft_ms is not None and level.e2e_latency_ms is not None
+    ]
+    if not known:
+        return None
+    unloaded_ms = known[0][1].mean
+    served = [
+        _Served(level, level.load * (1 - max(ttft.mean - unloaded_ms, 0.0) / e2e_ms), ttft.p50)
+        for level, ttft, e2e_ms in known
+    ]
+    for above in (one for one in served if one.queues):
+        lower = [one for one in served if one.level.load < above.level.load]
+        apart = [one for one in lower if one.level.load * APART <= above.level.load]
+        if apart and _is_full(apart[-1], above):
+            return min(apart[-1].in_service, above.in_service)
+        if lower and _jumps(lower[-1], above):
+            return above.in_service
+    return None
+
+
+def _is_full(below: _Served, above: _Served) -> bool:
+    least: float = (above.level.load / below.level.load) ** STAYS
+    ratio = above.in_service / below.in_service
+    grown = (above.level.output_tok_s or 0.0) / (below.level.output_tok_s or math.inf)
+    return 1 / least <= ratio <= least and grown <= NOISE * least
+
+
+def _jumps(below: _Served, above: _Served) -> bool:
+    grown = above.level.load / below.level.load
+    waits = above.first_ms > JUMP * grown * below.first_ms
+    return waits and not below.queues and above.in_service >= QUEUES * below.in_service
+
+
 def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = None) -> Knee:
-    """Find the load from which more load buys little throughput, at most the batch limit: more only queues.
+    """Find the load from which more load buys little throughput, at most what is in service at once: more only queues.
 
     Args:
         batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
@@ -134,6 +195,10 @@ def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = Non
     if batch_limit is not None and batch_limit < full.load:
         because = f"batch limit of one copy, {batch_limit}; {_saturation_words(full)}"
         return Knee(detector="saturation", concurrency=float(batch_limit), because=because)
+    limit = service_limit(levels)
+    if limit is not None and limit < full.load:
+        because = f"{whole_or_tenths(limit)} requests per copy are in service at most, more only wait"
+        return Knee(detector="saturation", concurrency=limit, because=f"{because}; {_saturation_words(full)}")
     return Knee(detector="saturation", concurrency=full.load, because=_saturation_words(full), interval=full.interval)
 
 

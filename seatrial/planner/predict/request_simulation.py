@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import insort
 from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from seatrial.planner.predict.iteration_cost import costs_of
+from seatrial_load.documents.arrivals import rest_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +85,7 @@ class _Engine:
         missing: Requests up to `last` that are not answered.
         following: What the clients of a closed loop send, one whenever one is answered.
         round_trip_s: From the end of an answer to the arrival of the request that follows it.
+        rest_share: Longest rest of a client in between, as a share of the time that its request took.
         mixed_s: Time of a mixed iteration without its attention, by batch and prompt tokens.
         decode_s: Time of a decode step without its attention, and of attention per cached token, by batch.
     """
@@ -95,6 +99,7 @@ class _Engine:
     missing: int
     following: deque[_Request] = field(default_factory=deque)
     round_trip_s: float = 0.0
+    rest_share: float = 0.0
     waiting: deque[_Request] = field(default_factory=deque)
     running: list[_Running] = field(default_factory=list)
     done: list[Served] = field(default_factory=list)
@@ -160,15 +165,16 @@ def simulate_open(copy: Copy, due_s: Sequence[float], last: int) -> tuple[list[S
 
 
 def simulate_closed(
-    copy: Copy, concurrency: int, requests: int, *, stagger_s: float, round_trip_s: float
+    copy: Copy, starts_s: Sequence[float], requests: int, *, round_trip_s: float, rest_share: float = 0.0
 ) -> list[Served]:
     """Run a closed loop to its end; return its requests in the order in which they end.
 
     Args:
         copy: The copy; requests have its lengths, in order.
-        concurrency: Clients, no more than there are requests.
+        starts_s: When each client sends its first request, ascending; no more than there are requests.
+        rest_share: Longest rest of a client after a response, as a share of the time that it took.
     """
-    first = [round_trip_s / 2 + client * stagger_s for client in range(concurrency)]
+    concurrency, first = len(starts_s), [round_trip_s / 2 + start_s for start_s in starts_s]
     every = _requests(copy, first + [math.inf] * (requests - concurrency))
     engine = _Engine(
         copy,
@@ -180,6 +186,7 @@ def simulate_closed(
         missing=requests,
         following=deque(every[concurrency:]),
         round_trip_s=round_trip_s,
+        rest_share=rest_share,
     )
     _run(engine)
     return engine.done
@@ -358,7 +365,10 @@ def _advance(engine: _Engine, steps: int) -> None:
         engine.context -= request.attended
         engine.missing -= request.row <= engine.last
         if engine.following:
-            engine.coming.append(engine.following.popleft()._replace(due_s=now + engine.round_trip_s))
+            took_s = now - request.due_s + engine.round_trip_s
+            due_s = now + engine.round_trip_s + rest_s(engine.rest_share, request.row, took_s)
+            # Clients that begin later, or rest longer, may come after it.
+            insort(engine.coming, engine.following.popleft()._replace(due_s=due_s), key=attrgetter("due_s"))
         engine.done.append(
             Served(request.row, request.due_s, ended.started_s, ended.first_token_s, now, request.output)
         )

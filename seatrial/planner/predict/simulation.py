@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import deque
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -25,7 +25,7 @@ from seatrial.planner.predict.iteration_cost import costs_of
 from seatrial.planner.predict.memory import kv_bytes_per_token
 from seatrial.planner.predict.request_simulation import simulate_closed, simulate_open
 from seatrial_base.units import MS_PER_S
-from seatrial_load.documents.arrivals import Poisson
+from seatrial_load.documents.arrivals import REST_SHARE, Poisson, rest_s, spread_starts
 from seatrial_load.documents.distribution import Distribution
 from seatrial_load.measure.interval import MeasuredTime, percentile, share_inside, steady_window
 from seatrial_load.measure.lengths import BLOCK
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.iteration_cost import Costs
     from seatrial_load.documents.arrivals import Arrivals
+    from seatrial_load.documents.request import Start
 
 
 _ENOUGH: Final = 384  # requests of lengths that differ: twelve times their distribution
@@ -139,7 +140,7 @@ class _EngineState:
 def simulate(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]:
     """Run a closed loop to its end and return its requests, those of the ramp too, in the order in which they end."""
     half = protocol.round_trip_s / 2
-    arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
+    arrivals = [half + start_s for start_s in protocol.starts_s(copy, concurrency)]
     cached, longest = copy.architecture.attended_tokens, copy.input_tokens + copy.output_tokens
     outgrown = cached(copy.input_tokens + 1) < copy.input_tokens + 1
     growing = cached(longest + 1) - cached(longest) if outgrown else 1.0
@@ -266,7 +267,12 @@ def _end(server: _EngineState, group: _Group) -> None:
     output = server.copy.output_tokens
     server.done += [Request(sent - half, group.first_token + half, answered, output) for sent in group.sent]
     following = min(group.size, server.unsent)
-    if following:
+    if following and server.protocol.rest_share:
+        for sent in group.sent[:following]:
+            rests_s = rest_s(server.protocol.rest_share, server.unsent, answered - sent + half)
+            insort(server.arrivals, answered + half + rests_s, lo=server.admitted)
+            server.unsent -= 1
+    elif following:
         server.unsent -= following
         arrival = answered + half
         at = bisect_right(server.arrivals, arrival, lo=server.admitted)
@@ -293,7 +299,7 @@ def simulate_static(copy: Copy, concurrency: int, protocol: Protocol, batches: B
         copy: The copy; its degree is the number of accelerators that hold the layers.
     """
     half, most = protocol.round_trip_s / 2, batches.most(copy)
-    arrivals = [half + client * protocol.stagger_s for client in range(concurrency)]
+    arrivals = [half + start_s for start_s in protocol.starts_s(copy, concurrency)]
     unsent = concurrency * (protocol.requests_per_concurrency - 1)
     times = {size: batch_time_s(copy, size) for size in range(1, min(most, concurrency) + 1)}
     now, done = 0.0, list[Request]()
@@ -388,7 +394,13 @@ def _requests(copy: Copy, concurrency: int, protocol: Protocol) -> list[Request]
     enough = max(_ENOUGH, 2 * concurrency)
     count = protocol.ramp(concurrency) + max(BLOCK, min(protocol.measured(concurrency), enough))
     half = protocol.round_trip_s / 2
-    served = simulate_closed(copy, concurrency, count, stagger_s=protocol.stagger_s, round_trip_s=protocol.round_trip_s)
+    served = simulate_closed(
+        copy,
+        protocol.starts_s(copy, concurrency),
+        count,
+        round_trip_s=protocol.round_trip_s,
+        rest_share=protocol.rest_share,
+    )
     return [
         Request(each.due_s - half, each.first_token_s + half, each.last_token_s + half, each.output) for each in served
     ]
@@ -426,12 +438,27 @@ class Protocol:
         round_trip_s: Time of a request outside the engine: network, the service's front end, tokenising.
         ramp_per_concurrency: First requests of a level, times its concurrency, which fill the batch and aren't
             measured. With them, throughput is that of the steady window; without, that of the whole level.
+        start: How first requests begin that aren't staggered: together, or spread over the time of a request, after
+            which clients rest a little between their requests (`seatrial_load.documents.arrivals`).
     """
 
     requests_per_concurrency: int
     stagger_s: float
     round_trip_s: float
     ramp_per_concurrency: int = 0
+    start: Start = "together"
+
+    @property
+    def rest_share(self) -> float:
+        """Return the longest rest of a client after a response, as a share of the time that it took."""
+        return REST_SHARE if self.start == "spread" else 0.0
+
+    def starts_s(self, copy: Copy, concurrency: int) -> Sequence[float]:
+        """Return when each client sends its first request, from the start of the level."""
+        if self.start == "spread":
+            span_s = predict_at(copy, concurrency).e2e_latency_ms / MS_PER_S + self.round_trip_s
+            return spread_starts(concurrency, span_s, f"level {concurrency}")
+        return [client * self.stagger_s for client in range(concurrency)]
 
     def ramp(self, concurrency: int) -> int:
         """Return the requests of a level that aren't measured."""
@@ -446,8 +473,8 @@ class Protocol:
 # the published latencies best; 20 ms a round trip is an assumption, on which the predictions hardly depend.
 PUBLISHED = Protocol(requests_per_concurrency=3, stagger_s=0.030, round_trip_s=0.020)
 
-# The trial's client opens every connection beforehand and sends the first requests of a level at once.
-TRIAL = Protocol(requests_per_concurrency=3, stagger_s=0.0, round_trip_s=0.020, ramp_per_concurrency=1)
+# The trial's client opens every connection beforehand, and spreads the first requests of a level.
+TRIAL = Protocol(requests_per_concurrency=3, stagger_s=0.0, round_trip_s=0.020, ramp_per_concurrency=1, start="spread")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,9 @@ class Levels:
 def trial_protocol(trial: TrialSpec) -> Protocol:
     """Return how the endpoint's trial sends; the simulation stops at ten requests for each in flight."""
     requests = min(trial.requests_per_concurrency, _MOST_REQUESTS_PER_CONCURRENCY)
-    return replace(TRIAL, requests_per_concurrency=requests, ramp_per_concurrency=trial.ramp_per_concurrency)
+    return replace(
+        TRIAL, requests_per_concurrency=requests, ramp_per_concurrency=trial.ramp_per_concurrency, start=trial.start
+    )
 
 
 _STEP, _LONGEST_STEP = 1.15, 2.0

@@ -39,6 +39,7 @@ from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
+from seatrial_load.metrics.sent import convoy_lines
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
@@ -237,9 +238,9 @@ def _reading(result: TrialResult) -> str:
     if ARRIVALS[result.request.load.arrival].is_open:
         return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
     copies = result.request.copy_count
-    return (
-        f"Concurrency is the number of requests in flight per copy{'' if copies == 1 else f' ({copies} copies)'}.{ends}"
-    )
+    convoys = "".join(f" {line[:1].upper()}{line[1:]}." for line in convoy_lines(result.levels))
+    of_all = "" if copies == 1 else f" ({copies} copies)"
+    return f"Concurrency is the number of requests in flight per copy{of_all}.{ends}{convoys}"
 
 
 def _chosen(result: TrialResult) -> str:

@@ -197,6 +197,8 @@ def _timing(load: Load) -> Iterator[str]:
     arrivals = ARRIVALS[load.arrival]
     if not arrivals.is_open:
         yield from ("--levels", ",".join(map(str, load.concurrency_levels)))
+        if load.start == "together" and load.protocol == "seatrial":
+            yield from ("--start", load.start)
     elif arrivals.follows_trace:
         yield from ("--trace", "TRACE")
     elif load.gate_rate_per_s is None:  # else the rates are the spec's own

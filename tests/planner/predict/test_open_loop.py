@@ -99,9 +99,9 @@ def test_lengths_that_are_all_alike_change_nothing() -> None:
 def test_a_closed_loop_of_requests_that_are_alike_is_what_the_simulation_of_groups_says(
     copy: Copy, concurrency: int
 ) -> None:
-    protocol = replace(TRIAL, requests_per_concurrency=3)
+    protocol = replace(TRIAL, requests_per_concurrency=3, start="together")
     groups = simulate(copy, concurrency, protocol)
-    each = simulate_closed(copy, concurrency, len(groups), stagger_s=0.0, round_trip_s=protocol.round_trip_s)
+    each = simulate_closed(copy, [0.0] * concurrency, len(groups), round_trip_s=protocol.round_trip_s)
 
     def took(sent: list[float], answered: list[float]) -> float:
         return math.fsum(answered) - math.fsum(sent)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.planner.predict.conftest import PlaceCopy
 
 PUBLISHED_ROWS = Path(__file__).parents[1] / "data" / "llama_2_7b_tgi.csv"
+TOGETHER = replace(TRIAL, start="together")
 AT_ONCE = Protocol(requests_per_concurrency=1, stagger_s=0.0, round_trip_s=0.0)
 LONG = Protocol(requests_per_concurrency=12, stagger_s=0.0, round_trip_s=0.0)
 LMI = find_engine("lmi", "0.36.0")
@@ -110,7 +111,7 @@ def test_a_window_that_the_prompt_fills_is_the_limit_of_one_that_it_nearly_fills
     def throughput(window: int) -> float:
         plain = placed()
         shape = replace(plain.architecture, sliding_window=window, sliding_layers=sliding_layers)
-        return outcome(replace(plain, architecture=shape), 16, TRIAL).output_tok_s
+        return outcome(replace(plain, architecture=shape), 16, TOGETHER).output_tok_s
 
     prompt = placed().input_tokens
 
@@ -132,7 +133,7 @@ def test_clients_start_one_by_one(copy_of: PlaceCopy) -> None:
 
 
 def test_a_level_without_a_ramp_takes_its_whole_time(copy_of: PlaceCopy) -> None:
-    whole = replace(TRIAL, ramp_per_concurrency=0)
+    whole = replace(TOGETHER, ramp_per_concurrency=0)
     requests = simulate(copy_of(), 8, whole)
 
     wall_s = max(request.last_token_s for request in requests)
@@ -142,25 +143,25 @@ def test_a_level_without_a_ramp_takes_its_whole_time(copy_of: PlaceCopy) -> None
 
 def test_a_ramp_is_not_measured(copy_of: PlaceCopy) -> None:
     copy = copy_of()
-    requests = sorted(simulate(copy, 8, TRIAL), key=lambda request: request.sent_s)
+    requests = sorted(simulate(copy, 8, TOGETHER), key=lambda request: request.sent_s)
     measured = [request.last_token_s - request.sent_s for request in requests[8:]]
 
     assert len(requests) == (1 + 3) * 8
-    assert outcome(copy, 8, TRIAL).e2e_latency_ms.mean == pytest.approx(1_000 * sum(measured) / len(measured))
+    assert outcome(copy, 8, TOGETHER).e2e_latency_ms.mean == pytest.approx(1_000 * sum(measured) / len(measured))
 
 
 def test_the_steady_window_of_a_client_alone_is_its_requests_but_the_last(copy_of: PlaceCopy) -> None:
     # the window opens with request 2 and closes with request 4, both answered at once: 2 answers of 256 tokens in it
-    second, third, fourth = simulate(copy_of(), 1, TRIAL)[1:]
+    second, third, fourth = simulate(copy_of(), 1, TOGETHER)[1:]
     window_s = fourth.sent_s - second.sent_s
 
     assert third.last_token_s == pytest.approx(fourth.sent_s)
-    assert outcome(copy_of(), 1, TRIAL).output_tok_s == pytest.approx(2 * 256 / window_s)
+    assert outcome(copy_of(), 1, TOGETHER).output_tok_s == pytest.approx(2 * 256 / window_s)
 
 
 def test_every_token_inside_the_window_counts_whosever_it_is(copy_of: PlaceCopy) -> None:
     copy = copy_of()
-    requests = sorted(simulate(copy, 40, TRIAL), key=lambda request: request.sent_s)
+    requests = sorted(simulate(copy, 40, TOGETHER), key=lambda request: request.sent_s)
     opens, closes = requests[40].sent_s, requests[-1].sent_s
     tokens = sum(
         opens < at <= closes
@@ -171,11 +172,11 @@ def test_every_token_inside_the_window_counts_whosever_it_is(copy_of: PlaceCopy)
     )
 
     assert copy.kv_limited_batch == 28  # so 12 of the ramp's requests wait, and are answered inside the window
-    assert outcome(copy, 40, TRIAL).output_tok_s == pytest.approx(tokens / (closes - opens), rel=0.005)
+    assert outcome(copy, 40, TOGETHER).output_tok_s == pytest.approx(tokens / (closes - opens), rel=0.005)
 
 
 def test_a_level_too_short_for_a_window_takes_its_whole_time_with_the_ramp(copy_of: PlaceCopy) -> None:
-    once = replace(TRIAL, requests_per_concurrency=1)
+    once = replace(TOGETHER, requests_per_concurrency=1)
     wall_s = max(request.last_token_s for request in simulate(copy_of(), 4, once))
 
     assert outcome(copy_of(), 4, once).output_tok_s == pytest.approx((1 + 1) * 4 * 256 / wall_s)
@@ -183,7 +184,7 @@ def test_a_level_too_short_for_a_window_takes_its_whole_time_with_the_ramp(copy_
 
 def test_steady_throughput_is_nearer_to_the_closed_form(copy_of: PlaceCopy) -> None:
     copy = copy_of()
-    steady, whole = (outcome(copy, 64, replace(TRIAL, ramp_per_concurrency=ramp)).output_tok_s for ramp in (1, 0))
+    steady, whole = (outcome(copy, 64, replace(TOGETHER, ramp_per_concurrency=ramp)).output_tok_s for ramp in (1, 0))
 
     closed = predict_at(copy, 64).output_tok_s
     assert abs(steady / closed - 1) < abs(whole / closed - 1) < 0.03
@@ -197,7 +198,7 @@ def test_a_late_request_is_counted(copy_of: PlaceCopy) -> None:
 
 
 def test_percentiles_are_in_order(copy_of: PlaceCopy) -> None:
-    found = outcome(copy_of(), 64, TRIAL).e2e_latency_ms
+    found = outcome(copy_of(), 64, TOGETHER).e2e_latency_ms
 
     assert found.p50 <= found.p90 <= found.p95 <= found.p99 <= found.max
     assert found.p50 < found.mean < found.max
@@ -237,11 +238,11 @@ def test_every_request_is_answered_after_its_first_token(
         batched_tokens=batched,
         max_num_seqs=max_num_seqs,
     )
-    requests = simulate(copy, concurrency, TRIAL)
+    requests = simulate(copy, concurrency, TOGETHER)
 
     assert len(requests) == (1 + 3) * concurrency
     alone = costs_of(copy).device(1)
     for request in requests:
         assert request.sent_s < request.first_token_s <= request.last_token_s
-        assert request.first_token_s - request.sent_s >= TRIAL.round_trip_s + alone - 1e-9
+        assert request.first_token_s - request.sent_s >= TOGETHER.round_trip_s + alone - 1e-9
     assert sorted(requests, key=lambda request: request.last_token_s) == requests

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.simulation import Request
 
+TOGETHER = replace(TRIAL, start="together")
 PUBLISHED_ROWS = Path(__file__).parent / "data" / "falcon_40b_batching.csv"
 FOUR_IN_100_MS = Batches(size=4, delay_s=0.1)
 
@@ -74,26 +75,26 @@ def tok_s(requests: list[Request], output_tokens: int) -> float:
 class TestBatches:
     def test_a_full_batch_starts_at_once(self) -> None:
         copy = falcon()
-        first = simulate_static(copy, 4, TRIAL, FOUR_IN_100_MS)[0]
+        first = simulate_static(copy, 4, TOGETHER, FOUR_IN_100_MS)[0]
 
-        assert first.last_token_s == pytest.approx(TRIAL.round_trip_s + batch_time_s(copy, 4))
+        assert first.last_token_s == pytest.approx(TOGETHER.round_trip_s + batch_time_s(copy, 4))
 
     def test_a_batch_that_is_not_full_waits_for_its_delay(self) -> None:
         copy = falcon()
-        first = simulate_static(copy, 3, TRIAL, FOUR_IN_100_MS)[0]
+        first = simulate_static(copy, 3, TOGETHER, FOUR_IN_100_MS)[0]
 
-        assert first.last_token_s == pytest.approx(TRIAL.round_trip_s + 0.1 + batch_time_s(copy, 3))
+        assert first.last_token_s == pytest.approx(TOGETHER.round_trip_s + 0.1 + batch_time_s(copy, 3))
 
     def test_the_fifth_waits_for_the_whole_batch(self) -> None:
         copy = falcon()
-        requests = simulate_static(copy, 5, TRIAL, FOUR_IN_100_MS)
+        requests = simulate_static(copy, 5, TOGETHER, FOUR_IN_100_MS)
 
         assert requests[4].last_token_s - requests[3].last_token_s > 0.99 * batch_time_s(copy, 1)
 
     def test_nothing_is_streamed(self) -> None:
         assert all(
             request.first_token_s == request.last_token_s
-            for request in simulate_static(falcon(), 5, TRIAL, FOUR_IN_100_MS)
+            for request in simulate_static(falcon(), 5, TOGETHER, FOUR_IN_100_MS)
         )
 
     def test_a_batch_is_no_larger_than_the_kv_room(self) -> None:

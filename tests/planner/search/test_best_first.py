@@ -65,6 +65,7 @@ def test_of_two_degrees_at_one_price_the_likelier_to_meet_the_slo_is_chosen(ask:
             workload={"input_tokens": 256, "output_tokens": 256, "concurrency": 16},
             slo={"ttft_ms": {"p95": 3_000}, "tpot_ms": {"p95": 150}},
             serving={"instance_types": ["ml.g6e.12xlarge"]},
+            trial={"start": "together"},
         )
     )
     four = next(rejected for rejected in plan.rejected if rejected.tensor_parallel_degree == 4)
@@ -115,6 +116,7 @@ def test_a_tight_time_to_first_token_hides_no_deployment_whose_requests_move_in_
         workload={"input_tokens": 16, "output_tokens": 300, "concurrency": 14},
         slo={"ttft_ms": {"p95": 300}},
         serving={"engine": "tgi", "instance_types": ["ml.g6.xlarge", "ml.g6e.xlarge"]},
+        trial={"start": "together"},
     )
 
     assert search_for(loaded)[1].ranked[0].candidate.instance.instance_type == "ml.g6.xlarge"

@@ -39,7 +39,7 @@ Written: TypeAlias = Mapping[str, Any]
 DEFAULT_LEVELS = (1, 2, 4, 8, 16, 32, 64)
 WHERE = "command line"
 RULE = "SEA501"
-_CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol")
+_CLOSED_LOOP = ("--levels", "--search", "--goal", "--gate", "--requests", "--protocol", "--start")
 _MADE_UP = tuple(
     row.flag for row in OPTIONS.values() if row.facts.of in {MADE_UP, CONVERSATIONS} and row.option.needs == SERVER
 )
@@ -54,7 +54,7 @@ _EXCLUDED = (
     ("--prompts", ("--tokenizer", *_MADE_UP), "the prompts are sent unchanged"),
     ("--tokenizer", ("--shared-prefix-tokens",), "prompts of exact lengths share none"),
     ("--turns", ("--rate", "--tokenizer", "--protocol"), "a turn follows the response before it"),
-    ("--protocol", ("--search", "--goal", "--timeout", "--retries"), "the article's protocol sets them"),
+    ("--protocol", ("--search", "--goal", "--timeout", "--retries", "--start"), "the article's protocol sets them"),
     ("--url", ("--api",), "a server has one path"),
 )
 _OPTION_OF = {row.field: row.flag + (" (in s)" if row.option.unit != 1 else "") for row in OPTIONS.values()}

@@ -8,7 +8,6 @@ import select
 import selectors
 import sys
 import time
-import zlib
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from seatrial_load.decode.exchange import LEAST, Exchange, Holding, Inbox
 from seatrial_load.decode.failure import Failure, failure_of_malformed, shorten
 from seatrial_load.decode.http1 import ProtocolError
 from seatrial_load.decode.response import exchange_failure
+from seatrial_load.documents.arrivals import rest_s, scatter
 from seatrial_load.health.client_health import LagMeter, UsageMeter
 
 if TYPE_CHECKING:
@@ -262,7 +262,6 @@ class Stream:
 BASE_S = 0.25
 CAP_S = 8.0
 REPEATED: tuple[ErrorClass, ...] = ("throttled", "not_ready")
-_CRC_VALUES = 2**32
 
 
 class Repetition(NamedTuple):
@@ -289,8 +288,7 @@ def backoff_s(index: int, repetitions: int) -> float:
     The factor scatters requests that were refused together ("equal jitter": AWS Architecture Blog, "Exponential
     Backoff And Jitter"); it follows from the request's number, so that the same trial waits alike.
     """
-    scatter = zlib.crc32(f"{index}:{repetitions}".encode()) / _CRC_VALUES
-    return min(CAP_S, BASE_S * 2.0 ** min(repetitions, 16)) * (0.5 + scatter / 2)
+    return min(CAP_S, BASE_S * 2.0 ** min(repetitions, 16)) * (0.5 + scatter(f"{index}:{repetitions}") / 2)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float:
@@ -364,6 +362,7 @@ class Loop:
         self._streams = [Stream(dial, watch, clock, holding) for _ in range(min(wave.streams, wave.requests))]
         self._idle: deque[Stream] = deque()
         self._pausing: list[tuple[float, int, Stream]] = []
+        self._resting: list[tuple[float, int, Stream]] = []
         self._written: deque[tuple[float, bytes]] = deque()
         self._ahead_bytes = 0
         self._holding = holding
@@ -416,7 +415,7 @@ class Loop:
 
     def unanswered(self) -> tuple[Exchange, ...]:
         """Give up what is in flight, and return it with what arrived: the deadline has cut the wave."""
-        idle = {id(stream) for stream in self._idle}
+        idle = {id(stream) for stream in (*self._idle, *(stream for _, _, stream in self._resting))}
         return tuple(
             self._cut_short(stream, stream.pending)
             for stream in self._streams
@@ -470,6 +469,8 @@ class Loop:
             _, index, stream = heappop(self._pausing)
             if stream.pending is not None:
                 self._start(stream, stream.pending, self._written_again(index, stream.pending))
+        while self._resting and self._resting[0][0] <= self.now_s:
+            self._idle.append(heappop(self._resting)[2])
         for _ in range(SENDS_PER_TURN):
             if not self._idle or self._taken >= self._wanted:
                 return
@@ -513,8 +514,12 @@ class Loop:
         return True
 
     def _next_due_s(self) -> float:
-        due_s = self._wave.due_s
-        return self.started_s if due_s is None else self.started_s + due_s[self._taken]
+        due_s, starts_s = self._wave.due_s, self._wave.starts_s
+        if due_s is not None:
+            return self.started_s + due_s[self._taken]
+        busy = len(self._streams) - len(self._idle)  # or resting
+        # By number in flight, not by stream: one that is done early must not wait for those that haven't begun.
+        return self.started_s + (starts_s[busy] if busy < len(starts_s) else 0.0)
 
     def _start_next(self) -> None:
         is_open = self._wave.due_s is not None
@@ -543,6 +548,8 @@ class Loop:
         patience_s = SWEEP_INTERVAL_S
         if self._pausing:
             patience_s = min(patience_s, self._pausing[0][0] - self.now_s)
+        if self._resting:
+            patience_s = min(patience_s, self._resting[0][0] - self.now_s)
         if self._idle and self._taken < self._wanted:
             if self._waiting:
                 patience_s = min(patience_s, self._waiting[0][0] - self.now_s)
@@ -577,7 +584,11 @@ class Loop:
         self._over.append(exchange.inbox)
         while self._holding.is_urgent and self._tidy():
             pass
-        self._idle.append(stream)
+        rests_s = rest_s(self._wave.rest_share, exchange.index, exchange.ended_s - exchange.sent_s)
+        if rests_s > 0:
+            heappush(self._resting, (exchange.ended_s + rests_s, exchange.index, stream))
+        else:
+            self._idle.append(stream)
         if stream.pending is not None and stream.pending.rest and exchange.failure is None:
             self._unread.append((stream.pending, exchange))
         head = exchange.inbox.head
@@ -667,6 +678,9 @@ class Wave:
         start_s: Nothing is sent before this time of the clock; None starts as soon as all connections are open.
         due_s: Seconds after the start at which each request must leave, ascending, whatever is in flight; None is the
             closed loop. A request that finds every stream busy leaves late.
+        starts_s: Seconds after the start at which one more request may be in flight, ascending, one for each stream of
+            a closed loop; empty lets all be at once.
+        rest_share: Longest pause of a stream after a response, as a share of the time that it took; drawn at random.
         stall_timeout_s: A response that has begun and then is silent this long has failed; None waits for the timeout.
         max_retries: How often a request is repeated that was throttled, or whose model wasn't ready.
         measured_from: Requests with a lower index aren't measured: `enough` and `least_requests` don't count them.
@@ -689,6 +703,8 @@ class Wave:
     stride: int = 1
     start_s: float | None = None
     due_s: Sequence[float] | None = None
+    starts_s: Sequence[float] = ()
+    rest_share: float = 0.0
     stall_timeout_s: float | None = None
     max_retries: int = 0
     measured_from: int = 0
@@ -732,6 +748,7 @@ class Wave:
             stride=self.stride * workers,
             limits=self.limits.share(workers),
             due_s=None if self.due_s is None else tuple(self.due_s[worker::workers]),
+            starts_s=tuple(self.starts_s[worker::workers]),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import zlib
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,6 +18,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from seatrial_load.documents.request import Arrival, Load
+
+
+SPREAD: Final = 2.0  # equal parts of the time of a request, one for each stream, that a stream may begin in
+REST_SHARE: Final = 0.02  # of the time that a request took, at most, until its stream sends the next one
+_CRC_VALUES: Final = 2**32
+
+
+def spread_starts(streams: int, span_s: float, seed: str) -> tuple[float, ...]:
+    """Return the starts of a closed loop's streams, ascending, spread at random over the time of a request.
+
+    Clients of one length that begin together end together, for ever: each prompt waits for those of all others, as no
+    user's does. Batches end whole, so that clients which met once would never part: each rests a little (`REST_SHARE`)
+    after a response. On a simulated engine TTFT is then that of random arrivals with as many in flight.
+    """
+    chance = random.Random(seed)  # noqa: S311 (times, no secret)
+    return tuple(sorted((number + SPREAD * chance.random()) * span_s / streams for number in range(streams)))
+
+
+def scatter(name: str) -> float:
+    """Return a number from 0 to 1 that looks drawn and follows from a name."""
+    return zlib.crc32(name.encode()) / _CRC_VALUES
+
+
+def rest_s(share: float, number: int, took_s: float) -> float:
+    """Return how long a stream rests after its request of a number, which took so long."""
+    return share * took_s * scatter(f"rest {number}") if share else 0.0
 
 
 # Index over rate is off by a few units in the last place; without this, 0.1 s at 10 requests/s would hold two requests.

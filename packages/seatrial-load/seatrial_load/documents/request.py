@@ -22,6 +22,7 @@ from seatrial_load.documents.strict_json import write_document
 
 Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "recorded", "ramp", "replay"]
 Search: TypeAlias = Literal["sweep", "adaptive", "every_level"]
+Start: TypeAlias = Literal["spread", "together"]
 TargetKnee: TypeAlias = Literal["lowest", "slo"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
 PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
@@ -185,6 +186,13 @@ class Load:
         ),
     )
     goal: Goal = data_field("knee", "Goal of an adaptive search.", option=Option("--goal"))
+    start: Start = data_field(
+        "together",
+        "First requests of a closed loop's level: `spread` over the time of one request, at random, so that clients of "
+        "one length keep out of step, as users do; `together`, as published tables were measured.",
+        since="0.2",
+        option=Option("--start", default="spread"),
+    )
     budget_usd: float | None = data_field(
         None,
         "Cost limit of the trial, in US dollars.",

@@ -92,6 +92,7 @@ class Unmeasured:
         errors: How many failed, by error class; `unanswered` are those in flight when the level was cut.
         first_errors: The service's message on the first failure of each class.
         longest_wait_s: Time of the failure that took longest; None without a failure.
+        answer_s: Mean time of those answered in full; None without any.
         because: Why the level was cut; empty where every request came to its end.
         doubts: What is doubtful of the answers.
     """
@@ -104,6 +105,7 @@ class Unmeasured:
     errors: Mapping[str, int]
     first_errors: tuple[str, ...]
     longest_wait_s: float | None
+    answer_s: float | None = None
     because: str = ""
     doubts: tuple[AnswerDoubt, ...] = ()
 
@@ -340,6 +342,10 @@ class LevelResult:
             answered per second times how long it took. None in a closed loop, whose `concurrency` it is.
         cached_share: Share of the prompts' tokens that came from a cache, by the endpoint's own count; None
             without one.
+        spread_s: Seconds over which a closed loop's first requests were spread at random; 0: all at once.
+        convoy_share: Share of the measured requests that were sent within one step of the engine of more others than
+            chance brings: their TTFT is longer than that of users who come one by one. None where too few were in
+            flight, or nothing streamed.
         from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
         to_s: When it ended.
     """
@@ -387,6 +393,8 @@ class LevelResult:
     broken_conversations: int = 0
     in_flight_per_copy: float | None = None
     cached_share: float | None = None
+    spread_s: float = 0.0
+    convoy_share: float | None = None
     from_s: float | None = None
     to_s: float | None = None
 

@@ -4,7 +4,9 @@ Crossing: a bound is reached between a load that is within it and one beyond. La
 over short ranges of load, so the line is drawn logarithm over logarithm: least squares through every measured load
 within a factor of three of the middle of the two. More loads than the two that enclose the bound make the crossing
 steadier (benchmarks/search/stability.py). A load whose interval holds the bound may be on either side of it: the line
-decides, between the loads that are beyond doubt.
+decides, between the loads that are beyond doubt. Where readings lie off the line by more than their noise, as where a
+limit of sequences makes requests wait from one load to the next, no power law holds: the two decide alone, and all that
+is known is that the crossing lies between them.
 
 Saturation: beyond it, more load buys little throughput and much latency.
 Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NEAR = 3.0  # a load within this factor of the middle of the bracket helps to draw the line
+CROOKED = 2.0  # times the noise of the readings, by which they lie off a line: no power law holds around the bound
+LEAST_CROOKED = 0.2  # as a logarithm: what readings may lie off a line where their noise is less, or unknown
+DEVIATIONS = 1.96  # of a normal distribution, on either side of 95 % of it
 LOOSE = 1.2  # where no load is beyond doubt on a side, the crossing is at most this factor outside of the loads there
 FILLED = 3.0
 KEPT = 0.9  # of the highest throughput: an endpoint with less at more load has fallen
@@ -72,6 +77,7 @@ class _Line:
         x, y: The middle of the loads and of the metric, as logarithms.
         slope: Of the metric over the load.
         spread: The sum of squared distances of the loads from their middle.
+        off: What readings lie off it, as a standard deviation; 0 of two.
     """
 
     count: int
@@ -79,6 +85,7 @@ class _Line:
     y: float
     slope: float
     spread: float
+    off: float
 
     def load(self, bound: float) -> float:
         """Return the load at which the metric reaches a bound."""
@@ -98,9 +105,13 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
     near = [point for point in readings if point.value > 0 and max(point.load / middle, middle / point.load) <= NEAR]
     near = [*near, *(point for point in (held, missed) if point not in near)]
     line, (low, high) = _line(near), _doubtless(near, held, missed, bound)
-    if line.slope * (missed.value - held.value) <= 0:  # noise bends the line the other way: only the two are left
+    noise = _noise(near)
+    is_crooked = line.off > max(CROOKED * (noise or 0.0) / DEVIATIONS, LEAST_CROOKED)
+    if is_crooked or line.slope * (missed.value - held.value) <= 0:  # or noise bends it the other way: two are left
         line = _line([held, missed])
     load = min(max(line.load(bound), low), high)
+    if is_crooked or len(near) == 2:  # noqa: PLR2004 (two readings show no curve between them)
+        return Crossing(load=load, interval=None if noise is None else Interval(low=low, high=high))
     return Crossing(load=load, interval=_interval(load, line, near, bound))
 
 
@@ -129,7 +140,16 @@ def _line(readings: Sequence[Reading]) -> _Line:
     mean_y = math.fsum(y for _, y in points) / len(points)
     spread = math.fsum((x - mean_x) ** 2 for x, _ in points)
     slope = math.fsum((x - mean_x) * (y - mean_y) for x, y in points) / spread
-    return _Line(len(points), mean_x, mean_y, slope, spread)
+    squares = math.fsum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in points)
+    off = math.sqrt(squares / (len(points) - 2)) if len(points) > 2 else 0.0  # noqa: PLR2004 (a line has two unknowns)
+    return _Line(len(points), mean_x, mean_y, slope, spread, off)
+
+
+def _noise(readings: Sequence[Reading]) -> float | None:
+    """Return half the 95 % interval of a reading's logarithm, the median of those that have one; None without any."""
+    bounds = [one.interval for one in readings if one.interval is not None]
+    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
+    return median(halves) if halves else None
 
 
 def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
@@ -138,10 +158,7 @@ def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -
     It is within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
     Applied Regression Analysis, 3rd edition, 3.2.)
     """
-    # Half the 95 % interval of a reading's logarithm, the median of those that have one; None without any.
-    bounds = [one.interval for one in near if one.interval is not None]
-    halves = [math.log(one.high / one.low) / 2 for one in bounds if one.low and one.high is not None]
-    noise = median(halves) if halves else None
+    noise = _noise(near)
     if noise is None:
         return None
     least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE

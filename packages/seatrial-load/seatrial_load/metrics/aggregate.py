@@ -479,18 +479,19 @@ def tally_of(
     first, measured = split(records, ramp)
     succeeded = [record for record in measured if record.succeeded]
     time = measured_time(records, ramp=ramp, steady=has_steady_window(arrival, protocol))
+    throughput = throughput_of(records, time, objectives)
     return LevelTally(
         concurrency=concurrency,
         arrival=arrival,
         offered_requests_per_s=offered_requests_per_s,
         counts=counts_of(first, measured),
-        throughput=throughput_of(records, time, objectives),
+        throughput=throughput,
         latencies=latencies_of(succeeded),
         tokens=tokens_of(succeeded),
         client=client,
         enough_because=enough_because,
         timeline=timeline_of(records),
-        oddities=oddities_of(succeeded),
+        oddities=oddities_of(succeeded, throughput.in_flight if arrival == "closed" else None),
     )
 
 

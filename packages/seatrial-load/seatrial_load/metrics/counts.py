@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.field_facts import facts_of
+from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.result import AnswerDoubt, Occasion, Unmeasured
 from seatrial_load.measure.interval import percentile
 from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.metrics.request_metrics import is_burst
+from seatrial_load.metrics.request_metrics import is_burst, tpot_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -192,6 +196,7 @@ def unmeasured_of(
 ) -> Unmeasured:
     """Sum up requests, with those that were in flight at the end."""
     failed = [(record.error, record) for record in records if record.error is not None]
+    answers_s = [record.ended_s - record.sent_s for record in records if record.error is None]
     return Unmeasured(
         occasion=occasion,
         concurrency=concurrency,
@@ -201,6 +206,7 @@ def unmeasured_of(
         errors=dict(Counter(error for error, _ in failed).most_common()),
         first_errors=tuple(first_of_each((error, f"{error}: {record.detail}") for error, record in failed).values()),
         longest_wait_s=max((record.ended_s - record.sent_s for _, record in failed), default=None),
+        answer_s=fmean(answers_s) if answers_s else None,
         because=because,
         doubts=tuple(doubts),
     )
@@ -270,6 +276,7 @@ class Oddities:
     Attributes:
         answered: Measured requests that succeeded.
         kinds: How many answers are doubtful, by kind.
+        convoyed: How many measured requests were sent in a convoy; None where that isn't known.
         models: How many name another model than requested, by its name; the most frequent names.
         texts: How many have the same text, by its digest; the most frequent texts.
     """
@@ -278,6 +285,7 @@ class Oddities:
     kinds: Mapping[str, int]
     models: Mapping[str, int]
     texts: Mapping[str, int]
+    convoyed: int | None = None
 
     @property
     def hides_pace(self) -> bool:
@@ -288,11 +296,34 @@ class Oddities:
         return 0 < self.answered <= 2 * self.kinds.get("burst", 0)
 
 
+FEWEST_IN_FLIGHT: Final = 8
+FEWEST_OTHERS: Final = 3  # at one time with a request: fewer are no convoy
+BEYOND_CHANCE: Final = 4.0  # standard deviations of a Poisson number above what chance brings
+
+
+def in_convoy(measured: Sequence[RequestRecord], in_flight: float | None) -> int | None:
+    """Count the requests that were sent within one step of the engine of more others than chance brings.
+
+    A step is the median time between two tokens. Where answers come at any time, few are sent within one; clients that
+    began together with one length are answered together, and send together again. None where it can't be known: nothing
+    streamed, or too few were in flight.
+    """
+    paces_ms = [pace for record in measured if (pace := tpot_ms(record)) is not None]
+    if not paces_ms or in_flight is None or in_flight < FEWEST_IN_FLIGHT:
+        return None
+    step_s, sent_s = median(paces_ms) / MS_PER_S, sorted(record.sent_s for record in measured)
+    span_s = sent_s[-1] - sent_s[0]
+    chance = 2 * step_s * len(sent_s) / span_s if span_s else 0.0
+    least = max(FEWEST_OTHERS, chance + BEYOND_CHANCE * math.sqrt(chance))
+    near = (bisect_right(sent_s, at + step_s) - bisect_left(sent_s, at - step_s) - 1 for at in sent_s)
+    return sum(others >= least for others in near)
+
+
 NOTHING_ODD: Final = Oddities(kinds={}, models={}, texts={})
 
 
-def oddities_of(succeeded: Sequence[RequestRecord]) -> Oddities:
-    """Count the oddities of answered requests."""
+def oddities_of(succeeded: Sequence[RequestRecord], in_flight: float | None = None) -> Oddities:
+    """Count the oddities of answered requests of a closed loop that kept so many in flight; None of an open one."""
     kinds: Counter[str] = Counter(kind for record in succeeded for kind in record.doubts)
     kinds.update("burst" for record in succeeded if is_burst(record))
     return Oddities(
@@ -302,6 +333,7 @@ def oddities_of(succeeded: Sequence[RequestRecord]) -> Oddities:
         texts=_by_frequency(
             (f"{record.text_digest}" for record in succeeded if record.text_digest is not None), most=MOST_KEPT
         ),
+        convoyed=in_convoy(succeeded, in_flight),
     )
 
 
@@ -312,6 +344,7 @@ def added_oddities(shares: Sequence[Oddities]) -> Oddities:
         kinds=_by_frequency(*(share.kinds for share in shares)),
         models=_by_frequency(*(share.models for share in shares), most=MOST_KEPT),
         texts=_by_frequency(*(share.texts for share in shares), most=MOST_KEPT),
+        convoyed=sum(known) if (known := [one.convoyed for one in shares if one.convoyed is not None]) else None,
     )
 
 

@@ -101,6 +101,7 @@ def level_of(
         misses=(),
         void=void,
         doubts=doubts_of(tally.oddities),
+        convoy_share=None if tally.oddities.convoyed is None else tally.oddities.convoyed / tally.oddities.answered,
         broken_conversations=counts.broken,
         in_flight_per_copy=in_flight,
     )

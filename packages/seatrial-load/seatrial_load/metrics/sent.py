@@ -10,12 +10,12 @@ from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.measure.lengths import conversations_of, lengths_of, planned_cached_share, shared_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seatrial_load.documents.request import Load, Workload
     from seatrial_load.documents.result import LevelResult, TrialResult
 
-
+CONVOY = 0.25  # of a level's requests: fewer meet by chance, and part again
 QUEUEING = "latencies count from when a request was due: they hold the queue"
 
 
@@ -43,7 +43,20 @@ def conversation_words(workload: Workload) -> str:
 
 def arrival_words(load: Load) -> str:
     """Return how requests were timed, in words."""
-    return arrivals_of(load).description
+    arrivals = arrivals_of(load)
+    spread = "" if arrivals.is_open or load.start == "together" else ", spread start"
+    return f"{arrivals.description}{spread}"
+
+
+def convoy_lines(levels: Iterable[LevelResult]) -> Iterator[str]:
+    """Yield that clients moved in step, of the level where most requests did; nothing where few did."""
+    shares = [(level.convoy_share, level.place) for level in levels if level.valid and level.convoy_share is not None]
+    for share, place in sorted(shares, reverse=True)[:1]:
+        if share >= CONVOY:
+            yield (
+                f"convoy: {share * 100:.0f} % of the requests at {place} were sent within one step of the engine of "
+                "several others; users who come one by one wait less for their first token (trial.start: spread)"
+            )
 
 
 def sent_lines(result: TrialResult) -> Iterator[str]:

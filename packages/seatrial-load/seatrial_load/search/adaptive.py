@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.units import whole_or_tenths
 from seatrial_load.documents.progress import NextLevel, Step
 from seatrial_load.documents.stop import Stop, StopReason
-from seatrial_load.knee import saturation_of, slo_knee, throughputs
+from seatrial_load.knee import saturation_of, service_limit, slo_knee, throughputs
 from seatrial_load.measure.curves import FILLED, GROWN, WIDE, half_interval
 from seatrial_load.search.view import View, search_view
 
@@ -83,13 +83,15 @@ class Pays:
 def load_that_pays(view: View) -> Pays | None:
     """Return the range of the load from which more stops paying; None where no level has a throughput.
 
-    It is that of `saturation`, at most the plan's batch limit, at least what copies are planned for
-    (`leading_knee`). A level with errors above the others is as good as one without more throughput.
+    It is that of `saturation`, at most what is in service at once, by the plan or by the levels, and at least what
+    copies are planned for (`leading_knee`). A level with errors above the others is as good as one without more
+    throughput.
     """
     full = saturation_of(view.valid)
     if full is None:
         return None
-    gate, limit = view.request.gate_concurrency, view.request.prior.batch_limit or view.top
+    gate, in_service = view.request.gate_concurrency, service_limit(view.valid)
+    limit = min(view.request.prior.batch_limit or view.top, in_service or view.top)
     falls = full.falls_from is not None and full.falls_from < max(gate, FILLED * full.filling)
     utilization = view.request.target_utilization
     floor = full.planned(gate, utilization) / utilization  # the knee whose share is what copies are planned for

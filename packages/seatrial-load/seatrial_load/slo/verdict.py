@@ -329,6 +329,7 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
         "manner": (now.manner, before.manner),
         "arrival": (now.load.arrival, before.load.arrival),
         "protocol": (now.load.protocol, before.load.protocol),
+        "start of the levels": (now.load.start, before.load.start),
         "number of copies": (now.copy_count, before.copy_count),
     }
     other = [name for name, (after, earlier) in pairs.items() if after != earlier]

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from seatrial_load.client.event_loop import Wave, WaveConversations
 from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
-from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.arrivals import REST_SHARE, arrivals_of, spread_starts
 from seatrial_load.documents.progress import LevelAdvanced
 from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep, load_words
@@ -30,6 +31,7 @@ from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
+from seatrial_load.search.view import forecast
 from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
 from seatrial_load.trial.finalize import conclude_trial
@@ -64,6 +66,7 @@ EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 # A worker whose connections opened this long after the common start didn't load together with the others.
 LATE_START_S = 0.25
+LEVEL_ROUNDS = 4  # of a request each, of a level at least: what is left of the budget isn't spent on its beginning
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
 
 
@@ -84,6 +87,7 @@ def jumpstart_2024(request: TrialRequest) -> TrialRequest:
         warmup_requests=0,
         request_timeout_s=JUMPSTART_TIMEOUT_S,
         max_retries=0,
+        start="together",
         search="sweep",
         protocol="jumpstart-2024",
     )
@@ -172,6 +176,33 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
     return Stop(reason=StopReason.BUDGET, because=because)
 
 
+def first_starts(request: TrialRequest, progress: TrialProgress, concurrency: int) -> tuple[float, ...]:
+    """Return when each stream of a closed loop's level may begin, in seconds; empty where all begin at once.
+
+    The time that they are spread over is that of a request at this level, by the plan and the levels before, or that of
+    the warm-up. The same in every trial of one pace.
+    """
+    load = request.load
+    if load.start == "together" or arrivals_of(load).is_open:
+        return ()
+    answers_s = [one.answer_s for one in progress.unmeasured if one.occasion == "warm_up" and one.answer_s is not None]
+    expected_ms = forecast(request, progress.levels).latency_ms
+    if expected_ms is None:
+        span_s = answers_s[-1] if answers_s else 0.0
+    else:
+        # Before the first level, the warm-up tells by how much the plan is wrong.
+        wrong = answers_s[-1] * MS_PER_S / expected_ms(1) if answers_s and not progress.levels else 1.0
+        span_s = wrong * expected_ms(concurrency) / MS_PER_S
+    span_s = min(span_s, load.request_timeout_s, max(0.0, left_s(request, progress)) / LEVEL_ROUNDS)
+    return spread_starts(concurrency * request.copy_count, span_s, f"level {concurrency}")
+
+
+def rest_share(request: TrialRequest) -> float:
+    """Return the longest pause between a response and the next request, as a share of the time that it took."""
+    is_spread = request.load.start == "spread" and not arrivals_of(request.load).is_open
+    return REST_SHARE if is_spread else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLevel:
     """The outcome of loading a level.
@@ -217,6 +248,8 @@ def load_level(
         deadline_s=deadline_s,
         first_index=progress.sent,
         due_s=due_s,
+        starts_s=first_starts(request, progress, step.concurrency),
+        rest_share=rest_share(request),
         measured_from=progress.sent + size.ramp,
         least_requests=size.least,
         enough=_enough(request, size),
@@ -329,10 +362,13 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
+    level = replace(level, spread_s=max(first_starts(request, progress, step.concurrency), default=0.0))
     if level.client is not None:
         void = void_of(
             level.client,
-            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            requested_streams=None
+            if level.is_open
+            else math.floor(step.concurrency * request.copy_count * (1 - rest_share(request) / 2)),
             itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
             calibration=progress.client,
             tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
@@ -380,6 +416,7 @@ class ShareOrder:
         requests: Requests of its share, ramp included.
         ramp: Its first requests, which aren't measured.
         due_s: When each of its requests must leave, from the start; None in a closed loop.
+        starts_s: When one more of its streams may begin, from the start; empty: all at once.
         start_at_epoch_s: When all workers begin, in seconds since the epoch.
     """
 
@@ -391,6 +428,7 @@ class ShareOrder:
     ramp: int
     first_index: int
     due_s: tuple[float, ...] | None
+    starts_s: tuple[float, ...] = ()
     start_at_epoch_s: float
     deadline_epoch_s: float
 
@@ -422,6 +460,7 @@ def plan_shares(
         deadline_s=start_s + max(0.0, left_s(request, progress)),
         first_index=progress.sent,
         due_s=due_s,
+        starts_s=first_starts(request, progress, concurrency),
     )
     workers = min(workers, whole.streams, whole.requests)
     return tuple(
@@ -464,6 +503,8 @@ def send_worker_share(
         stride=order.workers,
         start_s=order.start_at_epoch_s + epoch_to_clock_s,
         due_s=order.due_s,
+        starts_s=order.starts_s,
+        rest_share=rest_share(request),
         measured_from=order.first_index + order.ramp * order.workers,
         stop=should_stop,
     )

@@ -90,6 +90,31 @@ def run(
     return [record_of(exchange, stream=False) for exchange in result.exchanges], written, result
 
 
+def test_streams_of_a_closed_loop_begin_one_by_one() -> None:
+    """The second stream may begin after 2 s, the third after 5 s; the first goes on meanwhile."""
+    records, _, _ = run([OK] * 60, streams=3, requests=60, starts_s=(0.0, 2.0, 5.0), step_s=0.05)
+    begun = min(record.sent_s for record in records)
+    in_flight = [
+        (at - begun, sum(one.sent_s <= at < one.ended_s for one in records)) for at in (r.sent_s for r in records)
+    ]
+    # The looks at the clock before the first sending, too.
+    assert max(count for at, count in in_flight if at < 1.5) == 1
+    assert max(count for at, count in in_flight if at < 4.5) == 2
+    assert max(count for _, count in in_flight) == 3
+    assert sum(at < 1.5 for at, _ in in_flight) > 1
+
+
+def test_a_stream_rests_for_a_share_of_what_its_request_took() -> None:
+    at_once, resting = (run([OK] * 8, streams=1, requests=8, rest_share=share, step_s=0.01)[0] for share in (0.0, 20.0))
+    gaps = [
+        (following.sent_s - one.ended_s) / (one.ended_s - one.sent_s) for one, following in itertools.pairwise(resting)
+    ]
+    assert max(gaps) > 10
+    assert min(gaps) >= 0
+    assert max(gaps) < 22  # a share of 20 at most, and the looks at the clock
+    assert resting[-1].ended_s > at_once[-1].ended_s
+
+
 def test_a_refused_request_is_repeated_and_every_repetition_is_told() -> None:
     (record,), written, _ = run([THROTTLED, NOT_READY, OK], step_s=0.1, max_retries=2, first_index=7)
     assert (record.error, record.retried, record.output_tokens) == (None, ("throttled", "not_ready"), 1)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -81,12 +80,17 @@ def test_the_interval_of_the_knee_comes_from_that_of_the_metric(level: MakeLevel
     def wide(value: float) -> Distribution:
         return replace(flat(value), intervals={"p95": Interval(low=value / 1.21, high=value * 1.21)})
 
-    levels = [replace(level(2), ttft_ms=wide(125.0)), replace(missed(level, 8), ttft_ms=wide(2_000.0))]
-    interval = slo_knee(levels, [TTFT]).interval
-    assert interval is not None
-    narrower = 1.21 ** (1 / 2 / math.sqrt(2))  # of a slope of 2, and of two levels
-    assert interval.low == pytest.approx(4 / narrower, rel=0.01)
-    assert interval.high == pytest.approx(4 * narrower, rel=0.01)
+    held, missed_one = (replace(level(2), ttft_ms=wide(125.0)), replace(missed(level, 8), ttft_ms=wide(2_000.0)))
+    assert slo_knee([held, missed_one], [TTFT]).interval == Interval(
+        low=2.0, high=8.0
+    )  # two show no curve between them
+    between = replace(level(3), ttft_ms=wide(281.25))
+    knee = slo_knee([held, between, missed_one], [TTFT])
+    assert knee.concurrency == pytest.approx(4)
+    assert knee.interval is not None
+    off = 1.21 ** (1 / 2)  # of a slope of 2, and of one level
+    assert knee.interval.low == pytest.approx(4 / off, rel=0.07)
+    assert knee.interval.high == pytest.approx(4 * off, rel=0.07)
 
 
 def test_where_no_level_misses_the_interval_has_no_upper_end(level: MakeLevel) -> None:

@@ -237,6 +237,13 @@ def test_another_workload_is_not_comparable(level: MakeLevel, trial: MakeTrial) 
     assert found.because == "the last release was measured with a different workload"
 
 
+def test_another_start_of_the_levels_is_not_comparable(level: MakeLevel, trial: MakeTrial) -> None:
+    before = trial(at(level))
+    spread = replace(before.request, load=replace(before.request.load, start="spread"))
+    found = compare_with_baseline(replace(before, request=spread), before)
+    assert found.because == "the last release was measured with a different start of the levels"
+
+
 def test_nothing_to_compare_with(level: MakeLevel, trial: MakeTrial) -> None:
     assert compare_with_baseline(trial(at(level)), None).because == "no result of an earlier release"
     found = compare_with_baseline(trial(at(level, 1)), trial(at(level, 2)))
