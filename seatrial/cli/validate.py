@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -28,9 +30,10 @@ def validate_command(
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.operations.preflight import reservation_end
     from seatrial.specs.load import environment_names, load_spec
 
-    with problems_in(output_format, "validate"):
+    with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         files = spec_files(specs)
         for spec in files:
@@ -48,6 +51,12 @@ def validate_command(
                 else:
                     show_defaults(loaded)
                     problems += absent_specs(loaded)
+                    ending = reservation_end(loaded.endpoint.hosting, None, datetime.now(UTC))
+                    if ending is not None:
+                        path, told = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)
+                        # A note until the end: a day of the calendar must not fail every pull request.
+                        note = replace(loaded.problem(path, ending.rule, *told), severity="note")
+                        (problems if ending.severity == "error" else notes).append(note)
         if problems:
             raise SpecError(dict.fromkeys(problems))
         for spec in files:

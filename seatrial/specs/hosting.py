@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.relations import excludes, is_mapping, is_other, is_set, is_value, needs
+from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 ReservationArn = Annotated[str, StringConstraints(pattern=shapes.RESERVATION_ARN, max_length=258)]
+UtcTime = Annotated[str, StringConstraints(pattern=shapes.UTC_TIME)]
 OutputUri = Annotated[str, StringConstraints(pattern=shapes.S3_PREFIX, max_length=512)]
 AdapterUri = Annotated[str, StringConstraints(pattern=shapes.ARCHIVE_URI, max_length=1024)]
 PartName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=20)]
@@ -38,6 +41,7 @@ MOST_MODELS = 50
 MOST_ADAPTERS = 200
 MOST_VARIANTS = 10
 SHORTEST_PROVISION_S, LONGEST_PROVISION_S = 300, 3600
+LONGEST_NOTICE_DAYS = 182  # a bound against slips of the hand, not one of the service
 
 
 class RoutingSpec(FrozenModel):
@@ -179,7 +183,19 @@ class HostingSpec(FrozenModel):
         None, "Time to find capacity in all pools, in seconds; for `instance_pools` only.", planned=False
     )
     capacity_reservation_arn: ReservationArn | None = model_field(
-        None, "ARN of reserved capacity. Only it is used: without free capacity no instance starts.", planned=False
+        None,
+        "ARN of reserved capacity (a training plan for endpoints). Only it is used: without free capacity no instance "
+        "starts, and when it ends the endpoint serves no more. It is of one instance type, which `serving` names.",
+        planned=False,
+    )
+    capacity_reservation_ends_at: UtcTime | None = model_field(
+        None,
+        "When the reserved capacity ends, in UTC, in quotes. An alarm is raised before, and `validate`, `preflight` "
+        "and `drift` warn.",
+        planned=False,
+    )
+    capacity_reservation_notice_days: Annotated[int, Field(ge=1, le=LONGEST_NOTICE_DAYS)] = model_field(
+        7, "How long before the end the alarm is raised and commands warn, in days.", planned=False
     )
     routing: RoutingSpec = model_field(RoutingSpec(), planned=False)
     data_cache: bool = model_field(
@@ -208,6 +224,19 @@ class HostingSpec(FrozenModel):
     metrics: MetricsSpec | None = model_field(
         None, "Metrics that are published.", json_schema_extra=left_out_or_mapping, planned=False
     )
+
+    @property
+    def reservation_end(self) -> datetime | None:
+        """When the reserved capacity ends; `None` where the spec doesn't say."""
+        return None if self.capacity_reservation_ends_at is None else _time(self.capacity_reservation_ends_at)
+
+
+def _time(text: str) -> datetime | None:
+    """Return a time of the calendar; `None` for one that it lacks, such as February 30."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 _COMPONENTS, _SINGLE = "inference_component", "single_model"
@@ -259,6 +288,23 @@ def _pools(fields: Fields) -> Iterator[Finding]:
         message = f"serving.instance_types differs from {pools[0]}, the first of hosting.instance_pools"
         hint = "remove serving.instance_types: the plan is made for the first pool"
         yield fields.problem("serving.instance_types", "SEA127", message, hint)
+
+
+def _reservation(fields: Fields) -> Iterator[Finding]:
+    types, pools = fields.value("serving.instance_types"), fields.written("hosting.instance_pools")
+    if fields.written("hosting.capacity_reservation_arn") is not None and pools is None:
+        reservable = [row.instance_type for row in INSTANCES.rows if row.reservable]
+        hint = f"write `instance_types: [TYPE]` below serving: one of {', '.join(reservable)}"
+        if not types or len(types) > 1:
+            message = "a capacity reservation is of one instance type, and serving.instance_types doesn't name one"
+            yield fields.problem("hosting.capacity_reservation_arn", "SEA144", message, hint)
+        for index, name in enumerate(types or ()):
+            if name not in reservable:
+                place = ("serving", "instance_types", index)
+                yield fields.document.problem(place, "SEA144", f"{name} can't be reserved", hint)
+    path = "hosting.capacity_reservation_ends_at"
+    if (ends_at := fields.value(path)) is not None and _time(ends_at) is None:
+        yield fields.problem(path, "SEA145", f"the calendar has no {ends_at}", shapes.HINTS[shapes.UTC_TIME])
 
 
 def _more_models(fields: Fields) -> Iterator[Finding]:
@@ -392,6 +438,19 @@ RULES: tuple[Rule, ...] = (
         "hosting.capacity_reservation_arn",
         message="a capacity reservation is of one instance type, instance_pools are several",
         hint="keep one of them",
+    ),
+    _reservation,
+    needs(
+        "SEA145",
+        "hosting.capacity_reservation_ends_at",
+        "hosting.capacity_reservation_arn",
+        hint="remove it, or name the reservation",
+    ),
+    needs(
+        "SEA145",
+        "hosting.capacity_reservation_notice_days",
+        "hosting.capacity_reservation_ends_at",
+        hint='write `capacity_reservation_ends_at: "2027-01-31T11:30:00Z"`, as the training plan has it',
     ),
     _more_models,
     needs("SEA129", is_other("hosting.router", value=False), "hosting.traffic", hint="add hosting.traffic"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/a"
+P5 = "serving: {instance_types: [ml.p5.48xlarge]}"
 IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/a:1"
 LORA = "overrides: {lora: {max_rank: 16, max_adapters: 2}}"
 
@@ -68,6 +69,22 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
         ),
         (f"hosting: {{instance_pools: [ml.g6.xlarge, ml.g5.xlarge], capacity_reservation_arn: '{PLAN}'}}",
          [("SEA127", "hosting.capacity_reservation_arn")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN}'}}", [("SEA144", "hosting.capacity_reservation_arn")]),
+        (
+            f"hosting: {{capacity_reservation_arn: '{PLAN}'}}\n"
+            "serving: {instance_types: [ml.g5.xlarge, ml.p5.48xlarge]}",
+            [("SEA144", "hosting.capacity_reservation_arn"), ("SEA144", "serving.instance_types[0]")],
+        ),
+        (
+            f"hosting: {{capacity_reservation_arn: '{PLAN}', capacity_reservation_ends_at: '2027-02-30T11:30Z'}}\n{P5}",
+            [("SEA145", "hosting.capacity_reservation_ends_at")],
+        ),
+        ("hosting: {capacity_reservation_ends_at: '2027-02-20T11:30:00Z'}",
+         [("SEA145", "hosting.capacity_reservation_ends_at")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN}', capacity_reservation_notice_days: 3}}\n{P5}",
+         [("SEA145", "hosting.capacity_reservation_notice_days")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN.replace('east', 'west')}'}}\n{P5}",
+         [("SEA146", "hosting.capacity_reservation_arn")]),
         ("hosting: {provision_timeout_s: 600}", [("SEA127", "hosting.provision_timeout_s")]),
         ("hosting: {more_models: [chat]}", [("SEA128", "hosting.more_models[0]")]),
         ("hosting: {more_models: [a, a]}", [("SEA128", "hosting.more_models[1]")]),

@@ -9,6 +9,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
+from seatrial.specs.environment import EMBEDDED_ACCOUNT
 from seatrial.specs.hosting import HostingSpec
 from seatrial_cdk.endpoint.planned_endpoint import planned_instances
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -129,6 +130,24 @@ def test_the_dashboard_shows_the_states_of_both_alarms() -> None:
     watched = [name for name, attribute in named if attribute == "Arn"]
     criteria = [template["Resources"][each]["Properties"].get("EvaluationCriteria") for each in watched]
     assert [bool(each) for each in criteria] == [True, True]
+
+
+@pytest.mark.parametrize("account", ["123456789012", EMBEDDED_ACCOUNT])
+def test_an_alarm_is_raised_before_reserved_capacity_ends(account: str) -> None:
+    ending = {"capacity_reservation_arn": RESERVATION, "capacity_reservation_ends_at": "2027-01-31T11:30:00Z"}
+    base = hosted(ending | {"capacity_reservation_notice_days": 9})
+    place = base.environment.model_copy(update={"account": account})
+    template = Template.from_stack(EndpointStack(App(), "Reserved", deployment=replace(base, environment=place)))
+    alarms = template.find_resources("AWS::CloudWatch::Alarm", {"Properties": {"Metrics": Match.any_value()}})
+    # The embedded AWS has no metric math in alarms.
+    assert len(alarms) == (account != EMBEDDED_ACCOUNT)
+    for alarm in (each["Properties"] for each in alarms.values()):
+        watched, days = alarm["Metrics"]
+        assert days["Expression"] == "(1801395000 - EPOCH(requests)) / 86400"
+        assert (watched["Id"], watched["ReturnData"], days["ReturnData"]) == ("requests", False, True)
+        assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (9, "LessThanOrEqualToThreshold")
+        assert alarm["AlarmActions"] == [Match.any_value()] or alarm["AlarmActions"]
+        assert "2027-01-31T11:30Z" in alarm["AlarmDescription"]
 
 
 def test_what_the_spec_leaves_open_is_sagemakers() -> None:

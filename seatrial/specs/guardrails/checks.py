@@ -58,6 +58,13 @@ def guard_rail_problems(
     if environment.network.isolated and endpoint.model.hub_id is not None:
         message = f"{environment.name} has network isolation, so the weights can't come from a hub"
         yield document.problem(("model",), _RULE, message, "stage the weights to S3 and give model.s3_uri")
+    if (arn := endpoint.hosting.capacity_reservation_arn) is not None:
+        region, account = arn.split(":")[3:5]
+        for what, there, here in (("region", region, environment.region), ("account", account, environment.account)):
+            if here not in {there, None}:
+                message = f"the capacity reservation is in {what} {there}, and {environment.name} in {here}"
+                hint = f"name a reservation of {what} {here}, or leave it out for {environment.name}"
+                yield document.problem(("hosting", "capacity_reservation_arn"), "SEA146", message, hint)
 
 
 def template_rail_problems(
