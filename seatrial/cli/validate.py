@@ -31,6 +31,7 @@ def validate_command(
     """
     from seatrial.deployment.guests import absent_specs
     from seatrial.operations.preflight import reservation_end
+    from seatrial.specs.hosting import router_findings
     from seatrial.specs.load import environment_names, load_spec
 
     with problems_in(output_format, "validate") as notes:
@@ -51,6 +52,7 @@ def validate_command(
                 else:
                     show_defaults(loaded)
                     problems += absent_specs(loaded)
+                    notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     ending = reservation_end(loaded.endpoint.hosting, None, datetime.now(UTC))
                     if ending is not None:
                         path, told = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)

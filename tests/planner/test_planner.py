@@ -47,6 +47,24 @@ def test_equal_input_gives_an_equal_plan(ask: Ask) -> None:
     assert canonical_json(make_plan(loaded)) == canonical_json(make_plan(loaded))
 
 
+def test_the_plan_says_what_does_not_fit_through_the_router(ask: Ask) -> None:
+    shares = [{"spec": "chat", "weight": 1}, {"spec": "b", "weight": 1}]
+    routed = {"router": True, "more_models": ["b"], "traffic": shares}
+    long = {"input_tokens": 256, "output_tokens": 2500, "concurrency": 2}
+    told = {
+        kind: [
+            each
+            for each in make_plan(ask(hosting=hosting, workload=long, trial={"request_timeout_s": 200})).warnings
+            if "SEA147" in each
+        ]
+        for kind, hosting in (("routed", routed), ("direct", {}))
+    }
+    assert (len(told["direct"]), [each.partition(" is predicted")[0] for each in told["routed"]][-1:]) == (
+        0,
+        ["SEA147: p95"],
+    )
+
+
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the concurrency of each simulation, one after the other."""

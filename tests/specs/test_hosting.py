@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from seatrial.specs.hosting import router_findings
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 
@@ -131,11 +133,43 @@ def test_what_is_planned_for_makes_a_lock_stale(loaded: Load, added: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("slo", "predicted_ms", "line_bytes", "told"),
+    [
+        ("{}", None, 6_291_455, []),
+        ("{ttft_ms: {p95: 500}}", None, 9, ["slo.ttft_ms is of streams"]),
+        ("{e2e_latency_ms: {p95: 60001}}", None, 9, ["its SLO allows 60.001 s"]),
+        ("{e2e_latency_ms: {p95: 60001}}", 60_000, 9, []),
+        ("{e2e_latency_ms: {p95: 60000}}", 61_000, 9, ["p95 is predicted to take 61 s"]),
+        ("{}", None, 6_291_457, ["a line of requests.jsonl has 6,291,457 bytes"]),
+    ],
+)
+def test_what_does_not_fit_through_the_router_is_told(
+    write: Write, environments: Path, slo: str, predicted_ms: float | None, line_bytes: int, told: list[str]
+) -> None:
+    router = "more_models: [b], traffic: [{spec: chat, weight: 1}, {spec: b, weight: 1}]"
+    path = write(
+        "name: chat\nmodel: {hub_id: meta-llama/Llama-2-7b-chat-hf, accept_eula: true}\n"
+        f"workload: {{input_tokens: 9, output_tokens: 9, concurrency: 1, dataset: requests.jsonl}}\nslo: {slo}\n"
+        f"hosting: {{router: true, {router}}}\n"
+    )
+    line = '{"input_tokens": 9, "output_tokens": 9, "text": ""}\n'
+    (path.parent / "requests.jsonl").write_text(line.replace('""', f'"{"a" * (line_bytes - len(line))}"'))
+    loaded = load_spec(path, "dev", environments=environments)
+    findings = [*router_findings(loaded, predicted_ms)]
+    assert [each.rule for each in findings] == ["SEA147"] * len(told)
+    assert all(each.message.startswith(start) for each, start in zip(findings, told, strict=True))
+    hosting = loaded.endpoint.hosting.model_copy(update={"router": False})
+    unrouted = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"hosting": hosting}))
+    assert not [*router_findings(unrouted, predicted_ms)]
+
+
+@pytest.mark.parametrize(
     ("hosting", "field"),
     [
         ("routing: {strategy: kv_aware}", "hosting.routing.strategy"),
         ("accelerator_partition: mig-3g.40gb", "hosting.accelerator_partition"),
         ("inference_router: {name: chat}", "hosting.inference_router"),
+        ("cross_region_traffic: {max_percent: 20}", "hosting.cross_region_traffic"),
     ],
 )
 def test_what_cloudformation_cannot_make_is_refused_with_its_reason(loaded: Load, hosting: str, field: str) -> None:
