@@ -183,12 +183,35 @@ def kept_templates(products: Path, environment: str) -> tuple[Path, ...]:
 
 
 def weights_of(template: Path) -> Iterator[str]:
-    """Yield the S3 prefixes of the models of a published version."""
+    """Yield the S3 prefixes of the models of a published version, and the archives of its adapters."""
     for resource in json.loads(read_text(template))["Resources"].values():
         if resource["Type"] == "AWS::SageMaker::Model":
             source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
             if source is not None:
                 yield source["S3DataSource"]["S3Uri"]
+        if resource["Type"] == "AWS::SageMaker::InferenceComponent":
+            container = resource["Properties"].get("Specification", {}).get("Container", {})
+            if "ArtifactUrl" in container:
+                yield container["ArtifactUrl"]
+
+
+OUTPUTS: Final = ("DestinationS3Uri", "S3OutputPath", "S3FailurePath")
+TOPICS: Final = ("SuccessTopic", "ErrorTopic")
+SHELLS: Final = "EnableSSMAccess"
+
+
+def outputs_of(template: Path) -> Iterator[tuple[str, str]]:
+    """Yield what roles of a published version write to, as property and value: prefixes of S3, topics; and `SHELLS`."""
+    resources = json.loads(read_text(template))["Resources"].values()
+    nodes: list[object] = [each["Properties"] for each in resources if each["Type"] == "AWS::SageMaker::EndpointConfig"]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if name in {*OUTPUTS, *TOPICS, SHELLS} and value:
+                yield name, str(value)
+            nodes.append(value)
 
 
 def secrets_of(template: Path) -> Iterator[str]:

@@ -201,6 +201,18 @@ class HostingSpec(FrozenModel):
     capacity_reservation_notice_days: Annotated[int, Field(ge=1, le=LONGEST_NOTICE_DAYS)] = model_field(
         7, "How long before the end the alarm is raised and commands warn, in days.", planned=False
     )
+    ssm_access: bool = model_field(
+        default=False,
+        description="Let Session Manager open a shell in the containers, for debugging. SageMaker patches and replaces "
+        "such instances a day later, and AWS Support must have allowed it for the account.",
+        planned=False,
+    )
+    core_dump_s3_uri: OutputUri | None = model_field(
+        None,
+        "S3 prefix of core dumps of a container that crashes, with its final slash. They hold what was in memory: "
+        "prompts, answers, weights.",
+        planned=False,
+    )
     routing: RoutingSpec = model_field(RoutingSpec(), planned=False)
     data_cache: bool = model_field(
         default=False,

@@ -101,7 +101,8 @@ def changed(document: Mapping[str, object], *changes: Mapping[str, object]) -> d
 def write_documents(folder: Path, endpoint: dict[str, Any], place: Document, *, is_product: bool) -> None:
     """Write specs, environments and products as a platform team has them, with every plan locked."""
     environments = folder / "environments"
-    for name, document in (("lab", {**place, "vending": is_product}), ("dev", PLACE)):
+    rails = {name: value for name, value in place.items() if name == "guard_rails"}
+    for name, document in (("lab", {**place, "vending": is_product}), ("dev", {**PLACE, **rails})):
         _write(environments / f"{name}.yaml", {"name": name, **document})
     other = {**CHAT, "model": endpoint["model"], "trial": {"mode": "off"}}
     if (kind := endpoint.get("hosting", {}).get("kind")) is not None:

@@ -139,6 +139,13 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         "default": NOTHING,
         "spread": endpoint(hosting__placement={"strategy": "spread"}, hosting__data_cache=True),
     },
+    "debugging": {
+        "none": NOTHING,
+        "both": Change(
+            endpoint={"hosting.ssm_access": True, "hosting.core_dump_s3_uri": "s3://results-of-ours/dumps/"},
+            environment={"guard_rails.ssm_access": "allowed"},
+        ),
+    },
     "metrics": {"default": NOTHING, "detailed": endpoint(hosting__metrics={"detailed": True, "enhanced": True})},
     "engine": {
         "lmi": NOTHING,

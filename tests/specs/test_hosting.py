@@ -87,6 +87,8 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
          [("SEA145", "hosting.capacity_reservation_notice_days")]),
         (f"hosting: {{capacity_reservation_arn: '{PLAN.replace('east', 'west')}'}}\n{P5}",
          [("SEA146", "hosting.capacity_reservation_arn")]),
+        ("hosting: {ssm_access: true}", [("SEA111", "hosting.ssm_access")]),
+        ("hosting: {core_dump_s3_uri: 's3://bucket'}", [("SEA107", "hosting.core_dump_s3_uri")]),
         ("hosting: {provision_timeout_s: 600}", [("SEA127", "hosting.provision_timeout_s")]),
         ("hosting: {more_models: [chat]}", [("SEA128", "hosting.more_models[0]")]),
         ("hosting: {more_models: [a, a]}", [("SEA128", "hosting.more_models[1]")]),

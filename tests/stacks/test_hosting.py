@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,23 @@ def test_pools_stand_in_place_of_the_instance_type(template: Template) -> None:
     }
     expected = {"ProductionVariants": [Match.object_like(variant)]}
     template.has_resource_properties("AWS::SageMaker::EndpointConfig", expected)
+
+
+@pytest.mark.parametrize("kind", ["inference_component", "single_model"])
+def test_containers_are_debugged_as_the_spec_says_and_else_not(kind: str) -> None:
+    for debugged in ({}, {"ssm_access": True, "core_dump_s3_uri": "s3://dumps/chat/"}):
+        base = hosted({"kind": kind, **debugged})
+        plan = base.plan.model_copy(update={"hosting_kind": decided(kind)})
+        template = Template.from_stack(EndpointStack(App(), "Debugged", deployment=replace(base, plan=plan)))
+        text = json.dumps(template.to_json())
+        (config,) = template.find_resources("AWS::SageMaker::EndpointConfig").values()
+        (variant,) = config["Properties"]["ProductionVariants"]
+        dumps = {"DestinationS3Uri": "s3://dumps/chat/"} if debugged else None
+        assert (variant.get("EnableSSMAccess"), variant.get("CoreDumpConfig")) == (True if debugged else None, dumps)
+        roles = 2 if kind == "inference_component" else 1
+        for action in ("ssmmessages:OpenDataChannel", "s3:PutObject"):
+            assert text.count(action) == (roles if debugged else 0)
+        assert text.count(":s3:::dumps/chat/*") == (roles if debugged else 0)
 
 
 def test_a_component_has_one_size_for_every_pool_and_its_cache_and_placement(template: Template) -> None:

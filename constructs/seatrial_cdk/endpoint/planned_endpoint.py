@@ -94,6 +94,7 @@ def planned_instances(
     scaling: ScalingSpec = AS_SCALED,
     *,
     volume_key_arn: str | None = None,
+    key: kms.IKey | None = None,
     packing: Packing | None = None,
     guests: Sequence[Plan] = (),
 ) -> VariantInstances:
@@ -101,6 +102,7 @@ def planned_instances(
 
     Args:
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        key: Key of core dumps.
         packing: Where the copies of all models run; `None` for one model.
         guests: The plans of the other models.
     """
@@ -125,6 +127,10 @@ def planned_instances(
         download_timeout_s=plan.download_timeout_s.value,
         provision_timeout_s=hosting.provision_timeout_s,
         capacity_reservation_arn=hosting.capacity_reservation_arn,
+        ssm_access=hosting.ssm_access,
+        core_dumps=None
+        if hosting.core_dump_s3_uri is None
+        else OutputLocation.of_uri(hosting.core_dump_s3_uri, key=key),
         routing=made_of(RequestRouting, routing, strategy=routing.strategy.upper())
         if routing.strategy == "prefix_aware"
         else RequestRouting(strategy="RANDOM" if routing.strategy == "random" else "LEAST_OUTSTANDING_REQUESTS"),
@@ -135,7 +141,7 @@ def own_variant(scope: Construct, deployment: Deployment, name: str, key: kms.IK
     """Return a variant that runs what a deployment's plan says."""
     spec, key_arn = deployment.endpoint, key.key_arn if key else None
     instances = planned_instances(
-        deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
+        deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn, key=key
     )
     return ModelVariant(name=name, container=optimized_container(scope, deployment), instances=instances)
 

@@ -20,6 +20,7 @@ from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, NO_OPTIONS, join_network
+from seatrial_cdk.endpoint.variant_instances import SHELL_ACTIONS
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards, allow_unnamed
@@ -111,6 +112,9 @@ class LaunchRole(Construct):
         weights: S3 ARNs of the objects that products' models may read.
         kms_key_arns: Keys of weights, of the disks of instances and of secrets.
         secrets: Names or ARNs of the secrets that products' templates read.
+        outputs: S3 ARNs of the objects that models' roles write, and read where they are requests.
+        topic_arns: Topics that they notify.
+        has_shells: Whether Session Manager may open shells in containers.
     """
 
     def __init__(
@@ -124,6 +128,9 @@ class LaunchRole(Construct):
         weights: tuple[str, ...] = (),
         kms_key_arns: tuple[str, ...] = (),
         secrets: tuple[str, ...] = (),
+        outputs: tuple[str, ...] = (),
+        topic_arns: tuple[str, ...] = (),
+        has_shells: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         stack, given = Stack.of(self), role_options.permissions_boundary
@@ -136,7 +143,10 @@ class LaunchRole(Construct):
                     f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
                 )
                 Annotations.of(self).add_warning_v2("seatrial:SEA784", message)
-            serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
+            serving = [
+                *_serving(stack, environment, network, weights, kms_key_arns),
+                *_outputs(outputs, topic_arns, kms_key_arns, has_shells=has_shells),
+            ]
             boundary = iam.CfnManagedPolicy(
                 self,
                 "Boundary",
@@ -195,6 +205,21 @@ def _serving(
     if network.subnet_ids:
         for statement in join_network(StackPlace.of(stack), ContainerNetwork.of(network)):
             yield iam.PolicyStatement.from_json(statement)
+
+
+def _outputs(
+    outputs: tuple[str, ...], topic_arns: tuple[str, ...], kms_key_arns: tuple[str, ...], *, has_shells: bool
+) -> Iterator[iam.PolicyStatement]:
+    """Return what the role of a model writes at most: answers, captures, core dumps, notices; and shells."""
+    if outputs:
+        yield _allow(["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], list(outputs))
+        yield _allow(["s3:ListBucket"], sorted({arn.partition("/")[0].rstrip("*") for arn in outputs}))
+    if outputs and kms_key_arns:
+        yield _allow(["kms:GenerateDataKey"], list(kms_key_arns))
+    if topic_arns:
+        yield _allow(["sns:Publish"], list(topic_arns))
+    if has_shells:
+        yield allow_unnamed(*SHELL_ACTIONS)
 
 
 def _launching(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:

@@ -52,7 +52,7 @@ def guard_rail_problems(
     rails = _Rails(endpoint, environment, document, place)
     for rule in (
         *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
-        *(rails.hub_token, rails.objectives, rails.trial, rails.tags),
+        *(rails.hub_token, rails.objectives, rails.trial, rails.tags, rails.shells),
     ):
         yield from rule()
     if environment.network.isolated and endpoint.model.hub_id is not None:
@@ -296,6 +296,13 @@ class _Rails:
             message = f"the secret {secret} is not allowed in {self._environment.name}"
             path, hint = ("model", "hub_token_secret"), f"allowed: {', '.join(allowed)}"
             yield self._problem(path, "hub_token_secrets", message, hint)
+
+    def shells(self) -> Iterator[Finding]:
+        """Yield a shell in the containers where the environment does not allow it."""
+        if self._endpoint.hosting.ssm_access and self._rails.ssm_access == "refused":
+            message = f"shells in containers are not allowed in {self._environment.name}"
+            hint = f"leave it out, or let {self._place.path} allow it: `ssm_access: allowed` below guard_rails"
+            yield self._problem(("hosting", "ssm_access"), "ssm_access", message, hint)
 
     def engine(self) -> Iterator[Finding]:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
