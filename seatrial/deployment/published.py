@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -195,13 +196,18 @@ def weights_of(template: Path) -> Iterator[str]:
                 yield container["ArtifactUrl"]
 
 
-OUTPUTS: Final = ("DestinationS3Uri", "S3OutputPath", "S3FailurePath")
-TOPICS: Final = ("SuccessTopic", "ErrorTopic")
-SHELLS: Final = "EnableSSMAccess"
+OUTPUTS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("DestinationS3Uri", "S3OutputPath", "S3FailurePath"), "prefix"),
+        **dict.fromkeys(("SuccessTopic", "ErrorTopic"), "topic"),
+        "EnableSSMAccess": "shell",
+    }
+)
+"""What a property of a configuration lets a role do: write below a prefix of S3, notify a topic, open a shell."""
 
 
 def outputs_of(template: Path) -> Iterator[tuple[str, str]]:
-    """Yield what roles of a published version write to, as property and value: prefixes of S3, topics; and `SHELLS`."""
+    """Yield what roles of a published version may write to: a kind of `OUTPUTS`, and the URI or ARN."""
     resources = json.loads(read_text(template))["Resources"].values()
     nodes: list[object] = [each["Properties"] for each in resources if each["Type"] == "AWS::SageMaker::EndpointConfig"]
     while nodes:
@@ -209,8 +215,8 @@ def outputs_of(template: Path) -> Iterator[tuple[str, str]]:
         if isinstance(node, list):
             nodes += node
         for name, value in node.items() if isinstance(node, dict) else ():
-            if name in {*OUTPUTS, *TOPICS, SHELLS} and value:
-                yield name, str(value)
+            if name in OUTPUTS and value:
+                yield OUTPUTS[name], str(value)
             nodes.append(value)
 
 

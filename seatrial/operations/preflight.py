@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from seatrial.account.reader import (
     error_code,
     error_sentence,
     mapping,
+    moment,
     rows,
     text_at,
 )
@@ -335,7 +336,7 @@ def reservation_end(hosting: HostingSpec, ends_at: datetime | None, now: datetim
         return None
     days = (ends_at - now) / timedelta(days=1)
     when = f"ends in {days:.1f} days" if days > 0 else "has ended"
-    message = f"the reserved capacity {when} ({ends_at:%Y-%m-%dT%H:%M}Z): no instance of it serves after that"
+    message = f"the reserved capacity {when} ({_utc(ends_at)}): no instance of it serves after that"
     hint = (
         f"extend it: `aws sagemaker search-training-plan-offerings --training-plan-arn {arn}` lists the offerings, "
         "`aws sagemaker extend-training-plan --training-plan-extension-offering-id ID` buys one; or name another "
@@ -356,33 +357,35 @@ def reservation_checks(
         plan: dict[str, object] = {}
         kind, _, name = arn.rpartition(":")[2].partition("/")
         subject = f"capacity reservation {name} of {deployment.endpoint_name}"
-        if deployment.environment.is_embedded or kind != "training-plan":
-            because = (
-                "the embedded AWS has none" if deployment.environment.is_embedded else f"a {kind} is not described"
-            )
-            read = unread(subject, because)
+        if deployment.environment.is_embedded:
+            read = unread(subject, "the embedded AWS has none")
+        elif kind != "training-plan" or not hasattr(clients.endpoints, "describe_training_plan"):
+            read = unread(subject, f"this boto3 describes no {kind}")
         else:
-
-            def ask(name: str = name, subject: str = subject, plan: dict[str, object] = plan) -> AccountCheck:
-                plan |= clients.endpoints.describe_training_plan(TrainingPlanName=name)
-                return ok(subject, f"{text_at(plan, 'Status')}, {count(plan, 'TotalInstanceCount')} instances")
-
-            hint = "name another reservation, or buy one: aws sagemaker create-training-plan"
-            missing = refusal("SEA631", "there is no such training plan", hint)
+            missing = refusal("SEA631", "there is no such training plan", "name another reservation, or none")
+            ask = partial(_describe_plan, subject, name, plan, clients.endpoints)
             read = account_check(subject, ask, refusals={"ResourceNotFoundException": missing})
-        ends_at = plan.get("EndTime")
-        ending = reservation_end(hosting, ends_at if isinstance(ends_at, datetime) else None, now)
+        ends_at, written = moment(plan, "EndTime"), hosting.reservation_end
+        ending = reservation_end(hosting, ends_at, now)
         wrong = [AccountCheck(subject, ending.message, ending)] if ending is not None else []
         wrong += [problem(subject, "SEA631", *each) for each in _unfit_plan(deployment, plan)] if plan else []
-        if isinstance(ends_at, datetime) and ends_at != hosting.reservation_end:
-            written = hosting.capacity_reservation_ends_at or "nothing"
-            message = f"it ends at {ends_at:%Y-%m-%dT%H:%M:%S}Z, and capacity_reservation_ends_at says {written}"
-            hint = "write the plan's end and deploy: the alarm before the end goes by the spec"
+        if ends_at is not None and (written is None or abs(ends_at - written) >= timedelta(minutes=1)):
+            message = f"it ends at {_utc(ends_at)}, and the spec says {'nothing' if written is None else _utc(written)}"
+            hint = "write capacity_reservation_ends_at and deploy: the alarm before the end goes by the spec"
             place = Place(field="hosting.capacity_reservation_ends_at")
             wrong.append(AccountCheck(subject, message, Finding("SEA632", place, message, hint, severity="warning")))
         yield from wrong
         if not wrong or not read.is_ok:
             yield read
+
+
+def _describe_plan(subject: str, name: str, plan: dict[str, object], endpoints: SageMakerClient) -> AccountCheck:
+    plan |= endpoints.describe_training_plan(TrainingPlanName=name)
+    return ok(subject, f"{text_at(plan, 'Status')}, {count(plan, 'TotalInstanceCount')} instances")
+
+
+def _utc(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 
 def _unfit_plan(deployment: Deployment, plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -392,10 +395,7 @@ def _unfit_plan(deployment: Deployment, plan: Mapping[str, object]) -> Iterator[
         yield f"its status is {status}", "name another reservation, or none"
     targets = plan.get("TargetResources")
     if isinstance(targets, list) and "endpoint" not in targets:
-        yield (
-            f"it is for {', '.join(map(str, targets))}",
-            "a plan for endpoints is bought with TargetResources endpoint",
-        )
+        yield f"it is for {', '.join(map(str, targets))}", "buy one with TargetResources endpoint"
     types = sorted({text_at(row, "InstanceType") for row in rows(plan, "ReservedCapacitySummaries")})
     if types and planned not in types:
         yield f"it reserves {', '.join(types)}, and {planned} is planned", "name its type in serving.instance_types"

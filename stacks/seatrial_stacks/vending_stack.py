@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Stack, Tags
 
 from seatrial.deployment.document import products_stack
-from seatrial.deployment.published import (
-    OUTPUTS,
-    SHELLS,
-    TOPICS,
-    kept_templates,
-    outputs_of,
-    published_versions,
-    secrets_of,
-    weights_of,
-)
+from seatrial.deployment.published import kept_templates, outputs_of, published_versions, secrets_of, weights_of
 from seatrial.specs.load import load_environment
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.place import stack_environment
@@ -79,13 +70,7 @@ class VendingStack(Stack):
             weights=tuple(sorted(weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
             secrets=tuple(sorted(secrets)),
-            outputs=tuple(
-                f"arn:{self.partition}:s3:::{value.removeprefix('s3://')}*"
-                for name, value in written
-                if name in OUTPUTS
-            ),
-            topic_arns=tuple(value for name, value in written if name in TOPICS),
-            has_shells=any(name == SHELLS for name, _ in written),
+            outputs=tuple(written),
         )
         self.portfolio = ProductPortfolio(
             self,

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial
 
 
+def test_a_recommendation_is_compared_with_the_plan_without_an_account(seatrial: Seatrial, project: Path) -> None:
+    job = project / "job.json"
+    for text, told, code in (
+        ('{"AIRecommendationJobStatus": "Completed", "Recommendations": [{}]}', "", 0),
+        ("{", "SEA633", 2),
+    ):
+        job.write_text(text)
+        done = seatrial("jobs", "compare", SPECS[0], "-e", "dev", "--file", "job.json")
+        assert (done.returncode, "recommendation 1" in done.stdout, told in done.stderr) == (code, code == 0, True)
+
+
 class TestValidate:
     def test_the_shipped_specs_are_valid_in_every_environment(self, seatrial: Seatrial) -> None:
         done = seatrial("validate", *SPECS)

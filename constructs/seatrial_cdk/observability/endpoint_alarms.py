@@ -13,7 +13,7 @@ from constructs import Construct
 
 from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
-from seatrial_base.units import MS_PER_S, S_PER_MINUTE
+from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
 from seatrial_load.aws.container_metrics import (
@@ -399,33 +399,22 @@ class ReservationAlarm(Construct):
         check_number(self, "notice_days", notice_days, AT_LEAST_ONE)
         beginning = alarm_beginning(self, endpoint)
         actions = None if topic_arn is None else [topic_arn]
-        requests = cloudwatch.CfnAlarm.MetricProperty(
-            namespace=NAMESPACE,
-            metric_name="Invocations",
-            dimensions=[
-                cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value)
-                for name, value in endpoint.metric_dimensions.items()
-            ],
-        )
-        query, hour_s = cloudwatch.CfnAlarm.MetricDataQueryProperty, 60 * S_PER_MINUTE
+        alarm = cloudwatch.CfnAlarm
+        dimensions = [
+            alarm.DimensionProperty(name=name, value=value) for name, value in endpoint.metric_dimensions.items()
+        ]
+        requests = alarm.MetricProperty(namespace=NAMESPACE, metric_name="Invocations", dimensions=dimensions)
+        hourly = alarm.MetricStatProperty(metric=requests, period=S_PER_HOUR, stat="Sum")
+        days = f"({int(ends_at.timestamp())} - EPOCH(requests)) / 86400"
         self.alarm = cloudwatch.CfnAlarm(
             self,
             "Resource",
             alarm_name=None if beginning is None else f"{beginning}{construct_id}",
-            alarm_description=f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%dT%H:%M}Z: "
+            alarm_description=f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%d %H:%M %Z}: "
             f"no instance of it serves after that. Runbook: {RUNBOOK}#reserved-capacity",
             metrics=[
-                query(
-                    id="requests",
-                    metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(metric=requests, period=hour_s, stat="Sum"),
-                    return_data=False,
-                ),
-                query(
-                    id="days",
-                    expression=f"({int(ends_at.timestamp())} - EPOCH(requests)) / 86400",
-                    label="Days of reserved capacity",
-                    return_data=True,
-                ),
+                alarm.MetricDataQueryProperty(id="requests", metric_stat=hourly, return_data=False),
+                alarm.MetricDataQueryProperty(id="days", expression=days, return_data=True),
             ],
             comparison_operator="LessThanOrEqualToThreshold",
             threshold=notice_days,

@@ -112,9 +112,7 @@ class LaunchRole(Construct):
         weights: S3 ARNs of the objects that products' models may read.
         kms_key_arns: Keys of weights, of the disks of instances and of secrets.
         secrets: Names or ARNs of the secrets that products' templates read.
-        outputs: S3 ARNs of the objects that models' roles write, and read where they are requests.
-        topic_arns: Topics that they notify.
-        has_shells: Whether Session Manager may open shells in containers.
+        outputs: What models' roles write to (`seatrial.deployment.published.outputs_of`).
     """
 
     def __init__(
@@ -128,9 +126,7 @@ class LaunchRole(Construct):
         weights: tuple[str, ...] = (),
         kms_key_arns: tuple[str, ...] = (),
         secrets: tuple[str, ...] = (),
-        outputs: tuple[str, ...] = (),
-        topic_arns: tuple[str, ...] = (),
-        has_shells: bool = False,
+        outputs: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         stack, given = Stack.of(self), role_options.permissions_boundary
@@ -145,7 +141,7 @@ class LaunchRole(Construct):
                 Annotations.of(self).add_warning_v2("seatrial:SEA784", message)
             serving = [
                 *_serving(stack, environment, network, weights, kms_key_arns),
-                *_outputs(outputs, topic_arns, kms_key_arns, has_shells=has_shells),
+                *_outputs(stack, outputs, kms_key_arns),
             ]
             boundary = iam.CfnManagedPolicy(
                 self,
@@ -208,17 +204,20 @@ def _serving(
 
 
 def _outputs(
-    outputs: tuple[str, ...], topic_arns: tuple[str, ...], kms_key_arns: tuple[str, ...], *, has_shells: bool
+    stack: Stack, outputs: tuple[tuple[str, str], ...], kms_key_arns: tuple[str, ...]
 ) -> Iterator[iam.PolicyStatement]:
     """Return what the role of a model writes at most: answers, captures, core dumps, notices; and shells."""
-    if outputs:
-        yield _allow(["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], list(outputs))
-        yield _allow(["s3:ListBucket"], sorted({arn.partition("/")[0].rstrip("*") for arn in outputs}))
-    if outputs and kms_key_arns:
-        yield _allow(["kms:GenerateDataKey"], list(kms_key_arns))
-    if topic_arns:
-        yield _allow(["sns:Publish"], list(topic_arns))
-    if has_shells:
+    by_kind = {kind: [value for each, value in outputs if each == kind] for kind, _ in outputs}
+    if prefixes := [uri.removeprefix("s3://") for uri in by_kind.get("prefix", ())]:
+        begin = f"arn:{stack.partition}:s3:::"
+        objects = [f"{begin}{prefix}*" for prefix in prefixes]
+        yield _allow(["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], objects)
+        yield _allow(["s3:ListBucket"], sorted({f"{begin}{prefix.partition('/')[0]}" for prefix in prefixes}))
+        if kms_key_arns:
+            yield _allow(["kms:GenerateDataKey"], list(kms_key_arns))
+    if "topic" in by_kind:
+        yield _allow(["sns:Publish"], by_kind["topic"])
+    if "shell" in by_kind:
         yield allow_unnamed(*SHELL_ACTIONS)
 
 
