@@ -98,10 +98,10 @@ def compare_recommendation(
     if (job is None) == (file is None):
         raise typer.BadParameter("give one of --job and --file", param_hint="--job")
     loaded = load_spec(spec, environment, environments=environments_folder(environments, spec))
-    plan, told = read_locked_plan(loaded), None
+    plan, answer = read_locked_plan(loaded), None
     if file is not None:
         try:
-            told = json_document(read_text(file))
+            answer = json_document(read_text(file))
         except (OSError, ValueError) as error:
             raise SpecError.of("SEA633", f"the job can't be read: {error}", where=file.as_posix()) from error
     elif job is not None:
@@ -109,8 +109,8 @@ def compare_recommendation(
             client = boto3.client("sagemaker", region_name=loaded.environment.region)
             if not hasattr(client, "describe_ai_recommendation_job"):
                 raise SpecError.of("SEA633", "this boto3 can't read jobs", hint="upgrade boto3, or give --file")
-            told = dict(client.describe_ai_recommendation_job(AIRecommendationJobName=job))
-    whole = told if isinstance(told, dict) else {}
+            answer = dict(client.describe_ai_recommendation_job(AIRecommendationJobName=job))
+    whole = answer if isinstance(answer, dict) else {}
     table = recommendation_table(plan, whole, job or f"{file}", lambda name: list_price(name, loaded))
     typer.echo("\n".join(aligned_lines(table)))
 

@@ -55,9 +55,9 @@ def validate_command(
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     ending = reservation_end(loaded.endpoint.hosting, None, datetime.now(UTC))
                     if ending is not None:
-                        path, told = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)
+                        path, words = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)
                         # A note until the end: a day of the calendar must not fail every pull request.
-                        note = replace(loaded.problem(path, ending.rule, *told), severity="note")
+                        note = replace(loaded.problem(path, ending.rule, *words), severity="note")
                         (problems if ending.severity == "error" else notes).append(note)
         if problems:
             raise SpecError(dict.fromkeys(problems))

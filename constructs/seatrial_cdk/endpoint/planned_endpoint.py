@@ -111,7 +111,9 @@ def planned_instances(
     ami = max(amis, key=lambda version: (version and ami_cuda(version)) or (0, 0))
     pools, scale_in, routing = hosting.instance_pools or (), scaling.instance_scale_in, hosting.routing
     has_volumes = not any(instance.nvme_gb for instance in map(find_instance, pools) if instance)
-    return VariantInstances(
+    return made_of(
+        VariantInstances,
+        hosting,
         min_count=0 if scaling.goes_to_zero else None,
         scale_in=None
         if scale_in == InstanceScaleInSpec()
@@ -125,9 +127,6 @@ def planned_instances(
         volume_key_arn=volume_key_arn if has_volumes else None,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
-        provision_timeout_s=hosting.provision_timeout_s,
-        capacity_reservation_arn=hosting.capacity_reservation_arn,
-        ssm_access=hosting.ssm_access,
         core_dumps=None
         if hosting.core_dump_s3_uri is None
         else OutputLocation.of_uri(hosting.core_dump_s3_uri, key=key),
