@@ -31,7 +31,8 @@ def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> Li
         return LiveEndpoint(existence=answer.state)
     config_name, arn = text_at(live, "EndpointConfigName"), text_at(live, "EndpointArn")
     what = f"endpoint configuration {config_name}"
-    config = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config_name).document
+    planned = reader.read(what, "sagemaker", "describe_endpoint_config", EndpointConfigName=config_name)
+    config = planned.document
     return LiveEndpoint(
         existence="found",
         arn=arn,
@@ -39,6 +40,7 @@ def read_endpoint(name: str, reader: AwsReader, *, with_tags: bool = True) -> Li
         reason=safe_text(text_at(live, "FailureReason")),
         config=config_name,
         config_arn=text_at(config, "EndpointConfigArn"),
+        has_config=planned.state != "absent",
         changed=moment(live, "LastModifiedTime"),
         variants=tuple(_variants(live, config, "ProductionVariants")),
         shadow_variants=tuple(_variants(live, config, "ShadowProductionVariants")),
@@ -121,10 +123,10 @@ def read_tags(what: str, arn: str, reader: AwsReader) -> dict[str, str]:
 
 
 def read_model(name: str, reader: AwsReader) -> LiveModel | None:
-    """Read a model; `None` where it is absent or could not be read."""
+    """Read a model; of one that is absent only that, and `None` where it could not be read."""
     answer = reader.read(f"model {name}", "sagemaker", "describe_model", ModelName=name)
     if answer.state != "found":
-        return None
+        return LiveModel(name=name, is_there=False) if answer.state == "absent" else None
     live = answer.document
     container = mapping(live, "PrimaryContainer") or next(rows(live, "Containers"), {})
     prefix = text_at(mapping(mapping(container, "ModelDataSource"), "S3DataSource"), "S3Uri")

@@ -7,13 +7,13 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from seatrial.cli.support.options import (
+    ENDPOINT,
     EnvironmentsFolder,
-    LiveEndpoint,
     LiveEnvironment,
     LiveRegion,
     environments_folder,
@@ -22,7 +22,7 @@ from seatrial.cli.support.specs import ENDPOINTS, live_name, own_region
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
-from seatrial_lint.cli.run import WRONG, FindingsFormat, lines_text, show_judgement
+from seatrial_lint.cli.run import WRONG, FindingsFormat, instance_in_catalog, lines_text, show_judgement
 
 if TYPE_CHECKING:
     from seatrial.account.reader import AwsCalls
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.gather import EndpointQuery
 
+LAST_LINES = 5000
+"""Lines of a log's end that are searched."""
+LONGEST_LINE = 2000
 _NAME = r"[A-Za-z0-9](-*[A-Za-z0-9]){0,62}"
 
 
 def doctor_command(
-    endpoint: LiveEndpoint,
+    endpoint: Annotated[str | None, ENDPOINT] = None,
     environment: LiveEnvironment = None,
     environments: EnvironmentsFolder = None,
     region: LiveRegion = None,
@@ -44,20 +47,43 @@ def doctor_command(
     fix: Annotated[bool, typer.Option("--fix", help="Unstick it, step by step, after a confirmation.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --fix: show the steps, and do nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --fix: do not ask for confirmation.")] = False,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Explain a text in place of an endpoint: its failure reason.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Likewise: the log of its container; - for stdin.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(metavar="URI", help="With a text: the container's image.")] = None,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", metavar="TYPE", help="With a text: the instance type.")
+    ] = None,
 ) -> None:
-    """Explain a stuck or failed endpoint; exit 0 when nothing is wrong, else 1.
+    """Explain a stuck or failed endpoint, or a text about one; exit 0 when nothing is wrong, else 1.
 
     It reads endpoint, components, logs, scaling, alarms, stack, roles, weights, secrets and quotas. What could not be
-    read is listed. `--fix` deletes nothing that serves.
+    read is listed. `--fix` deletes nothing that serves. A text (--reason, --log) needs no account.
     """
     from seatrial.operations.doctor.steps import fix_steps
     from seatrial.operations.doctor.view import doctor_judgement, is_healthy
 
-    given = [name for name, is_given in (("--dry-run", dry_run), ("--yes", yes)) if is_given and not fix]
-    if given:
+    is_text = reason is not None or log is not None
+    of_endpoint = {"ENDPOINT": endpoint, "-e": environment, "--region": region, "--fix": fix}
+    places = (
+        (not fix, "{} needs --fix", {"--dry-run": dry_run, "--yes": yes}),
+        (is_text, "{} is of an endpoint, and a text is explained without one", of_endpoint),
+        (not is_text, "{} needs --reason or --log", {"--image": image, "--instance-type": instance_type}),
+    )
+    misplaced = [(name, text) for is_so, text, given in places for name, value in given.items() if is_so and value]
+    if misplaced:
+        hint = "leave it out, or add what it needs"
         raise SpecError(
-            Finding("SEA108", Place("command line", field=name), f"{name} needs --fix", "add --fix") for name in given
+            Finding("SEA108", Place("command line", field=name), text.format(name), hint) for name, text in misplaced
         )
+    if is_text:
+        _explain_text(reason or "", log, image, instance_type, output_format)
+    if endpoint is None:
+        hint = "name the endpoint, or give a text with --reason or --log"
+        raise SpecError.of("SEA106", "ENDPOINT is missing", where="command line", hint=hint)
     query = _query(endpoint, environment, environments, region)
     examination, diagnoses = _examined(query)
     if output_format == "text":
@@ -73,6 +99,51 @@ def doctor_command(
         show_judgement(doctor_judgement(examination, diagnoses, fix_steps(examination)), output_format)
     if not (is_deleted or is_healthy(examination, diagnoses)):
         raise typer.Exit(WRONG)
+
+
+def _explain_text(
+    reason: str, log: Path | None, image: str | None, instance_type: str | None, output_format: FindingsFormat
+) -> NoReturn:
+    """Show what a failure reason and a log tell, and end."""
+    from seatrial.operations.doctor.diagnose import text_diagnoses
+    from seatrial.operations.doctor.view import finding_lines, text_judgement
+    from seatrial_base.catalog.symptoms import plain_lines
+    from seatrial_base.secrets import redacted
+    from seatrial_base.terminal import show_text
+    from seatrial_base.text import printable
+
+    instance_in_catalog(instance_type)
+    lines = None if log is None else plain_lines([printable(redacted(_read(log)))])
+    if not (reason.strip() or lines):
+        hint = "give the failure reason with --reason, or lines of the container's log"
+        raise SpecError.of("SEA106", "the text is empty", where="command line", hint=hint)
+    shortened = None if lines is None else tuple(line[:LONGEST_LINE] for line in lines[-LAST_LINES:])
+    diagnoses = text_diagnoses(printable(redacted(reason)), shortened, image=image or "", instance_type=instance_type)
+    if output_format == "text":
+        show_text(lines_text(line for each in diagnoses for line in finding_lines(each, why=True)))
+    else:
+        show_judgement(text_judgement(diagnoses), output_format)
+    raise typer.Exit(WRONG)
+
+
+def _read(log: Path) -> str:
+    from seatrial_base.files import MOST_BYTES, read_file_bytes
+    from seatrial_base.units import MIB
+
+    if str(log) == "-":
+        if sys.stdin is None:
+            raise SpecError.of("SEA101", "it is closed", where="standard input")
+        content = sys.stdin.buffer.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            hint = "give its end: tail -n 5000"
+            raise SpecError.of("SEA101", f"larger than {MOST_BYTES // MIB} MiB", where="standard input", hint=hint)
+    else:
+        try:
+            content = read_file_bytes(log)
+        except OSError as error:
+            hint = "name a file, or - for the standard input"
+            raise SpecError.of("SEA101", f"{error.strerror}", where=f"{log}", hint=hint) from error
+    return content.decode(errors="replace")
 
 
 def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:

@@ -55,7 +55,11 @@ class LiveVariant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveEndpoint:
-    """The endpoint itself; name and ARN of its config are empty where they are unknown."""
+    """The endpoint itself; name and ARN of its config are empty where they are unknown.
+
+    Attributes:
+        has_config: Whether its configuration exists, as far as could be read.
+    """
 
     existence: Existence
     arn: str = ""
@@ -63,6 +67,7 @@ class LiveEndpoint:
     reason: str = ""
     config: str = ""
     config_arn: str = ""
+    has_config: bool = True
     changed: datetime | None = None
     variants: tuple[LiveVariant, ...] = ()
     shadow_variants: tuple[LiveVariant, ...] = ()
@@ -126,6 +131,7 @@ class LiveModel:
         environment: The container's variables, which may hold credentials: they are never shown.
         uris: Where its files lie.
         tags: Its tags; none where they were not read.
+        is_there: Whether it exists; of one that does not, only the name is known.
     """
 
     name: str
@@ -135,6 +141,7 @@ class LiveModel:
     role_arn: str = ""
     arn: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    is_there: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ def mistakes(words: list[str]) -> Iterator[str]:
         yield f"no command {words[0]}"
         return
     known = {"--help", *(option for parameter in command.params for option in parameter.opts)}
-    yield from (f"{command.name} has no option {word}" for word in words if word.startswith("-") and word not in known)
+    # A lone dash is the standard input in place of a file.
+    options = [word for word in words if word.startswith("-") and word != "-"]
+    yield from (f"{command.name} has no option {word}" for word in options if word not in known)
 
 
 def anchors(markdown: str) -> set[str]:

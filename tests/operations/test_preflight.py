@@ -71,7 +71,7 @@ class Account:
 
     def get_caller_identity(self) -> Mapping[str, object]:
         self._ask("identity")
-        return {"Account": self.account}
+        return {"Account": self.account, "Arn": f"arn:aws:iam::{self.account}:user/x"}
 
     def list_service_quotas(self, **asked: str) -> Mapping[str, object]:
         self._ask("quotas")

@@ -18,14 +18,12 @@ EnvironmentsFolder = Annotated[
     Path | None,
     typer.Option("--environments", metavar="DIR", help="Folder of environments; `environments` next to the specs'."),
 ]
-LiveEndpoint = Annotated[
-    str,
-    typer.Argument(
-        metavar="ENDPOINT",
-        help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
-        show_default=False,
-    ),
-]
+ENDPOINT = typer.Argument(
+    metavar="ENDPOINT",
+    help="Name of the endpoint on SageMaker; with `-e`, YAML file or name of its spec.",
+    show_default=False,
+)
+LiveEndpoint = Annotated[str, ENDPOINT]
 LiveEnvironment = Annotated[
     str | None, typer.Option("--environment", "-e", metavar="ENV", help="Name of the environment.")
 ]

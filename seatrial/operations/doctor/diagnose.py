@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from seatrial.documents.live import ROLLBACK_ALARMS_OFF
-from seatrial.operations.doctor.facts import LOST_MINUTES, waiting_for
-from seatrial_base.catalog.symptoms import find_symptom
-from seatrial_base.findings import Finding, Place
+from seatrial.documents.live import IN_TRANSIT, ROLLBACK_ALARMS_OFF
+from seatrial.operations.doctor.facts import (
+    LOGS,
+    LONGEST_LINE,
+    LOST_MINUTES,
+    LogFacts,
+    is_left_over,
+    is_left_suspended,
+    is_orphan,
+    waiting_for,
+)
+from seatrial.operations.doctor.steps import mend_by_fix
+from seatrial_base.catalog.symptoms import find_symptom, last_error
+from seatrial_base.findings import Finding, Place, is_wrong
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
 from seatrial_lint.lint.checks.service import driver_gap
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.source import ConfigSource, SourceEntry
 from seatrial_load.aws.container_metrics import causes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from seatrial.documents.live import LiveComponent
-    from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, StackFacts, TargetFacts
+    from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, TargetFacts
     from seatrial_load.documents.container_metrics import CauseKind
 
 SILENT_MINUTES = 30
@@ -25,21 +38,19 @@ SILENT_MINUTES = 30
 RUNBOOK = "docs/how-to/alarms.md"
 STUCK_MINUTES = 150
 """Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
-LEFT_OVER_MINUTES = 120
-"""No trial is longer: a custom resource ends after an hour, and the sweep deletes its candidate."""
 _IN_SERVICE = "InService"
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
 _CREATING_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, gruntwork-io/cloud-nuke #1142"
 LONGEST_WAIT_MINUTES: Final = 60
 """CloudFormation waits for a custom resource for an hour at most."""
 _MEND: Final = {
-    "ROLLBACK_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
-    "CREATE_FAILED": "Delete the stack; `seatrial doctor --fix` removes what blocks it.",
-    "DELETE_FAILED": "Remove what blocks the deletion and delete it again: `seatrial doctor --fix`.",
+    "ROLLBACK_FAILED": "Delete the stack and what blocks it",
+    "CREATE_FAILED": "Delete the stack and what blocks it",
+    "DELETE_FAILED": "Remove what blocks the deletion, and delete the stack again",
     "ROLLBACK_COMPLETE": "Fix the cause, delete the stack and deploy again.",
     "UPDATE_ROLLBACK_COMPLETE": "Fix the cause and deploy again; the former configuration serves.",
 }
-"""What to do about a stack, by its status."""
+"""What to do about a stack, by its status; without a full stop, `--fix` does it."""
 _OUT = "DynamicScalingOutSuspended"
 RULES: Final[Mapping[CauseKind, str]] = {
     "preempted": "SEA772",
@@ -61,11 +72,34 @@ def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", so
     return Finding(rule, Place(resource=part), cause, mend, source=source, evidence=seen)
 
 
-def by_symptom(part: str, lines: tuple[str, ...]) -> Iterator[Finding]:
-    """Yield the cause of the symptom in lines, where the catalog has it."""
+def by_symptom(part: str, lines: Iterable[str], **known: str) -> Iterator[Finding]:
+    """Yield the cause of the symptom in lines, where the catalog has it; `known` is what its sentences may name too."""
     if (match := find_symptom(lines)) is not None:
-        known, place = match.symptom, Place(resource=part)
-        yield Finding(known.rule, place, known.cause, known.mend, source=known.source, evidence=match.line)
+        symptom = match.symptom
+        cause, mend = match.filled(symptom.cause, **known), match.filled(symptom.mend, **known)
+        seen = match.line[:LONGEST_LINE]
+        yield Finding(symptom.rule, Place(resource=part), cause, mend, source=symptom.source, evidence=seen)
+
+
+def text_diagnoses(
+    reason: str, log: tuple[str, ...] | None, *, image: str = "", instance_type: str | None = None
+) -> tuple[Finding, ...]:
+    """Return what texts tell that somebody has of a failed endpoint; nothing of an account is read.
+
+    Args:
+        reason: The failure reason, or the reason of an event; empty where it is not known.
+        log: The lines of the container's log; `None` where they are not known.
+        image: The image's address; what `lint` finds in it follows the cause.
+        instance_type: With the image: whether it runs on this type.
+    """
+    gap = driver_gap(image, None) if image and "neuron" not in image else None
+    facts = None if log is None else LogFacts("", "found", log)
+    source = ConfigSource(
+        "the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")}, is_partial=True
+    )
+    linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
+    causes = [*_causes("the text", "Failed", reason.splitlines(), facts, gap)]
+    return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
 def diagnose(examination: Examination) -> tuple[Finding, ...]:
@@ -76,6 +110,7 @@ def diagnose(examination: Examination) -> tuple[Finding, ...]:
         _account(examination),
         stack_diagnoses(examination),
         _missing(examination),
+        _absent(examination),
         _existence(examination),
         scaling_diagnoses(examination),
         *(_candidate(component, examination) for component in examination.components if component.is_candidate),
@@ -94,7 +129,7 @@ def _existence(examination: Examination) -> Iterator[Finding]:
     if examination.missing:
         mend = f"Delete its stack, which still has it, and deploy it again: cdk destroy {examination.stack.name}"
     elif left:
-        mend = "Delete what is left over: seatrial doctor --fix"
+        mend = mend_by_fix("Delete what is left over", examination).removesuffix(".")
     seen = f"left over: {', '.join(left)}" if left else ""
     yield diagnosis(
         rule="SEA750",
@@ -118,16 +153,34 @@ def _missing(examination: Examination) -> Iterator[Finding]:
         )
 
 
+def _absent(examination: Examination) -> Iterator[Finding]:
+    """Yield the configuration and models that an endpoint at rest lacks, but for those that its stack lacks."""
+    if examination.endpoint.status in IN_TRANSIT or examination.stack.is_at_work:
+        return
+    known = {resource.physical_id.rpartition("/")[2] for resource in examination.missing}
+    for part in examination.absent:
+        if part.rpartition(" ")[2] not in known:
+            yield diagnosis(
+                rule="SEA637",
+                part=part,
+                cause=f"It does not exist any more, and endpoint {examination.name} has it. What runs goes on; an "
+                "update, a scaling to more instances and the replacement of one fail.",
+                mend="Deploy it anew under another name and update the endpoint to it; delete the endpoint where it "
+                "is not needed: it costs money.",
+                source="Amazon SageMaker API reference, DeleteEndpointConfig and DeleteModel",
+            )
+
+
 def _component(component: LiveComponent, examination: Examination) -> Iterator[Finding]:
     part = f"inference component {component.name}"
     minutes = examination.minutes_since(component.changed)
     has_failed = component.status == "Failed" or bool(component.reason)
     if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
-        reasons = tuple(component.reason.splitlines())
-        yield from _causes(part, component.status, reasons, _log_of(examination, component.name), examination)
+        log = _log_of(examination, component.name)
+        causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination))
+        yield from _kept(part, component.status, component.reason, causes)
     if component.is_in_transit and minutes > STUCK_MINUTES:
-        mend = "let the change end, which the service does at its time limits; then `seatrial doctor --fix`"
-        yield _stuck(part, component.status, minutes, mend)
+        yield _stuck(part, component.status, minutes, "let the change end, which the service does at its time limits")
 
 
 def _endpoint(examination: Examination) -> Iterator[Finding]:
@@ -135,52 +188,80 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
     if endpoint.existence != "found":
         return
     minutes = examination.minutes_since(endpoint.changed)
-    at_work = endpoint.status != _IN_SERVICE and endpoint.status not in {"Failed", "OutOfService"}
-    statuses = tuple(line for variant in endpoint.variants for line in variant.statuses)
+    at_work = endpoint.status in IN_TRANSIT
+    statuses = [line for variant in endpoint.variants for line in variant.statuses]
+    log, gap = _log_of(examination, ""), _gap(examination)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
-        yield from _causes(
-            part, endpoint.status, (*endpoint.reason.splitlines(), *statuses), _log_of(examination, ""), examination
-        )
+        causes = _causes(part, endpoint.status, [*endpoint.reason.splitlines(), *statuses], log, gap)
+        yield from _kept(part, endpoint.status, endpoint.reason, causes, f" {endpoint.config}".rstrip())
     elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
-        yield from _causes(part, endpoint.status, statuses, _log_of(examination, ""), examination)
+        # A variant at work always has a status; only one that tells a cause is a reason.
+        yield from _causes(part, endpoint.status, [each for each in statuses if find_symptom([each])], log, gap)
     if at_work and minutes > STUCK_MINUTES:
-        yield _stuck(part, endpoint.status, minutes, "wait for its failure, then `seatrial doctor --fix`")
+        yield _stuck(part, endpoint.status, minutes, "wait for its failure")
+
+
+def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], configuration: str = "") -> Iterator[Finding]:
+    """Yield the causes of a failure; before them, that what serves is what it was before an update."""
+    known = [*causes]
+    # A failed update leaves its reason on what goes on serving: SageMaker rolls back, and the status is InService.
+    # The other status is of a rolling update that could not be set back.
+    serves = {
+        _IN_SERVICE: f"the configuration{configuration} from before it still serves",
+        "UpdateRollbackFailed": "so did the way back: a mix of both configurations serves",
+    }
+    if status in serves and known:
+        yield diagnosis(
+            rule="SEA636",
+            part=part,
+            cause=f"Its last update failed, and {serves[status]}. SageMaker's reason: {reason or 'none'}",
+            mend=f"{known[0].hint} Then update it again.",
+            seen=reason,
+            source="public issue trackers: hashicorp/terraform-provider-aws #39099",
+        )
+        # Without a known cause, there is nothing to say beside it.
+        known = [each for each in known if each.rule != "SEA751"]
+    yield from known
 
 
 def _causes(
-    part: str, status: str, reasons: tuple[str, ...], log: tuple[str, ...] | None, examination: Examination
+    part: str, status: str, reasons: list[str], log: LogFacts | None, gap: tuple[str, str] | None
 ) -> Iterator[Finding]:
-    """Yield why a part failed: by its log and reason, else by the driver, else the reason itself.
+    """Yield why a part failed: by its reason or log, by the log's last error, by the driver, else the reason itself.
 
-    The log goes first: the reason is often no more than that a health check failed.
+    A reason that says more than that a health check failed is about this failure; the log may be of another one.
     """
-    known = next(chain(by_symptom(part, log or ()), by_symptom(part, reasons)), None)
+    lines = log.lines if log is not None else ()
+    of_reason, of_log = find_symptom(reasons), find_symptom(lines)
+    known = next((each for each in (of_reason, of_log) if each is not None and not each.symptom.is_general), None)
     seen = reasons[0] if reasons else status
 
-    if known is not None and known.rule not in {"SEA757", "SEA761"}:
-        yield known
-    elif (gap := _gap(examination)) is not None:
+    if known is not None:
+        yield from by_symptom(part, [known.line])
+    elif error := last_error(lines):
+        yield diagnosis(
+            rule="SEA751",
+            part=part,
+            cause=f'The last error in the log of its container is: "{error[:LONGEST_LINE]}"',
+            mend="Fix what it names, and deploy again; no known cause has this text.",
+            seen=error[:LONGEST_LINE],
+        )
+    elif gap is not None:
         yield diagnosis(
             rule="SEA754",
             part=part,
             cause=f"{gap[0]}.",
             mend=f"Set InferenceAmiVersion to {gap[1]}: plan again with `seatrial plan`, which chooses it.",
-            seen=f"{seen}; {'no log group' if log is None else 'the log names no other cause'}",
+            seen=f"{seen}; {'the log names no other cause' if lines else 'no line of a log'}",
             source=_STUCK_SOURCE,
         )
-    elif known is not None:
-        yield known
-    elif reasons:
-        mend = "read the log of its containers; fix the cause and deploy again"
-        yield diagnosis(rule="SEA751", part=part, cause=f"It is {status}: {seen}", mend=f"{mend}.", seen=seen)
-    elif status == "Failed":
-        cause = (
-            "It failed without a reason, and no container wrote a line."
-            if log is None
-            else "It failed, and SageMaker gives no reason."
-        )
-        yield diagnosis(rule="SEA751", part=part, cause=cause, mend="Read its log; deploy again.", seen=status)
-    elif log is None:
+    elif (general := of_reason or of_log) is not None:
+        for finding in by_symptom(part, [general.line]):
+            yield replace(finding, hint=f"{finding.hint} {_next_look(log)}")
+    elif reasons or status == "Failed":
+        cause = f"It is {status}: {seen}" if reasons else "It failed, and no reason is given."
+        yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(log), seen=seen)
+    elif log is not None and log.existence == "absent":
         yield diagnosis(
             rule="SEA754",
             part=part,
@@ -189,6 +270,22 @@ def _causes(
             seen=f"{status}, and there is no log group",
             source=_STUCK_SOURCE,
         )
+
+
+def _next_look(log: LogFacts | None) -> str:
+    """Return where to look for a cause that no text tells: at a log only where there is one."""
+    if log is None:
+        return "The log of its container tells more: give it with --log."
+    if log.existence == "not asked":
+        return f"Read the log group {log.group}, which was not read here."
+    if log.lines and not log.group:
+        return "The log that was given states no error: give more of it."
+    if log.lines:
+        return f"Its log states no error among the last lines; all of it: aws logs tail {log.group}."
+    return (
+        "No container wrote a line: check that the image can be pulled and is for the instance's architecture, that "
+        "it takes `serve`, and that InferenceAmiVersion has the driver of its CUDA."
+    )
 
 
 def _gap(examination: Examination) -> tuple[str, str] | None:
@@ -201,11 +298,10 @@ def _gap(examination: Examination) -> tuple[str, str] | None:
     return None
 
 
-def _log_of(examination: Examination, component: str) -> tuple[str, ...] | None:
-    """Return the last lines of a component, of the endpoint with an empty name; None when there is no log group."""
-    end = f"/InferenceComponents/{component}" if component else f"/Endpoints/{examination.name}"
-    log = next((each for each in examination.logs if each.group.endswith(end)), None)
-    return None if log is not None and log.existence == "absent" else log.lines if log is not None else ()
+def _log_of(examination: Examination, component: str) -> LogFacts:
+    """Return the log of a component, of the endpoint with an empty name; one that was not looked for has no lines."""
+    group = f"{LOGS}/InferenceComponents/{component}" if component else f"{LOGS}/Endpoints/{examination.name}"
+    return next((each for each in examination.logs if each.group == group), LogFacts(group, "not asked"))
 
 
 def _stuck(part: str, status: str, minutes: float, mend: str) -> Finding:
@@ -250,15 +346,9 @@ def _candidate(component: LiveComponent, examination: Examination) -> Iterator[F
             rule="SEA766",
             part=f"inference component {component.name}",
             cause=f"A trial made it {minutes:.0f} minutes ago, and no trial is that long. It takes accelerators.",
-            mend="Delete it: seatrial doctor --fix.",
+            mend=mend_by_fix("Delete it", examination, f"component {component.name}"),
             seen=component.status,
         )
-
-
-def is_left_over(component: LiveComponent, examination: Examination) -> bool:
-    """Return whether a candidate belongs to no trial that could still be at work, and can be deleted."""
-    is_old = examination.minutes_since(component.created) > LEFT_OVER_MINUTES
-    return component.is_candidate and component.status != "Creating" and is_old
 
 
 def _alarms(examination: Examination) -> Iterator[Finding]:
@@ -285,9 +375,7 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
         and {ENVIRONMENT_TAG, STACK_TAG} & examination.endpoint.tags.keys()
     ):
         kept = "Deploy its stack again under another name of the endpoint, or delete it with the AWS CLI; it serves."
-        left = "Delete what is left: seatrial doctor --fix."
-        if ENVIRONMENT_TAG not in examination.endpoint.tags:
-            left = f"Delete it with the AWS CLI: `--fix` deletes only what carries the tag {ENVIRONMENT_TAG}."
+        left = mend_by_fix("Delete what is left", examination, f"endpoint {examination.name}")
         cause = "Its stack does not exist any more, and the endpoint costs money."
         yield diagnosis(
             rule="SEA762",
@@ -296,8 +384,13 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
             mend=kept if examination.serves else left,
             seen=f"no {part}",
         )
-    if (mend := _mend(stack)) is not None:
-        causes = (by_symptom(f"{part}, {failure.logical_id}", (failure.reason,)) for failure in stack.failures)
+    if (mend := _mend(examination)) is not None:
+        names = ", ".join(component.name for component in examination.components)
+        attached = f": {names}" if names else ""
+        causes = (
+            by_symptom(f"{part}, {failure.logical_id}", (failure.reason,), components=attached)
+            for failure in stack.failures
+        )
         yield from islice(chain.from_iterable(causes), 1)
         cause = f"It is {stack.status}{f': {stack.reason}' if stack.reason else '.'}"
         if stack.failures:
@@ -320,13 +413,16 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
         )
 
 
-def _mend(stack: StackFacts) -> str | None:
+def _mend(examination: Examination) -> str | None:
     """Return what to do about a stack; a rollback that failed continues without what could not be set back."""
-    if stack.status != "UPDATE_ROLLBACK_FAILED":
-        return _MEND.get(stack.status)
-    skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
-    command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"
-    return f"Fix the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
+    stack = examination.stack
+    if stack.status == "UPDATE_ROLLBACK_FAILED":
+        skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
+        command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"
+        by_fix = " with `seatrial doctor --fix`" if stack.is_ours else ""
+        return f"Fix the cause, then continue the rollback{by_fix}: {command}."
+    mend = _MEND.get(stack.status)
+    return mend if mend is None or mend.endswith(".") else mend_by_fix(mend, examination)
 
 
 def _lost(resource: ResourceState, minutes: float, examination: Examination) -> Iterator[Finding]:
@@ -357,20 +453,6 @@ def scaling_diagnoses(examination: Examination) -> Iterator[Finding]:
             yield from _at_zero(component, examination)
 
 
-def is_orphan(target: TargetFacts, examination: Examination) -> bool:
-    """Return whether a target scales a component that is known to be gone."""
-    listed = not any(line.startswith("inference component") for line in examination.not_asked)
-    names = {component.name for component in examination.components}
-    return bool(target.component) and listed and target.component not in names
-
-
-def is_left_suspended(target: TargetFacts, examination: Examination) -> bool:
-    """Return whether scaling is suspended while nothing that would resume it is at work."""
-    stack = examination.stack
-    settled = stack.existence == "found" and not stack.is_at_work
-    return bool(target.suspended) and settled and not is_orphan(target, examination)
-
-
 def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
     part = f"scalable target {target.resource_id}"
     if is_orphan(target, examination):
@@ -378,7 +460,7 @@ def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
             rule="SEA764",
             part=part,
             cause="The component that it scales does not exist.",
-            mend="Deregister it: seatrial doctor --fix.",
+            mend=mend_by_fix("Deregister it", examination, f"target {target.resource_id}"),
             source="public issue trackers: stable-diffusion-aws-extension #161, PR #180",
         )
         return
@@ -387,7 +469,7 @@ def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
             rule="SEA763",
             part=part,
             cause="Scaling is suspended, and no update is at work that would resume it.",
-            mend="Resume it: seatrial doctor --fix. Leave it where it was suspended on purpose.",
+            mend=f"{_resumption(target, examination)} Leave it where it was suspended on purpose.",
             seen=", ".join(target.suspended),
         )
     if target.failure:
@@ -398,6 +480,10 @@ def _target(target: TargetFacts, examination: Examination) -> Iterator[Finding]:
             yield diagnosis(rule="SEA768", part=part, cause="The last activity failed.", mend=mend, seen=target.failure)
 
 
+def _resumption(target: TargetFacts, examination: Examination) -> str:
+    return mend_by_fix("Resume it", examination, f"resume {target.resource_id}")
+
+
 def _at_zero(component: LiveComponent, examination: Examination) -> Iterator[Finding]:
     """Yield why nothing adds a copy to none: target tracking never does, because there are no requests to count."""
     target = next((each for each in examination.targets if each.component == component.name), None)
@@ -406,7 +492,7 @@ def _at_zero(component: LiveComponent, examination: Examination) -> Iterator[Fin
     if target is None:
         cause, mend = "No copy is in service, and nothing scales the component.", "Deploy it with at least one copy."
     elif _OUT in target.suspended:
-        cause, mend = "No copy is in service, and scale-out is suspended.", "Resume it: seatrial doctor --fix."
+        cause, mend = "No copy is in service, and scale-out is suspended.", _resumption(target, examination)
     else:
         cause = "No copy is in service, and no step scaling policy on NoCapacityInvocationFailures adds one."
         mend = "Add the policy, or raise min_copies to 1."

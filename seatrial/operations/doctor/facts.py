@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from seatrial_load.documents.container_metrics import ContainerLoad
 
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
+SERVING: Final = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
+"""Statuses of an endpoint that serves, or may (SageMaker API reference, DescribeEndpoint)."""
+LONGEST_LINE: Final = 400
+"""Characters of a log's line that are kept."""
+LOGS: Final = "/aws/sagemaker"
+"""The beginning of the names of SageMaker's log groups."""
+LEFT_OVER_MINUTES: Final = 120
+"""No trial is longer: a custom resource ends after an hour, and the sweep deletes its candidate."""
 LOST_MINUTES: Final = 16
 """No function of Lambda lives longer than 15 minutes: without a workflow, nothing works on a request by then."""
 
@@ -135,6 +143,7 @@ class Examination:
             for long, else `None`.
         containers: The metrics of its containers; none of those without.
         missing: The resources of its stack that do not exist.
+        absent: Its configuration and models that do not exist, as findings name them.
         not_asked: What could not be read.
     """
 
@@ -151,12 +160,13 @@ class Examination:
     workflows: tuple[datetime, ...] | None = None
     containers: tuple[ContainerFacts, ...] = ()
     missing: tuple[ResourceState, ...] = ()
+    absent: tuple[str, ...] = ()
     not_asked: tuple[str, ...] = ()
 
     @property
     def serves(self) -> bool:
         """Whether it serves requests, or would once a copy is woken: then nothing that serves may be deleted."""
-        if self.endpoint.existence != "found" or self.endpoint.status not in {"InService", "Updating", "RollingBack"}:
+        if self.endpoint.existence != "found" or self.endpoint.status not in SERVING:
             return False
         with_model = any(variant.model and variant.current for variant in self.endpoint.variants)
         return with_model or any(
@@ -172,3 +182,23 @@ class Examination:
     def minutes_since(self, moment: datetime | None) -> float:
         """Return the minutes since a moment; 0 where it is not known."""
         return 0.0 if moment is None else max(0.0, (self.at - moment).total_seconds() / 60)
+
+
+def is_left_over(component: LiveComponent, examination: Examination) -> bool:
+    """Return whether a candidate belongs to no trial that could still be at work, and can be deleted."""
+    is_old = examination.minutes_since(component.created) > LEFT_OVER_MINUTES
+    return component.is_candidate and component.status != "Creating" and is_old
+
+
+def is_orphan(target: TargetFacts, examination: Examination) -> bool:
+    """Return whether a target scales a component that is known to be gone."""
+    listed = not any(line.startswith("inference component") for line in examination.not_asked)
+    names = {component.name for component in examination.components}
+    return bool(target.component) and listed and target.component not in names
+
+
+def is_left_suspended(target: TargetFacts, examination: Examination) -> bool:
+    """Return whether scaling is suspended while nothing that would resume it is at work."""
+    stack = examination.stack
+    settled = stack.existence == "found" and not stack.is_at_work
+    return bool(target.suspended) and settled and not is_orphan(target, examination)

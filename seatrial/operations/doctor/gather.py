@@ -21,6 +21,8 @@ from seatrial.account.live_endpoint import (
 from seatrial.account.reader import AwsReader, aws_failures, count, mapping, moment, rows, text_at
 from seatrial.deployment.document import COMPONENT_SUFFIX, service_stack
 from seatrial.operations.doctor.facts import (
+    LOGS,
+    LONGEST_LINE,
     LOST_MINUTES,
     ContainerFacts,
     Examination,
@@ -31,6 +33,7 @@ from seatrial.operations.doctor.facts import (
     waiting_for,
 )
 from seatrial.operations.preflight import Need, ok, problem, quota_checks, secret_check, unread, weights_check
+from seatrial_base.catalog.symptoms import plain_lines
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG, is_candidate_name_of, maker_of
 from seatrial_base.text import printable
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
     from seatrial_load.aws.container_metrics import PromQl
 
 LAST_LINES = 40
-LONGEST_LINE = 400
 MOST_STREAMS = 3
-_LOGS = "/aws/sagemaker"
+_ACCOUNT: Final = 4
+"""The place of the account in an ARN."""
 MOST_EVENTS = 500
 MACHINE_TYPE = "AWS::StepFunctions::StateMachine"
 STACK_TYPE = "AWS::CloudFormation::Stack"
@@ -114,12 +117,14 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     # Every other call keeps what it was refused and goes on, so without this one a session without credentials
     # would look like an account without an endpoint.
     with aws_failures(name):
-        query.account.identity.get_caller_identity()
+        caller = query.account.identity.get_caller_identity()
     endpoint = read_endpoint(name, reader)
     components = tuple(_components(name, reader))
-    models = tuple(_models(endpoint, components, reader))
-    there = [each for each in (endpoint.arn, *(component.arn for component in components)) if each]
-    stack = find_stack(name, query.stack or endpoint.tags.get(STACK_TAG, ""), there, reader)
+    named = tuple(_models(endpoint, components, reader))
+    models = tuple(model for model in named if model.is_there)
+    arns = (endpoint.arn or _arn_of(name, caller, query.region), *(component.arn for component in components))
+    tagged = [tags[STACK_TAG] for tags in (endpoint.tags, *(each.tags for each in components)) if STACK_TAG in tags]
+    stack = find_stack(name, (*tagged, query.stack), [arn for arn in arns if arn], reader)
     is_tagged = any(ENVIRONMENT_TAG in tags for tags in (endpoint.tags, *(component.tags for component in components)))
     # A stack of any name may hold the endpoint, another team's too: what the user, the usual name or a tag does
     # not claim is explained, and never changed.
@@ -138,6 +143,10 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
         workflows=_workflows(query, endpoint, stack, at, reader),
         containers=tuple(container_facts(endpoint, components, query.promql, name=name, at=at, reader=reader)),
         missing=tuple(missing_resources(stack, reader)),
+        absent=(
+            *([f"endpoint configuration {endpoint.config}"] if not endpoint.has_config else ()),
+            *(f"model {model.name}" for model in named if not model.is_there),
+        ),
         not_asked=tuple(reader.not_asked),
     )
 
@@ -192,7 +201,7 @@ def _models(endpoint: LiveEndpoint, components: Iterable[LiveComponent], reader:
     names = {variant.model for variant in endpoint.variants} | {component.model for component in components}
     for name in sorted(names - {""}):
         if model := read_model(name, reader):
-            yield replace(model, tags=read_tags(f"model {name}", model.arn, reader))
+            yield replace(model, tags=read_tags(f"model {name}", model.arn, reader)) if model.is_there else model
 
 
 def _logs(
@@ -201,9 +210,9 @@ def _logs(
     every = [*components]
     # A candidate's log is read only where nothing else is there: what serves explains what users see.
     live = [component for component in every if not component.is_candidate] or every
-    groups = [f"{_LOGS}/InferenceComponents/{each.name}" for each in live]
+    groups = [f"{LOGS}/InferenceComponents/{each.name}" for each in live]
     if any(variant.model for variant in endpoint.variants) or not groups:
-        groups.append(f"{_LOGS}/Endpoints/{name}")
+        groups.append(f"{LOGS}/Endpoints/{name}")
     for group in sorted(groups):
         yield _log(group, reader)
 
@@ -227,20 +236,28 @@ def _log(group: str, reader: AwsReader) -> LogFacts:
         # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer
         # look like one.
         whole = "\n".join(text_at(row, "message").rstrip() for row in rows(events.document, "events"))
-        lines += [line[:LONGEST_LINE] for line in safe_text(whole).splitlines()]
+        lines += [line[:LONGEST_LINE] for line in plain_lines([safe_text(whole)])]
     return LogFacts(group, "found", tuple(lines))
 
 
-def find_stack(endpoint: str, named: str, resources: Iterable[str], reader: AwsReader) -> StackFacts:
-    """Read the stack of an endpoint: the one that is named, else the one that has one of its resources.
+def _arn_of(name: str, caller: Mapping[str, object], region: str) -> str:
+    """Return the ARN that an endpoint of the caller's account has or would have; empty where the caller is unknown."""
+    parts = text_at(caller, "Arn").split(":")
+    return f"{parts[0]}:{parts[1]}:sagemaker:{region}:{parts[4]}:endpoint/{name}" if len(parts) > _ACCOUNT else ""
+
+
+def find_stack(endpoint: str, named: Iterable[str], resources: Iterable[str], reader: AwsReader) -> StackFacts:
+    """Read the stack of an endpoint: the first of those named that is there, else the one that has a resource of it.
 
     Args:
-        named: The stack as an environment or a tag names it; empty for `seatrial-ENDPOINT`.
-        resources: Physical IDs of what is there: a stack of any name may manage it.
+        named: The stack as tags and an environment name it; none for `seatrial-ENDPOINT`.
+        resources: Physical IDs of what is or was there: a stack of any name may manage it.
     """
-    stack = read_stack(named or f"seatrial-{endpoint}", reader)
-    if stack.existence != "absent":
-        return stack
+    # CloudFormation's tag on what is there comes first: only it can set it, and a spec may be of another stack.
+    for name in dict.fromkeys([each for each in named if each] or [f"seatrial-{endpoint}"]):
+        stack = read_stack(name, reader)
+        if stack.existence != "absent":
+            return stack
     for resource in resources:
         response = reader.read(
             f"stack of {resource}", "cloudformation", "describe_stack_resources", PhysicalResourceId=resource

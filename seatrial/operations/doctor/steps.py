@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from seatrial.operations.doctor.diagnose import is_left_over, is_left_suspended, is_orphan
+from seatrial.operations.doctor.facts import is_left_over, is_left_suspended, is_orphan
 from seatrial.operations.doctor.gather import NAMESPACE, SERVICE
 from seatrial_base.tags import ENVIRONMENT_TAG, OWNER_TAG
 
@@ -76,13 +76,7 @@ def fix_steps(examination: Examination) -> tuple[FixStep, ...]:
     in order: a deployment repairs that. What could not be read is left alone, and so is what does not carry the tag of
     the environment: a name decides nothing.
     """
-    if (
-        # CloudFormation would undo or trip over a change during its own operation; what could not be read may be
-        # in order.
-        examination.stack.is_at_work
-        or examination.stack.existence == "not asked"
-        or examination.endpoint.existence == "not asked"
-    ):
+    if _obstacle(examination):
         return ()
     return tuple(
         chain(
@@ -93,6 +87,29 @@ def fix_steps(examination: Examination) -> tuple[FixStep, ...]:
             _stack(examination) if examination.stack.status in _BLOCKED else _endpoint(examination),
         )
     )
+
+
+def _obstacle(examination: Examination) -> str:
+    """Return why no step may be done now; empty where one may."""
+    # CloudFormation would undo or trip over a change during its own operation; what could not be read may be in order.
+    if examination.stack.is_at_work:
+        return "the stack is at work"
+    if "not asked" in (examination.stack.existence, examination.endpoint.existence):
+        return "its stack or the endpoint could not be read"
+    return ""
+
+
+def mend_by_fix(done: str, examination: Examination, *keys: str) -> str:
+    """Return a remedy by `--fix`, where a step of it does this; else that it does not, and why.
+
+    Args:
+        done: The remedy as an imperative, without a full stop.
+        keys: Of the steps, any of which is enough; any step without.
+    """
+    if any(step.key in keys or not keys for step in fix_steps(examination)):
+        return f"{done}: seatrial doctor --fix."
+    why = _obstacle(examination) or f"it leaves what serves, and what does not carry the tag {ENVIRONMENT_TAG}"
+    return f"{done} with the AWS CLI; `--fix` does not: {why}."
 
 
 def is_abandoned(examination: Examination) -> bool:

@@ -95,12 +95,7 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
     yield answer_line(examination, diagnoses)
     for each in diagnoses if why else diagnoses[1:]:
         yield ""
-        yield f"{each.rule}: {each.place.resource}: {each.message}"
-        yield f"  to do: {each.hint}"
-        if why and each.evidence:
-            yield f"  seen: {each.evidence}"
-        if why and each.source:
-            yield f"  known from: {each.source}"
+        yield from finding_lines(each, why=why)
     yield ""
     rows = part_rows(examination, diagnoses)
     width = max(len(row.health) for row in rows)
@@ -112,6 +107,16 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
                 yield ""
                 yield f"last lines of {log.group}"
                 yield from (f"  {line}" for line in log.lines[-SHOWN_LINES:])
+
+
+def finding_lines(finding: Finding, *, why: bool) -> Iterator[str]:
+    """Yield a problem with what to do; with `why`, by what it was seen and from where it is known."""
+    yield f"{finding.rule}: {finding.place.resource}: {finding.message}"
+    yield f"  to do: {finding.hint}"
+    if why and finding.evidence:
+        yield f"  seen: {finding.evidence}"
+    if why and finding.source:
+        yield f"  known from: {finding.source}"
 
 
 def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], steps: tuple[FixStep, ...]) -> Judgement:
@@ -127,6 +132,12 @@ def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], s
     }
     placed = [replace(finding, place=replace(finding.place, file=examination.name)) for finding in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)
+
+
+def text_judgement(diagnoses: tuple[Finding, ...]) -> Judgement:
+    """Return what a text tells for the printer."""
+    placed = [replace(finding, place=replace(finding.place, file="text")) for finding in diagnoses]
+    return Judgement(command="doctor", findings=placed, facts={"answer": f"{diagnoses[0].message} {diagnoses[0].hint}"})
 
 
 def is_healthy(examination: Examination, diagnoses: tuple[Finding, ...]) -> bool:

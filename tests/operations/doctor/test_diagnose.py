@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.doctor.steps import fix_steps
 from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
 from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom
 from seatrial_base.findings import RULES
 from seatrial_base.printer import formatted
-from seatrial_base.tags import candidate_name
-from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, ago, component, error, target
+from seatrial_base.tags import STACK_TAG, candidate_name
+from tests.operations.doctor.sample_account import COMPONENT, TARGET, Aws, absent, ago, component, error, target
 from tests.operations.test_preflight import Account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from seatrial_base.findings import Finding
 
 CUDA_13 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 OLD_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
@@ -93,7 +96,9 @@ def test_a_young_change_is_no_problem_and_a_very_old_one_is_stuck() -> None:
 
 def test_an_endpoint_that_rolled_back_tells_its_reason() -> None:
     aws = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "InsufficientInstanceCapacity: none left"})
-    assert aws.rules() == ["SEA753"]
+    kept, cause = aws.diagnosed()
+    assert (kept.rule, cause.rule) == ("SEA636", "SEA753")
+    assert "the configuration config-1 from before it still serves" in kept.message
 
 
 def test_a_stack_tells_the_cause_of_its_rollback() -> None:
@@ -389,3 +394,84 @@ def test_nothing_is_missing_while_the_stack_is_at_work(status: str) -> None:
     kind = "AWS::SageMaker::InferenceComponent"
     resource = {**MISSING, "ResourceType": kind, "PhysicalResourceId": "arn:i/dev-chat-summarize"}
     assert Aws(stack=status, resources=[resource]).examined().missing == ()
+
+
+def test_an_update_that_failed_without_a_known_cause_is_reported_once() -> None:
+    (finding,) = Aws(endpoint={"EndpointStatus": "InService", "FailureReason": "odd"}).diagnosed()
+    assert (finding.rule, "SageMaker's reason: odd" in finding.message) == ("SEA636", True)
+    mixed = Aws(endpoint={"EndpointStatus": "UpdateRollbackFailed", "FailureReason": "odd"}).diagnosed()
+    assert "a mix of both configurations serves" in mixed[0].message
+    component_reason = component(reason="CUDA out of memory")
+    assert Aws(components={COMPONENT: component_reason}).rules() == ["SEA636", "SEA755"]
+
+
+def test_a_configuration_or_model_that_is_deleted_is_reported_once_and_not_during_a_change() -> None:
+    aws = Aws()
+    for operation in ("describe_endpoint_config", "describe_model"):
+        aws.errors[operation] = [absent()]
+    places = [(each.rule, each.place.resource) for each in aws.diagnosed()]
+    assert places == [("SEA637", "endpoint configuration config-1"), ("SEA637", "model model-1")]
+    kind = "AWS::SageMaker::EndpointConfig"
+    resource = {**MISSING, "ResourceType": kind, "PhysicalResourceId": "arn:c/config-1"}
+    aws.resources = [resource]
+    assert aws.rules() == ["SEA775", "SEA637"]
+    aws.stack = "UPDATE_IN_PROGRESS"
+    assert aws.rules() == []
+
+
+@pytest.mark.parametrize("log", [None, [], ["loading"]])
+@pytest.mark.parametrize("reason", ["The container did not pass the ping health check.", "odd", ""])
+def test_no_answer_sends_to_a_log_that_is_not_there(reason: str, log: list[str] | None) -> None:
+    aws = Aws(components={COMPONENT: component("Failed", copies=0, reason=reason)}, log=log)
+    (finding,) = aws.diagnosed()
+    assert ("aws logs tail" in finding.hint) == (log == ["loading"])
+    assert ("No container wrote a line" in finding.hint) == (not log)
+    aws.errors["describe_log_streams"] = [error("AccessDeniedException", "no")]
+    assert "which was not read here" in aws.diagnosed()[0].hint
+
+
+def fix_is_named(findings: tuple[Finding, ...]) -> bool:
+    return any("seatrial doctor --fix" in each.hint for each in findings)
+
+
+@pytest.mark.parametrize("tags", [{"seatrial:environment": "dev"}, {}])
+@pytest.mark.parametrize("stack", ["", "DELETE_FAILED", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED", "UPDATE_COMPLETE"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"endpoint": None},
+        {"endpoint": {"EndpointStatus": "Failed"}, "components": {COMPONENT: component("Failed", copies=0)}},
+        {"components": {COMPONENT: component("Deleting", copies=0, minutes=2880)}},
+        {"components": {COMPONENT: component(copies=0)}},
+        {"targets": [target(SuspendedState={"DynamicScalingOutSuspended": True})]},
+        {"targets": [target(f"inference-component/{candidate_name('dev-chat', '1')}")]},
+        {"other_stack": "Platform"},
+    ],
+)
+def test_no_answer_sends_to_a_fix_that_does_nothing(
+    broken: dict[str, object], stack: str, tags: dict[str, str]
+) -> None:
+    aws = Aws(**broken, stack=stack, tags=tags)  # type: ignore[arg-type]  # a table of arguments
+    aws.add_candidate("7", component(minutes=500))
+    for denied in (False, True):
+        if denied:
+            aws.errors["describe_stacks"] = [error("AccessDeniedException", "no")]
+        examination = aws.examined()
+        assert fix_steps(examination) or not fix_is_named(aws.diagnosed())
+
+
+def test_what_keeps_an_endpoint_from_being_deleted_is_named() -> None:
+    reason = "Cannot delete endpoint with inference component associated. Please delete inference component"
+    event = {"LogicalResourceId": "Endpoint", "ResourceStatus": "DELETE_FAILED", "ResourceStatusReason": reason}
+    findings = Aws(stack="DELETE_FAILED", events=[event]).diagnosed()
+    assert (findings[0].rule, findings[0].place.resource) == ("SEA642", "stack seatrial-dev-chat, Endpoint")
+    assert f"while it has inference components: {COMPONENT}." in findings[0].message
+
+
+def test_a_foreign_stack_is_known_by_the_tag_of_a_part_and_by_the_arn_of_what_is_gone() -> None:
+    tags = {STACK_TAG: "Platform"}
+    of_component = Aws(stack="", other_stack="Platform", tags={}, other_tags={COMPONENT: tags})
+    of_component.errors["describe_stack_resources"] = [error("AccessDenied", "no")]
+    assert of_component.examined().stack.name == "Platform"
+    gone = Aws(endpoint=None, components={}, targets=[], stack="", other_stack="Platform")
+    assert (gone.examined().stack.name, gone.examined().stack.is_ours) == ("Platform", False)

@@ -306,3 +306,8 @@ def test_what_needs_a_step_that_was_left_out_is_left_out_too() -> None:
     ]
     assert [each.message for each in outcomes[1:3]] == ["a was not done", "b was not done"]
     assert len(told) == 2, "what is left out is not announced"
+
+
+@pytest.mark.parametrize("status", ["InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"])
+def test_no_status_by_which_an_endpoint_serves_lets_it_be_deleted(status: str) -> None:
+    assert fix_steps(Aws(stack="", endpoint={"EndpointStatus": status}).examined()) == ()

@@ -187,6 +187,7 @@ NO_CAPACITY = {
         "The variant AllTraffic does not have enough capacity.",
         "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error.",
         "Amazon SageMaker does not have enough capacity to fulfil the request.",
+        "Instance type 'ml.g5.48xlarge' is temporarily unavailable in supported availability zones [euw1-az1].",
     ),
     "no-room": (
         "Not enough hardware resources on the endpoint's instances.",
