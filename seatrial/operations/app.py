@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 LONGEST_S = 600
 LAST_LINES = 25
+_COPY: Final = re.compile(r"\s*A copy of this report can be found in:\s*\S+")
 PUBLISHER = "seatrial_stacks.publish_products"
 """The module that writes the templates of products, by its name: the core knows no CDK."""
 STOP_S: Final = 5.0
@@ -61,7 +63,7 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
         variables: Environment variables on top of this process's.
 
     Raises:
-        SeatrialError: SEA446 without Node; SEA450 with the app's last lines when it fails.
+        SeatrialError: SEA446 without Node; SEA450 with the app's last lines, or all its findings, when it fails.
     """
     where = (root / "cdk.json").as_posix()
     try:
@@ -85,8 +87,7 @@ def run_app(root: Path, narrowed: Mapping[str, str], folder: Path, variables: Ma
     }
     done = _run(command, root, given, where)
     if done.returncode:
-        lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-        output = "\n".join(lines[-LAST_LINES:])
+        output = _failure_output(done)
         raise SeatrialError.of("SEA450", f"the app ended with exit code {done.returncode}:\n{output}", where=where)
     return out
 
@@ -103,9 +104,19 @@ def publish_products(products: Sequence[Path], environments: Path) -> str:
     files = (os.path.relpath(follow_links(path), root) for path in (environments, *products))
     done = _run([sys.executable, "-m", PUBLISHER, *files], root, app_variables(root), where)
     if done.returncode:
-        output = "\n".join(done.stderr.splitlines()[-LAST_LINES:])
+        output = _failure_output(done)
         raise SeatrialError.of("SEA450", f"the templates can't be made:\n{output}", where=where)
     return done.stdout
+
+
+def _failure_output(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what an app wrote that failed: its last lines, but of the CDK's validation every finding.
+
+    The copy of that report which the CDK names lies in a folder that is removed.
+    """
+    text, copies = _COPY.subn("", f"{done.stdout}\n{done.stderr}")
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines if copies else lines[-LAST_LINES:])
 
 
 def app_root(spec: Path) -> Path | None:

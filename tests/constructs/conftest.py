@@ -62,7 +62,7 @@ class DictStore:
         return sorted(key for key in self.texts if key.startswith(prefix))
 
     def clear(self, endpoint_name: str) -> None:
-        kept = [key for key in self.texts if key.split("/")[1] != endpoint_name or key.startswith("trials/")]
+        kept = [key for key in self.texts if endpoint_name not in key.split("/")[:-1] or key.startswith("trials/")]
         self.texts = {key: self.texts[key] for key in kept}
 
 

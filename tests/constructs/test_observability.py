@@ -126,6 +126,7 @@ def test_every_metric_is_published_under_dimensions_that_it_has(bodies: dict[str
         for row in metrics(body):
             namespace, name, *pairs = row[:-1]
             assert name in PUBLISHED[namespace]
+            assert not (name.startswith("FirstChunk") and "InferenceComponentName" in pairs)
             seen.add((namespace, tuple(pairs[::2])))
     assert seen == {
         ("AWS/SageMaker", ("InferenceComponentName",)),
@@ -180,7 +181,7 @@ def test_utilization_is_divided_by_the_accelerators_and_cost_multiplied_by_the_p
     assert DashboardInstances(instance_type="ml.g6.xlarge", accelerators=1, points_per_minute=6).count == "running/6"
     assert expressions(full, "Cost (USD)") == ["running*13.12", "running*13.12*730"]
     assert expressions(full, "Copies and instances") == ["requests/share", "running"]
-    assert len(expressions(full, "Latency at SageMaker (ms)")) == 6
+    assert [len(expressions(bodies[name], "Latency at SageMaker (ms)")) for name in ("prod-chat", "plain")] == [4, 6]
 
 
 def test_bounds_are_drawn(bodies: dict[str, Any]) -> None:
@@ -190,7 +191,6 @@ def test_bounds_are_drawn(bodies: dict[str, Any]) -> None:
         if "annotations" in widget["properties"]
     }
     assert drawn == {
-        "Latency at SageMaker (ms)": [2000],
         "Latency at a client, in trials (ms)": [2000, 100],
         "Requests in flight per copy": [12.5],
     }

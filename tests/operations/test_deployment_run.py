@@ -14,8 +14,8 @@ import pytest
 from seatrial.account.trials import LiveTrial
 from seatrial.cli.deploy import _View
 from seatrial.deployment.load import load_deployment
-from seatrial.operations.app import deploy_command_of, run_cdk, trial_looked_at
-from seatrial_base.errors import SpecError
+from seatrial.operations.app import deploy_command_of, run_app, run_cdk, trial_looked_at
+from seatrial_base.errors import SeatrialError, SpecError
 from tests.constructs.conftest import passing_result
 
 if TYPE_CHECKING:
@@ -30,6 +30,28 @@ ENDED = LiveTrial(request_id="2", is_due=True, left_s=0.0, levels=RESULT.levels,
 
 def python(text: str) -> list[str]:
     return [sys.executable, "-c", text]
+
+
+REFUSED = """
+from aws_cdk import App, CfnResource, Stack
+from seatrial_cdk.delivery.hosting_checks import HostingChecks
+app = App(analytics_reporting=False)
+HostingChecks.add_to(app)
+for number in range(9):
+    given = {"EndpointConfigName": f"chat{number}", "ProductionVariants": [{"VariantName": "All"}]}
+    CfnResource(Stack(app, f"S{number}"), "Config", type="AWS::SageMaker::EndpointConfig", properties=given)
+app.synth()
+"""
+
+
+def test_every_finding_of_the_synthesis_is_told_and_no_report_that_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text('{"app": "python app.py"}')
+    (tmp_path / "app.py").write_text(REFUSED)
+    with pytest.raises(SeatrialError) as refused:
+        run_app(tmp_path, {}, tmp_path / "scratch")
+    assert all(f"chat{number} is a fixed name" in f"{refused.value}" for number in range(9))
+    assert "validation-report.json" not in f"{refused.value}"
+    assert "ValidationFailed" in f"{refused.value}"
 
 
 class TestCommand:

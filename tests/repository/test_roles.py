@@ -57,6 +57,11 @@ def test_the_template_is_valid_and_trusts_one_repository(repositories: dict[Ci, 
     for role in roles.values():
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Effect"] == {"Fn::If": ["IsEnabled", "Allow", "Deny"]}
+        assert role["Path"] == {"Ref": "RolePath"}
+        bound = ["HasBoundary", {"Ref": "PermissionsBoundary"}, {"Ref": "AWS::NoValue"}]
+        assert role["PermissionsBoundary"] == {"Fn::If": bound}
+    defaults = {name: template["Parameters"][name]["Default"] for name in ("PermissionsBoundary", "RolePath")}
+    assert defaults == {"PermissionsBoundary": "", "RolePath": "/"}
     assert template["Resources"]["DeployRole"]["Properties"]["MaxSessionDuration"] == job_s(ci)
     subject = {"github": "repo:acme/endpoints", "gitlab": "project_path:acme/endpoints:ref_type:branch:ref:main"}
     assert template["Parameters"]["Subject"]["Default"] == subject[ci]

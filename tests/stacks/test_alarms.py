@@ -89,12 +89,16 @@ def test_without_an_slo_people_are_told_of_no_latency_and_none_rolls_back(weight
     }
 
 
-def test_one_request_without_a_copy_is_alarming_and_a_slow_first_token_as_the_latency(dev_template: Template) -> None:
+def test_one_request_without_a_copy_is_alarming_and_first_tokens_that_aws_does_not_publish_are_not(
+    dev_template: Template,
+) -> None:
     capacity = {"Statistic": "Sum", "Threshold": 1, "EvaluationPeriods": 1, "DatapointsToAlarm": 1}
     watched = {"Namespace": "AWS/SageMaker", "TreatMissingData": "notBreaching", "Period": 60}
     dev_template.has_resource_properties(ALARM, {**watched, **capacity, "MetricName": "NoCapacityInvocationFailures"})
-    first = {"ExtendedStatistic": "p95", "Threshold": 2000 * 1000, "EvaluationPeriods": 5, "DatapointsToAlarm": 3}
-    dev_template.has_resource_properties(ALARM, {**watched, **first, "MetricName": "FirstChunkModelLatency"})
+    # Its name stays in the DeploymentConfig of endpoint and component: another list would replace the fleet.
+    (kept,) = dev_template.find_resources(ALARM, {"Properties": {"MetricName": "FirstChunkModelLatency"}}).values()
+    assert (kept["Properties"]["Threshold"], "AlarmActions" in kept["Properties"]) == (NEVER, False)
+    assert "SageMaker publishes none of inference components" in kept["Properties"]["AlarmDescription"]
 
 
 def test_each_alarm_has_its_section_in_the_runbook(dev_template: Template) -> None:
@@ -112,7 +116,7 @@ def test_every_alarm_tells_its_topic_of_beginning_and_end(dev_template: Template
     made = {"Fn::Join": ["", ["arn:aws:sns:us-east-1:", {"Ref": "AWS::AccountId"}, ":seatrial-dev-alarms"]]}
     for template, topic in ((dev_template, made), (template_of(with_topic(dev())), GIVEN)):
         alarms = [alarm["Properties"] for alarm in on_call(template).values()]
-        assert len(alarms) == 4
+        assert len(alarms) == 3
         assert not any("AlarmActions" in alarm["Properties"] for alarm in rolling_back(template).values())
         assert {json.dumps([alarm["AlarmActions"], alarm["OKActions"]]) for alarm in alarms} == {
             json.dumps([[topic], [topic]])

@@ -94,14 +94,15 @@ def test_several_copies_are_replaced_a_batch_at_a_time(dev_deployment: Deploymen
         "MaximumBatchSize": {"Type": "COPY_COUNT", "Value": 1},
         "RollbackMaximumBatchSize": {"Type": "COPY_COUNT", "Value": 1},
         "WaitIntervalInSeconds": 60,
-        "MaximumExecutionTimeoutInSeconds": 2 * (900 + 600 + 60),  # two batches: start-up, download, wait
+        "MaximumExecutionTimeoutInSeconds": 2
+        * (600 + 900 + 600 + 60),  # two batches: instance, start-up, download, wait
     }
     Template.from_stack(stack).has_resource_properties(
         "AWS::SageMaker::InferenceComponent", {"DeploymentConfig": {"RollingUpdatePolicy": policy}}
     )
 
 
-@pytest.mark.parametrize(("max_copies", "timeout_s"), [(18, 28_080), (19, 28_800)])
+@pytest.mark.parametrize(("max_copies", "timeout_s"), [(13, 28_080), (14, 28_800)])
 def test_a_rolling_update_takes_no_longer_than_the_service_allows(
     dev_deployment: Deployment, max_copies: int, timeout_s: int
 ) -> None:

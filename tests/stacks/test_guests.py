@@ -112,6 +112,18 @@ def test_a_further_model_has_its_own_scaling_alarms_and_alias(template: Template
     assert value["endpoint_name"] == "dev-chat"
 
 
+def test_detailed_metrics_have_alarms_on_the_engines_of_each_model() -> None:
+    several = hosting()
+    host = several.endpoint.hosting.model_validate({"metrics": {"detailed": True}})
+    deployed = replace(several, endpoint=several.endpoint.model_copy(update={"hosting": host}))
+    alarms = of_kind(
+        Template.from_stack(EndpointStack(App(), "Several", deployment=deployed)), "AWS::CloudWatch::Alarm"
+    )
+    queries = [json.dumps(each["Properties"].get("EvaluationCriteria", "")) for each in alarms.values()]
+    counts = {name: sum(name in query for query in queries) for name in ("dev-chat-model", "dev-chat-summarize")}
+    assert counts == {"dev-chat-model": 3, "dev-chat-summarize": 3}
+
+
 def in_batches(deployment: Deployment) -> Deployment:
     plan = deployment.plan.model_copy(update={"copies_replaced_at_once": 1})
     return replace(deployment, plan=plan, guests=tuple(map(in_batches, deployment.guests)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aws_cdk import App
-from aws_cdk.assertions import Match, Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from seatrial.specs.environment import EMBEDDED_ACCOUNT
 from seatrial.specs.hosting import HostingSpec
@@ -108,7 +108,7 @@ def test_metrics_are_published_as_the_spec_says(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["inference_component", "single_model"])
-def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -> None:
+def test_detailed_metrics_have_alarms_on_the_kv_cache_the_queue_and_first_tokens(kind: str) -> None:
     base = hosted({"kind": kind, "metrics": {"detailed": True}})
     plan = base.plan if kind == "inference_component" else base.plan.model_copy(update={"hosting_kind": decided(kind)})
     template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
@@ -121,6 +121,14 @@ def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -
     queries = (
         " or ".join(f'{{"{name}",{labels}}} >= 0.95' for name in caches),
         " or ".join(f'sum({{"{name}",{labels}}}) >= 1' for name in queues),
+        # Seconds: the SLO of the spec is 2,000 ms.
+        "("
+        + " or ".join(
+            f'histogram_quantile(0.95, sum(rate({{"{engine}:time_to_first_token_seconds",{labels}}}[{window}s])))'
+            for engine in ("vllm", "sglang")
+            for window in (300, 1200)
+        )
+        + ") >= 2",
     )
     for query in queries:
         criteria = {"Query": query, "PendingPeriod": 300, "RecoveryPeriod": 300}
@@ -134,7 +142,14 @@ def test_detailed_metrics_have_alarms_on_the_kv_cache_and_the_queue(kind: str) -
         )
 
 
-def test_the_dashboard_shows_the_states_of_both_alarms() -> None:
+def test_synthesis_says_where_no_alarm_watches_first_tokens() -> None:
+    for fields, count in (({}, 1), ({"metrics": {"detailed": True}}, 0)):
+        stack = EndpointStack(App(), "Metrics", deployment=hosted({**fields}))
+        told = Annotations.from_stack(stack).find_info("*", Match.string_like_regexp("^SEA141: .*hosting.metrics"))
+        assert len(told) == count
+
+
+def test_the_dashboard_shows_the_states_of_the_engines_alarms() -> None:
     base = hosted({"metrics": {"detailed": True}})
     seen = base.environment.observability.model_copy(update={"dashboards": "endpoint"})
     environment = base.environment.model_copy(update={"observability": seen})
@@ -147,7 +162,7 @@ def test_the_dashboard_shows_the_states_of_both_alarms() -> None:
     named = [part["Fn::GetAtt"] for part in parts if isinstance(part, dict) and "Fn::GetAtt" in part]
     watched = [name for name, attribute in named if attribute == "Arn"]
     criteria = [template["Resources"][each]["Properties"].get("EvaluationCriteria") for each in watched]
-    assert [bool(each) for each in criteria] == [True, True]
+    assert [bool(each) for each in criteria] == [True, True, True]
 
 
 @pytest.mark.parametrize("account", ["123456789012", EMBEDDED_ACCOUNT])
@@ -168,9 +183,15 @@ def test_an_alarm_is_raised_before_reserved_capacity_ends(account: str) -> None:
         assert "2027-01-31 11:30 UTC" in alarm["AlarmDescription"]
 
 
-def test_what_the_spec_leaves_open_is_sagemakers() -> None:
-    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=hosted({})))
-    template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": Match.absent()})
+@pytest.mark.parametrize(("engine", "fields"), [("lmi", {}), ("tgi", {"metrics": {"detailed": True}})])
+def test_what_the_spec_leaves_open_is_sagemakers_and_tgi_publishes_nothing(
+    engine: str, fields: dict[str, object]
+) -> None:
+    base = hosted(fields)
+    plan = base.plan.model_copy(update={"engine": decided(engine)})
+    template = Template.from_stack(EndpointStack(App(), "Metrics", deployment=replace(base, plan=plan)))
+    config = Match.any_value() if fields else Match.absent()
+    template.has_resource_properties("AWS::SageMaker::EndpointConfig", {"MetricsConfig": config})
     assert not template.find_resources(
         "AWS::CloudWatch::Alarm", {"Properties": {"EvaluationCriteria": Match.any_value()}}
     )

@@ -81,7 +81,7 @@ def test_the_stacks_hold_about_a_dozen_resources_each(
 ) -> None:
     """Of an environment with `removal: destroy` two are CDK's own: they empty the bucket."""
     counts = [len(each.to_json()["Resources"]) for each in (dev_template, prod_template, dev_trials, prod_trials)]
-    assert counts == [19, 19, 17, 13]
+    assert counts == [18, 18, 17, 13]
 
 
 def test_an_environment_has_one_service_however_many_endpoints(dev_deployment: Deployment, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_endpoint_has_a_schedule_that_asks_the_service_by_its_name(templates
             "EndpointName": "dev-chat",
             "InferenceComponentName": "dev-chat-model",
             "StackId": "AWS::StackId",
-            "Id": "<aws.scheduler.execution-id>",
+            "Id": "<aws.scheduler.scheduled-time>",
         }
     }
     templates[0].resource_count_is("AWS::Lambda::Permission", 0)

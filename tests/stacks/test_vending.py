@@ -155,7 +155,7 @@ def test_roles_are_bounded_and_alarms_have_names_that_trials_may_read(template: 
         assert role["Properties"]["Path"] == "/seatrial/lab/"
         assert role["Properties"]["PermissionsBoundary"]["Fn::Sub"].endswith(":policy/seatrial-lab-products-boundary")
     names = [json.dumps(each["Properties"]["AlarmName"]) for each in of_type(template, "AWS::CloudWatch::Alarm")]
-    assert len(set(names)) == len(names) == 2 * 8
+    assert len(set(names)) == len(names) == 2 * 7
     assert all('"seatrial-lab-"' in name for name in names)
 
 

@@ -172,8 +172,13 @@ class ILlmEndpoint(Construct):
     def metric_first_chunk_latency(
         self, *, statistic: str = "p95", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none."""
-        return self.metric("FirstChunkModelLatency", statistic=statistic, period=period)
+        """Time until the first chunk of a streamed answer, in microseconds; answers in one piece have none.
+
+        SageMaker publishes it of a variant, all its components together (developer guide, "Metric name mapping: legacy
+        to OTel", under bidirectional streaming); `ContainerAlarms` watch the first tokens of one component.
+        """
+        variant = {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
+        return self.metric("FirstChunkModelLatency", statistic=statistic, period=period).with_(dimensions_map=variant)
 
     def metric_no_capacity(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
         """Invocations that were refused because no copy was in service, per minute."""

@@ -13,7 +13,13 @@ from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutput
 from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
 from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
-from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms, EndpointAlarms, ReservationAlarm, topic_arn
+from seatrial_cdk.observability.endpoint_alarms import (
+    ENGINES_WITH_METRICS,
+    ContainerAlarms,
+    EndpointAlarms,
+    ReservationAlarm,
+    topic_arn,
+)
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
@@ -83,7 +89,19 @@ def define_parts(
     """
     spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
     topic = topic or _topic_arn(scope, deployment)
-    alarms, watched = _define_alarms(scope, endpoint, deployment, suffix=suffix, topic=topic)
+    alarms, watched = _define_alarms(scope, suffix, endpoint, deployment, topic, deployment)
+    for variant in endpoint.further_variants():
+        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
+    # The embedded AWS has no metric math in alarms.
+    if (ends_at := spec.hosting.reservation_end) is not None and not environment.is_embedded:
+        ReservationAlarm(
+            scope,
+            f"Reservation{suffix}",
+            endpoint=endpoint,
+            ends_at=ends_at,
+            notice_days=spec.hosting.capacity_reservation_notice_days,
+            topic_arn=topic,
+        )
     candidate = trial = schedule = router = None
     if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
         candidate, trial = _define_trials(scope, endpoint, deployment, alarms, suffix=suffix)
@@ -136,28 +154,25 @@ def define_parts(
     )
 
 
-def _define_alarms(
-    scope: Construct, endpoint: DefinedEndpoint, deployment: Deployment, *, suffix: str, topic: str | None
+def _define_alarms(  # noqa: PLR0917 (private)
+    scope: Construct, suffix: str, endpoint: ILlmEndpoint, model: Deployment, topic: str | None, host: Deployment
 ) -> tuple[EndpointAlarms, ContainerAlarms | None]:
-    """Define the alarms of an endpoint, and of each production variant but the first, whose alarms these are."""
-    spec, metrics = deployment.endpoint, deployment.endpoint.hosting.metrics
-    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(deployment))
-    for variant in endpoint.further_variants():
-        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
-    # The embedded AWS has no metric math in alarms.
-    if (ends_at := spec.hosting.reservation_end) is not None and not deployment.environment.is_embedded:
-        ReservationAlarm(
-            scope,
-            f"Reservation{suffix}",
-            endpoint=endpoint,
-            ends_at=ends_at,
-            notice_days=spec.hosting.capacity_reservation_notice_days,
-            topic_arn=topic,
-        )
-    # The embedded AWS has no PromQL alarms.
-    if metrics is None or not metrics.detailed or deployment.environment.is_embedded:
+    """Define the alarms of a model, and those on its containers where its host publishes their metrics."""
+    spec, engine, metrics = model.endpoint, model.plan.engine.value, host.endpoint.hosting.metrics
+    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(model))
+    if model.environment.is_embedded:  # which has no PromQL alarms
         return alarms, None
-    return alarms, ContainerAlarms(scope, f"ContainerAlarms{suffix}", endpoint=endpoint, topic_arn=topic)
+    bound_ms = spec.slo.ttft_ms.p95
+    if metrics is not None and metrics.detailed and engine in ENGINES_WITH_METRICS:
+        name = f"ContainerAlarms{suffix}"
+        return alarms, ContainerAlarms(scope, name, endpoint=endpoint, ttft_p95_ms=bound_ms, topic_arn=topic)
+    if endpoint.inference_component_name is not None and bound_ms is not None:
+        mend = f"nor does it collect metrics of {engine}"
+        if engine in ENGINES_WITH_METRICS:
+            mend = "set hosting.metrics: {detailed: true}, which is billed, to have one"
+        because = "SageMaker publishes no time to first token of inference components"
+        alarms.node.add_metadata(INFO_METADATA, f"SEA141: no alarm watches slo.ttft_ms.p95: {because}; {mend}")
+    return alarms, None
 
 
 def _alarms_of(  # noqa: PLR0917 (private)
@@ -257,7 +272,7 @@ def _define_guest(  # noqa: PLR0917 (private)
         weights_key=host.weights_key,
         role_options=host.role_options,
     )
-    alarms = _alarms_of(added, "Alarms", added, spec, topic_arn, start_minutes(guest))
+    alarms, _ = _define_alarms(added, "", added, guest, topic_arn, deployment)
     scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
         alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]

@@ -9,6 +9,7 @@ from aws_cdk import CfnTag
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 
+from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.tags import CONFIG_TAG
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint, allow_reading_alias
 from seatrial_cdk.endpoint.execution_role import (
@@ -212,7 +213,8 @@ def component_update(
     if not count:
         return None
     batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
-    each_s = copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
+    # The copies of a batch may need an instance that is not there yet.
+    each_s = INSTANCE_START_S + copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
     return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
         rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
             maximum_batch_size=batch,

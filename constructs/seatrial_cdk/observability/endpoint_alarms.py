@@ -23,6 +23,7 @@ from seatrial_load.aws.container_metrics import (
     KV_FULL_SHARE,
     VARIANT_LABEL,
     WAITING,
+    first_token_query,
     selector,
 )
 
@@ -42,6 +43,8 @@ LABELS: Final = {
     "EndpointName": ENDPOINT_LABEL,
     "VariantName": VARIANT_LABEL,
 }
+ENGINES_WITH_METRICS = ("lmi", "vllm", "sglang")
+"""Those whose metrics SageMaker collects (developer guide, "Amazon SageMaker AI detailed observability")."""
 PENDING_MINUTES: Final = 5
 RECOVERY_MINUTES: Final = 5
 MINUTES_WATCHED = 5
@@ -135,12 +138,14 @@ class EndpointAlarms(Construct):
 
     A minute without a request that no copy took is enough for the alarm on capacity; the others need three bad minutes
     of five. A metric without data raises no alarm. An endpoint without inference component has no alarm on capacity:
-    SageMaker publishes `NoCapacityInvocationFailures` for components. One that is imported is watched alone.
+    SageMaker publishes `NoCapacityInvocationFailures` for components. It publishes the time to first token of variants
+    alone, so that of a component nothing here notifies (`ContainerAlarms` do). One that is imported is watched alone.
 
     The alarms of the rollback are always the same ones, so that another SLO changes neither endpoint nor component:
     SageMaker replaces a whole fleet for another `DeploymentConfig` (API reference, UpdateEndpoint). One without an
-    objective is never raised. With the context `rollback_alarms=off` none is raised in this deployment, which may then
-    repair an endpoint that is broken; the next deployment without it restores them. Notifications are sent either way.
+    objective is never raised; nor is that on a component's first token, which only keeps its place in the list. With
+    the context `rollback_alarms=off` none is raised in this deployment, which may then repair an endpoint that is
+    broken; the next deployment without it restores them. Notifications are sent either way.
 
     The alarms name the component by its name alone, so nothing waits for it.
 
@@ -260,13 +265,19 @@ def _conditions(endpoint: ILlmEndpoint, slo: Slo, output_tokens: int, start_minu
         metric_name="ModelLatency",
         section="model-latency",
     )
-    yield _latency(
+    first_token = _latency(
         slo.ttft_ms.p95,
         f"p95 time to first token of {name}",
         construct_id="Ttft",
         metric_name="FirstChunkModelLatency",
         section="time-to-first-token",
     )
+    if endpoint.inference_component_name is None:
+        yield first_token
+    else:
+        # A list of alarms without it is another DeploymentConfig, which would replace every fleet that is deployed.
+        unpublished = f"p95 time to first token of {name}: SageMaker publishes none of inference components"
+        yield replace(first_token, threshold=NEVER, description=unpublished)
 
 
 def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_name: str, section: str) -> _Condition:
@@ -334,22 +345,30 @@ class ContainerAlarms(Construct):
     """Alarms on the metrics of containers' engines; they notify, and roll nothing back.
 
     They need SageMaker's detailed observability, and an engine with vLLM's or SGLang's metrics; without data they
-    are never raised. Each is a PromQL alarm of CloudWatch, evaluated once a minute.
+    are never raised. Each is a PromQL alarm of CloudWatch, evaluated once a minute. Engines count first tokens in
+    buckets, so that their p95 is an estimate.
 
     Args:
         endpoint: What is watched.
+        ttft_p95_ms: Bound of the time to first token; default: that is not watched.
         topic_arn: ARN of the topic that is notified of each alarm and of its end; default: none.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, endpoint: ILlmEndpoint, topic_arn: str | None = None
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ILlmEndpoint,
+        ttft_p95_ms: float | None = None,
+        topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         labels = {LABELS[name]: value for name, value in endpoint.metric_dimensions.items()}
         name = endpoint.endpoint_name
         beginning = alarm_beginning(self, endpoint)
         called = None if beginning is None else f"{beginning}{construct_id}"
-        self.alarms = (
+        self.alarms: tuple[cloudwatch.CfnAlarm, ...] = (
             _query_alarm(
                 self,
                 "KvCache",
@@ -369,6 +388,17 @@ class ContainerAlarms(Construct):
                 section="queue",
             ),
         )
+        if ttft_p95_ms is not None:
+            first_token = _query_alarm(
+                self,
+                "Ttft",
+                called,
+                topic_arn,
+                query=f"({first_token_query(labels, 'p95')}) >= {ttft_p95_ms / MS_PER_S:g}",
+                description=f"p95 time to first token of {name} exceeds its SLO of {ttft_p95_ms:g} ms",
+                section="time-to-first-token",
+            )
+            self.alarms = (*self.alarms, first_token)
 
 
 class ReservationAlarm(Construct):

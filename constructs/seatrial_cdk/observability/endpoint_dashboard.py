@@ -126,7 +126,7 @@ class EndpointDashboard(Construct):
         grid.add_row(_hardware(endpoint, instances))
         if container_alarms is not None:
             arns = [alarm.attr_arn for alarm in container_alarms.alarms]
-            grid.add_row([AlarmWidget("KV cache and queue of the engines", arns)])
+            grid.add_row([AlarmWidget("KV cache, queue and first tokens of the engines", arns)])
         # Variants of one endpoint have a dashboard each. A token is no name.
         has_model = endpoint.inference_component_name is None and endpoint.variant_name != VARIANT_NAME
         own = f"{endpoint.endpoint_name}-{endpoint.variant_name}" if has_model else endpoint.endpoint_name
@@ -183,14 +183,17 @@ def _traffic(endpoint: ILlmEndpoint) -> Iterator[Graph]:
 
 
 def _latency(endpoint: ILlmEndpoint, trials: DashboardTrials | None, slo: Slo | None) -> Iterator[Graph]:
-    parts = (("ModelLatency", "model"), ("OverheadLatency", "overhead"), ("FirstChunkModelLatency", "first chunk"))
+    parts, unseen = [("ModelLatency", "model"), ("OverheadLatency", "overhead")], ["TPOT", "TTFT"]
+    if endpoint.inference_component_name is None:  # of a component SageMaker publishes no first chunks
+        parts.append(("FirstChunkModelLatency", "first chunk"))
+        unseen.remove("TTFT")
     lines: list[MetricLine | MetricFormula] = []
     for number, (name, label) in enumerate(parts, 1):
         for stat in ("p50", "p95"):
             key = f"{stat}_{number}"
             lines.append(service_line(endpoint, name, stat, label, key=key))
             lines.append(MetricFormula(f"{key}/{US_PER_MS}", f"{label} {stat}", f"ms_{key}"))
-    whole = [mark for mark in _bounds(slo) if "TPOT" not in mark.label]
+    whole = [mark for mark in _bounds(slo) if not any(name in mark.label for name in unseen)]
     yield Graph(title="Latency at SageMaker (ms)", lines=lines, marks=whole)
     if trials is not None:
         client = (("TtftP95Ms", "TTFT p95"), ("TpotP95Ms", "TPOT p95"), ("E2eP95Ms", "end to end p95"))

@@ -152,7 +152,7 @@ class TrialSchedule(Construct):
             "EndpointName": endpoint.endpoint_name,
             "InferenceComponentName": endpoint.component_name,
             "StackId": stack.stack_id,
-            "Id": "<aws.scheduler.execution-id>",
+            "Id": "<aws.scheduler.scheduled-time>",  # the same for each attempt, unlike the execution ID
         }
         window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
         self.schedule = scheduler.CfnSchedule(

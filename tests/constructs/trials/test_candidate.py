@@ -807,6 +807,24 @@ class TestTheSweep:
         dispatch({"Sweep": True}, scaled.context)
         assert scaled.scaling.states == {COMPONENT: {}}
 
+    @pytest.mark.parametrize(
+        ("status", "given_back"), [("InService", [4]), ("Updating", [])], ids=["scaled out", "being replaced"]
+    )
+    def test_gives_back_the_copies_that_scaling_started_while_the_endpoint_was_updated(
+        self, scaled: World, before: CustomResourceEvent, status: str, given_back: list[int]
+    ) -> None:
+        """Between the answer of `Candidate` and the component's update lies that of the endpoint, of hours."""
+        carried = int(data(run(scaled, before))["CopyCount"])
+        scaled.components.found[COMPONENT] = component(status=status, current_copies=4, desired_copies=4)
+        dispatch({"Sweep": True}, scaled.context)
+        # CloudFormation then writes the number of the answer.
+        scaled.components.found[COMPONENT] = component(current_copies=carried, desired_copies=carried)
+        dispatch({"Sweep": True}, scaled.context)
+        scaled.status = "UPDATE_COMPLETE"
+        dispatch({"Sweep": True}, scaled.context)
+        live = scaled.components.found[COMPONENT]
+        assert [live.desired_copies] == (given_back or [carried])
+
     def test_removes_what_nobody_ordered_of_this_environment_alone(self, world: World) -> None:
         ours, of_another = candidate_name("dev-chat", "1"), candidate_name("dev-chat", "2")
         world.components.found |= {name: component(name) for name in (ours, of_another)}

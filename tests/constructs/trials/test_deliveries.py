@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
+from seatrial_base.units import S_PER_HOUR
 from seatrial_cdk.trials.runtime.handler import dispatch
 from seatrial_cdk.trials.runtime.order import CarriedCopies, write_copies
 from seatrial_cdk.trials.runtime.store import UnavailableError
@@ -126,13 +127,37 @@ def test_the_budget_begins_with_the_note(world: World, create: CustomResourceEve
     assert "the budget of 600 s ended before the trial started" in str(answer["Reason"])
 
 
-def test_a_lost_request_behind_a_thousand_documents_is_taken_again(lost: World) -> None:
-    """A request leaves several documents for a month; S3 lists a thousand at a time."""
+def test_a_lost_request_behind_a_thousand_documents_is_taken_again(
+    lost: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request leaves several documents for a year, of which the sweep lists those of the last hours alone."""
     answered = {f"runs/dev-a/request-{n}/{name}.json": "{}" for n in range(600) for name in ("noted", "sent")}
     lost.store.texts = answered | lost.store.texts
     lost.clock.wait(LOST_AFTER_S)
+    listed: list[str] = []
+    keys = lost.store.keys
+
+    def counted(prefix: str) -> list[str]:
+        listed.extend(found := keys(prefix))
+        return found
+
+    monkeypatch.setattr(lost.store, "keys", counted)
     dispatch({"Sweep": True}, lost.context)
     assert lost.workflow.started == [("dev-chat", "request-1")]
+    assert len(listed) < 5
+
+
+@pytest.mark.parametrize("age_s", [LOST_AFTER_S, LONGEST_ORDER_S - 2.0])
+@pytest.mark.parametrize("before_midnight_s", [1.0, 1800.0])
+def test_a_lost_request_of_yesterday_is_taken_again(
+    world: World, create: CustomResourceEvent, age_s: float, before_midnight_s: float
+) -> None:
+    world.clock.wait(-world.clock.now_s % (24 * S_PER_HOUR) - before_midnight_s)
+    for _ in range(2):  # a second delivery, in the next hour, is the same request
+        note_request(world.store, create, world.clock.now_s)
+        world.clock.wait(age_s / 2)
+    dispatch({"Sweep": True}, world.context)
+    assert world.workflow.started == [("dev-chat", "request-1")]
 
 
 @pytest.mark.parametrize("age_s", [LOST_AFTER_S - 1.0, LONGEST_ORDER_S])

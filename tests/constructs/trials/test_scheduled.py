@@ -184,7 +184,8 @@ def test_no_room_is_told_as_a_trial_that_could_not_be_made(live: World) -> None:
     assert CANDIDATE not in live.components.found
 
 
-def test_a_workflow_that_can_not_be_started_leaves_the_endpoint_free(live: World) -> None:
+@pytest.mark.parametrize("again", ["7", "8"])
+def test_a_workflow_that_can_not_be_started_leaves_the_endpoint_free(live: World, again: str) -> None:
     def refuse(endpoint_name: str, request_id: str) -> None:
         raise UnavailableError(f"starting {endpoint_name} {request_id}: throttled")
 
@@ -192,7 +193,25 @@ def test_a_workflow_that_can_not_be_started_leaves_the_endpoint_free(live: World
     with pytest.raises(UnavailableError, match="throttled"):
         start_scheduled(CALL, live.context)
     del live.workflow.start
-    assert start_scheduled({**CALL, "Id": "8"}, live.context)["Started"]
+    assert start_scheduled({**CALL, "Id": again}, live.context)["Started"]
+    candidate = candidate_name("dev-chat", f"scheduled-{again}")
+    live.components.found[candidate] = component(candidate)
+    live.components.tagged[candidate] = candidate_tags("dev", "dev-chat", f"scheduled-{again}")
+    sweep(live.context)
+    assert candidate in live.components.found, "it is in use"
+    assert not start_scheduled({**CALL, "Id": "9"}, live.context)["Started"]
+
+
+def test_a_retry_of_a_schedule_is_the_same_trial(live: World) -> None:
+    """Each attempt has an execution ID of its own; Step Functions' names have no colons, and are of all endpoints."""
+    call: ScheduledCall = {**CALL, "Id": "2026-11-27T13:00:00Z"}
+    first = start_scheduled(call, live.context)
+    live.clock.wait(60.0)
+    assert start_scheduled(call, live.context) == first
+    assert first["RequestId"].startswith("scheduled-2026-11-27T130000Z-")
+    assert {request for _, request in live.workflow.started} == {first["RequestId"]}
+    other = start_scheduled({**call, "EndpointName": "dev-talk"}, live.context)
+    assert other["RequestId"] != first["RequestId"]
 
 
 def test_what_dead_functions_left_the_sweep_removes(live: World) -> None:

@@ -99,7 +99,8 @@ def test_a_text_of_a_key_that_is_gone_is_a_missing_one(store: S3TrialStore, code
 
 def test_texts_that_s3_could_not_remove_are_told(store: S3TrialStore) -> None:
     with Stubber(store.client) as stub:
-        stub.add_response("list_objects_v2", {"Contents": [{"Key": "a"}, {"Key": "b"}]})
+        listed = [{"Key": f"latest/dev-chat/{name}"} for name in "ab"]
+        stub.add_response("list_objects_v2", {"Contents": listed})
         stub.add_response("delete_objects", {"Errors": [{"Key": "b", "Code": "InternalError"}]})
         with pytest.raises(UnavailableError) as raised:
             store.clear("dev-chat")
@@ -117,6 +118,10 @@ def test_what_later_deployments_are_answered_from_is_removed_folder_by_folder_an
             if keys:
                 removed = {"Objects": [{"Key": f"{prefix}{key}"} for key in keys], "Quiet": True}
                 stub.add_response("delete_objects", {}, {"Bucket": "results", "Delete": removed})
+        noted = [{"Key": f"runs/_noted/7/{name}/request-1.json"} for name in ("dev-chat", "dev-chatter")]
+        stub.add_response("list_objects_v2", {"Contents": noted}, {"Bucket": "results", "Prefix": "runs/_noted/"})
+        removed = {"Objects": noted[:1], "Quiet": True}
+        stub.add_response("delete_objects", {}, {"Bucket": "results", "Delete": removed})
         store.clear("dev-chat")
         stub.assert_no_pending_responses()
 

@@ -113,6 +113,9 @@ def take_if_idle(
 ) -> Owner | None:
     """Make a request the owner, unless the one before is still at work; return that one, `None` when it was made.
 
+    A request that is the owner stays it as it is, unless one of both needs no trial: it gives the endpoint up, or takes
+    it again.
+
     The owner is written on the condition that it is still the one that was looked at: a deployment that comes between
     keeps the endpoint.
     """
@@ -120,7 +123,8 @@ def take_if_idle(
     for _ in range(MOST_WRITES):
         versioned = store.read_versioned(key)
         before = _owner(store.read(former_key(key)) if versioned is None else versioned.text)
-        if before is not None and (before.request_id == wanted.request_id or is_busy(before)):
+        is_own = before is not None and before.request_id == wanted.request_id
+        if before is not None and (before.document == wanted.document if is_own else is_busy(before)):
             return before
         if store.create(key, text) if versioned is None else store.replace(key, text, versioned.version):
             return None

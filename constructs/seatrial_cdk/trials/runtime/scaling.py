@@ -86,7 +86,7 @@ class HeldScaling:
 
     Attributes:
         request_id: The request that is to restore it.
-        copies: Copies that were live, which the update must not take away.
+        copies: The most copies that were live, which the update must not take away.
         before: What was suspended before; None when it is restored.
     """
 
@@ -178,6 +178,20 @@ def restore_scaling(scaling: ComponentScaling, store: TrialStore, components: Co
         scaling.suspend(held.component, held.before)
     store.write(held_key(held.endpoint_name), replace(held, before=None).to_json())
     return True
+
+
+def note_copies(store: TrialStore, components: Components, held: HeldScaling) -> None:
+    """Note the copies that scaling has started since, which an update carries only as the number of before.
+
+    While scale-in is suspended they only become more. Those of a component in transit count for nothing: SageMaker may
+    have new ones beside the old ones.
+    """
+    live, versioned = components.describe(held.component), store.read_versioned(held_key(held.endpoint_name))
+    if versioned is None or _held(versioned) != held or live is None or live.status != "InService":
+        return
+    if live.desired_copies > held.copies:
+        note = replace(held, copies=live.desired_copies).to_json()
+        store.replace(held_key(held.endpoint_name), note, versioned.version)  # a later request's own note stays
 
 
 def _copies_are_kept(scaling: ComponentScaling, components: Components, held: HeldScaling) -> bool:

@@ -8,7 +8,9 @@ that comes later takes the endpoint over.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
@@ -65,7 +67,7 @@ class ScheduledCall(TypedDict):
 
     Attributes:
         StackId: Name or ARN of its stack.
-        Id: Unique for each call; a repeated one starts nothing new.
+        Id: Unique for each call, or the time of a schedule (`2026-11-27T13:00:00Z`); a repeated one starts nothing new.
     """
 
     EndpointName: str
@@ -98,7 +100,7 @@ def start_scheduled(call: ScheduledCall, context: TrialContext) -> ScheduledAnsw
     Raises:
         UnavailableError: AWS did not answer; Lambda then calls again.
     """
-    request_id = f"{SCHEDULED}-{call['Id']}"
+    request_id = _request_id(call)
     try:
         live = _live(call, context)
         order = _order(call, request_id, live, context)
@@ -108,6 +110,14 @@ def start_scheduled(call: ScheduledCall, context: TrialContext) -> ScheduledAnsw
         return {"Started": False, "RequestId": request_id, "Because": f"{not_now}"}
     log(f"scheduled trial of {call['EndpointName']}: {request_id}")
     return {"Started": True, "RequestId": request_id, "Because": ""}
+
+
+def _request_id(call: ScheduledCall) -> str:
+    """Return the trial's request; a time is that of other endpoints too, and names of executions have no colons."""
+    if not re.fullmatch(r"[\dT:.-]+Z", call["Id"]):
+        return f"{SCHEDULED}-{call['Id']}"
+    own = sha256(call["EndpointName"].encode()).hexdigest()[:8]
+    return f"{SCHEDULED}-{call['Id'].replace(':', '')}-{own}"
 
 
 def _live(call: ScheduledCall, context: TrialContext) -> ComponentState:
@@ -195,9 +205,9 @@ def _begin(order: Order, context: TrialContext) -> None:
         raise NotNowError(f"the trial {other.request_id} is at work")
     try:
         context.workflow.start(properties.endpoint_name, order.request_id)
-    except UnavailableError as unavailable:
-        document = json.dumps({"error": f"it could not be started: {unavailable}"})
-        store.write(trial_key(properties, order.request_id), document)  # the endpoint is free again
+    except UnavailableError:
+        # The endpoint is free again, and no document says that the trial is over: the call is repeated.
+        take_if_idle(store, properties.endpoint_name, replace(wanted, document=""), is_busy)
         raise
 
 

@@ -12,6 +12,8 @@ state/{endpoint}/copies.json                                 the copies of the l
 state/{endpoint}/no-room.json                                the configuration for whose candidate there was no room
 state/{endpoint}/scheduled-passed.json                       the last scheduled trial that passed
 held/{endpoint}/scaling.json                                 what scaling was before scale-in was suspended
+runs/_noted/{hour since the epoch}/{endpoint}/{request id}.json    a request that came then
+runs/{endpoint}/{request id}/noted.json                      the request as it came, and when
 runs/{endpoint}/{request id}/seen.json                       when the request was seen first
 runs/{endpoint}/{request id}/request.json                    the request as CloudFormation sent it
 runs/{endpoint}/{request id}/created.json                    when the candidate was created, beside how much
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 TRIALS, LATEST, PASSED, RELEASED, RUNS, HELD = "trials", "latest", "passed", "released", "runs", "held"
 STATE = "state"
 """What later requests read, however late they come: nothing below it expires."""
+NOTES: Final = f"{RUNS}/_noted/"
+"""Names of requests by the hour in which they came; no endpoint has an underscore in its name."""
 EXPIRING = (TRIALS, RUNS)
 SCHEDULED = "scheduled"
 """Below an endpoint's trials, the scheduled ones."""
@@ -217,8 +221,8 @@ class S3TrialStore:
     def clear(self, endpoint_name: str) -> None:
         """Remove what later deployments of an endpoint are answered from."""
         with calling(f"emptying s3://{self.bucket} of {endpoint_name}"):
-            for folder in STATE_FOLDERS:
-                keys = self.keys(f"{folder}/{endpoint_name}/")
+            for prefix in (*(f"{folder}/{endpoint_name}/" for folder in STATE_FOLDERS), NOTES):
+                keys = [key for key in self.keys(prefix) if f"/{endpoint_name}/" in f"/{key}"]
                 for first in range(0, len(keys), MOST_REMOVED):
                     objects: list[ObjectIdentifierTypeDef] = [
                         {"Key": key} for key in keys[first : first + MOST_REMOVED]
@@ -264,6 +268,11 @@ def no_room_key(endpoint_name: str) -> str:
 def run_key(endpoint_name: str, request_id: str, name: str) -> str:
     """Return the key of a document of one request."""
     return f"{RUNS}/{endpoint_name}/{request_id}/{name}.json"
+
+
+def noted_key(hour: int, endpoint_name: str = "", request_id: str = "") -> str:
+    """Return the key of the name of a request that came in an hour since the epoch; without it, what all begin with."""
+    return f"{NOTES}{hour}/{endpoint_name and f'{endpoint_name}/{request_id}.json'}"
 
 
 def released_key(endpoint_name: str) -> str:

@@ -10,14 +10,15 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_ORDER_S, LOST_AFTER_S
-from seatrial_cdk.trials.runtime.answer import SENT, is_sent
+from seatrial_base.units import S_PER_HOUR
+from seatrial_cdk.trials.runtime.answer import is_sent
 from seatrial_cdk.trials.runtime.components import candidate_of, remove_candidate
 from seatrial_cdk.trials.runtime.log_groups import log
 from seatrial_cdk.trials.runtime.order import Execution, endpoint_of, read_order
 from seatrial_cdk.trials.runtime.ownership import read_owner
-from seatrial_cdk.trials.runtime.scaling import held_scalings, restore_scaling
+from seatrial_cdk.trials.runtime.scaling import held_scalings, note_copies, restore_scaling
 from seatrial_cdk.trials.runtime.steps import SOONEST_LOOK_S, Trial, abandon, answer, ownership_of, settle
-from seatrial_cdk.trials.runtime.store import RUNS, UnavailableError, run_key
+from seatrial_cdk.trials.runtime.store import UnavailableError, noted_key, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,10 +103,12 @@ def _is_used(candidate: CandidateComponent, context: TrialContext) -> bool:
 
 
 def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
-    """Restore the scaling of a component whose stack is not updated any more."""
+    """Restore the scaling of a component whose stack is not updated any more; note its copies while it is."""
     try:
         status = context.stack_status(held.stack_id)
-        if not status.endswith("IN_PROGRESS") or "CLEANUP" in status:
+        if status.endswith("IN_PROGRESS") and "CLEANUP" not in status:
+            note_copies(context.store, context.components, held)
+        else:
             log(f"sweep: the scaling of {held.component} is restored")
             restore_scaling(context.scaling, context.store, context.components, held)
     except UnavailableError as unavailable:
@@ -113,8 +116,13 @@ def _sweep_held(held: HeldScaling, context: TrialContext) -> None:
 
 
 def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) -> float:
-    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch."""
-    key = run_key(endpoint_of(event), event["RequestId"], NOTED)
+    """Write a request down as it came, unless an earlier delivery did; return when that was, in s since the epoch.
+
+    Its name is written down by the hour first, for `lost_requests`.
+    """
+    endpoint_name, request_id = endpoint_of(event), event["RequestId"]
+    store.create(noted_key(int(now_s / S_PER_HOUR), endpoint_name, request_id), "{}")
+    key = run_key(endpoint_name, request_id, NOTED)
     if store.create(key, json.dumps({"at_s": now_s, "event": event})):
         return now_s
     return float(json.loads(store.read(key) or "{}").get("at_s", now_s))
@@ -123,12 +131,15 @@ def note_request(store: TrialStore, event: CustomResourceEvent, now_s: float) ->
 def lost_requests(store: TrialStore, now_s: float) -> Iterator[CustomResourceEvent]:
     """Yield the requests that were noted a while ago and have no answer yet, while CloudFormation waits for one.
 
-    One whose workflow runs is among them: to take it again starts nothing new.
+    One whose workflow runs is among them: to take it again starts nothing new. The documents of a year are not listed:
+    only the names of the hours in which such a request came.
     """
-    keys = frozenset(store.keys(f"{RUNS}/"))
-    for key in sorted(key for key in keys if key.endswith(f"/{NOTED}.json")):
-        if f"{key.removesuffix(f'{NOTED}.json')}{SENT}.json" in keys:
+    hours = range(int((now_s - LONGEST_ORDER_S) / S_PER_HOUR), int(now_s / S_PER_HOUR) + 1)
+    keys = (key for hour in hours for key in store.keys(noted_key(hour)))
+    requests = {tuple(key.removesuffix(".json").split("/")[-2:]) for key in keys}
+    for endpoint_name, request_id in sorted(requests):
+        if is_sent(store, endpoint_name, request_id):
             continue
-        noted = json.loads(store.read(key) or "{}")
+        noted = json.loads(store.read(run_key(endpoint_name, request_id, NOTED)) or "{}")
         if noted and LOST_AFTER_S <= now_s - noted["at_s"] < LONGEST_ORDER_S:
             yield noted["event"]

@@ -9,7 +9,8 @@ Facts of the API (Amazon CloudWatch user guide, "QueryMetrics" and "PromQL query
 "Connect to your observability tool"): `POST /api/v1/query_range` at `https://monitoring.REGION.amazonaws.com`, signed
 for the service `monitoring`, with the form fields `query`, `start`, `end`, `step`; the response is Prometheus' own. A
 query selects a metric by its name; names with dots are quoted. Needs `cloudwatch:GetMetricData` and
-`cloudwatch:ListMetrics`.
+`cloudwatch:ListMetrics`. Histograms are stored without `_bucket` and `le`, also those of fixed bounds ("How CloudWatch
+stores histogram metrics"); one example of the SageMaker guide spells them as classic ones all the same.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef
 
     from seatrial_load.aws.credentials import CredentialSource
-    from seatrial_load.documents.request import TrialTarget
+    from seatrial_load.documents.request import Statistic, TrialTarget
 
 SERVICE: Final = "monitoring"
 PATH: Final = "/api/v1/query_range"
@@ -68,6 +69,10 @@ GPU: Final = ("DCGM_FI_DEV_GPU_UTIL",)
 GPU_USED: Final = ("DCGM_FI_DEV_FB_USED",)
 # MiB.
 GPU_FREE: Final = ("DCGM_FI_DEV_FB_FREE",)
+# Histograms of seconds.
+FIRST_TOKEN: Final = ("vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds")
+# A rate needs two samples: five minutes as in AWS's examples, and longer for what is published every 300 s at most.
+RATE_WINDOWS_S: Final = (300, 1200)
 PERCENT: Final = 100.0
 COMPONENTS: Final = "/aws/sagemaker/InferenceComponents"
 # Percent of a copy's accelerators, published each minute of every component (SageMaker developer guide).
@@ -112,6 +117,19 @@ def selector(metric: str, labels: Mapping[str, str]) -> str:
     """Return the query of one metric: `{"vllm:num_requests_waiting","aws.sagemaker.endpoint.name"="chat"}`."""
     named = (f"{json.dumps(name)}={json.dumps(value)}" for name, value in labels.items())
     return f"{{{','.join((json.dumps(metric), *named))}}}"
+
+
+def first_token_query(labels: Mapping[str, str], statistic: Statistic) -> str:
+    """Return the query of the time to first token over the last minutes, in seconds, all copies together.
+
+    Args:
+        statistic: A percentile or the mean.
+    """
+    rates = (f"sum(rate({selector(name, labels)}[{window}s]))" for name in FIRST_TOKEN for window in RATE_WINDOWS_S)
+    if statistic == "mean":
+        return " or ".join(f"histogram_avg({rate})" for rate in rates)
+    share = float(statistic.removeprefix("p")) / PERCENT
+    return " or ".join(f"histogram_quantile({share:g}, {rate})" for rate in rates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,20 @@
 """The guard of a trial alongside users' requests: it stops at an alarm, or at their latency past the SLO.
 
-Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"): `ModelLatency` and
-`FirstChunkModelLatency` in microseconds, a datapoint a minute; percentiles are statistics (`p95`). The
-trial's own requests are among them, so that it stops early rather than late.
+Facts (AWS documentation, "Amazon SageMaker AI metrics in Amazon CloudWatch"; "Metric name mapping: legacy to OTel"):
+`ModelLatency` and `FirstChunkModelLatency` in microseconds, a datapoint a minute; percentiles are statistics (`p95`).
+The second is published of variants alone: the first tokens of a component are those that its engines publish, where
+they do (`hosting.metrics.detailed`). The trial's own requests are among them, so that it stops early rather than late.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from datetime import timedelta
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.units import tenths
+from seatrial_base.units import MS_PER_S, tenths
 from seatrial_load.aws.cloudwatch import (
     MICROSECONDS_PER_MS,
     cloudwatch_client,
@@ -20,17 +22,19 @@ from seatrial_load.aws.cloudwatch import (
     component_dimensions,
     metric_query,
 )
+from seatrial_load.aws.container_metrics import STEP_S, cloudwatch_promql, first_token_query, target_labels
 from seatrial_load.aws.deployment_check import asking
 from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from datetime import datetime
 
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_cloudwatch.literals import AlarmTypeType
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef
 
+    from seatrial_load.aws.container_metrics import PromQl
     from seatrial_load.documents.request import Metric, Objective, TrialRequest
     from seatrial_load.trial.dependencies import ShouldStop, Tools
 
@@ -58,6 +62,7 @@ class Guard:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         every_s: float = LOOK_S,
+        promql: PromQl | None = None,
     ) -> None:
         """Watch the alarms and the objectives of a request."""
         self._request = request
@@ -65,6 +70,9 @@ class Guard:
         self._clock = clock
         self._now = now
         self._every_s = every_s
+        self._promql = promql
+        self._has_first_tokens = False
+        self._component = request.target.inference_component
         self._again_s: float | None = None
         self._stopped: Stop | None = None
 
@@ -84,7 +92,7 @@ class Guard:
         self._again_s = now_s + self._every_s
         for may_fail in (True, False):
             try:
-                self._stopped = self._alarm() or self._users()
+                self._stopped = self._alarm() or self._users() or self._first_tokens()
                 break
             except cloudwatch_errors() as refused:
                 self._stopped = None if may_fail else _unwatched(f"{refused}")
@@ -154,12 +162,39 @@ class Guard:
             if result.get("StatusCode") in UNREAD:
                 return _unwatched(f"CloudWatch returned {result.get('StatusCode')} for {METRICS[objective.metric]}")
             if result["Values"] and max(result["Values"]) / MICROSECONDS_PER_MS > objective.bound:
-                return _missed(objective, max(result["Values"]) / MICROSECONDS_PER_MS)
+                return _missed(objective, METRICS[objective.metric], max(result["Values"]) / MICROSECONDS_PER_MS)
         return None
+
+    def _first_tokens(self) -> Stop | None:
+        """Compare the users' time to first token with its objectives, where a component's engines publish it.
+
+        A source that never had a value is none: not every region, engine or endpoint has one. Once it had, a failure is
+        as that of CloudWatch.
+        """
+        if self._promql is None or self._component is None:
+            return None
+        until_s = self._now().timestamp()
+        for objective in self._watched({"ttft_ms"}):
+            query = first_token_query(target_labels(self._request.target), objective.statistic)
+            try:
+                series = self._promql(query, start_s=until_s, end_s=until_s, step_s=STEP_S)
+            except (OSError, ValueError):
+                if self._has_first_tokens:
+                    raise
+                continue
+            # Without requests in its window the value is no number.
+            values_s = [value for row in series for _, value in row.samples if not math.isnan(value)]
+            self._has_first_tokens |= bool(values_s)
+            if values_s and max(values_s) * MS_PER_S > objective.bound:
+                return _missed(objective, "time to first token", max(values_s) * MS_PER_S)
+        return None
+
+    def _watched(self, metrics: Collection[Metric]) -> Iterator[Objective]:
+        return (goal for goal in self._request.objectives if goal.metric in metrics and goal.sense == "at_most")
 
     def _queries(self) -> dict[str, tuple[Objective, MetricDataQueryTypeDef]]:
         dimensions = component_dimensions(self._request.target)
-        watched = [goal for goal in self._request.objectives if goal.metric in METRICS and goal.sense == "at_most"]
+        watched = self._watched([name for name in METRICS if name != "ttft_ms" or self._component is None])
         queries: dict[str, tuple[Objective, MetricDataQueryTypeDef]] = {}
         for number, objective in enumerate(watched if dimensions is not None else ()):
             stat = "Average" if objective.statistic == "mean" else objective.statistic
@@ -183,13 +218,16 @@ def guard_of(request: TrialRequest, tools: Tools) -> Guard | None:
             cloudwatch=cloudwatch_client(region) if tools.cloudwatch is None else tools.cloudwatch,
             clock=tools.clock,
             now=tools.wall_clock,
+            promql=tools.promql
+            if tools.promql is not None or tools.cloudwatch is not None
+            else cloudwatch_promql(region, tools.credentials, now=tools.wall_clock),
         )
 
 
-def _missed(objective: Objective, measured_ms: float) -> Stop:
-    metric = f"{METRICS[objective.metric]} {objective.statistic}"
+def _missed(objective: Objective, metric: str, measured_ms: float) -> Stop:
+    statistic = objective.statistic
     because = (
-        f"the users' {metric} is {tenths(measured_ms)} ms; the objective {objective.metric} {objective.statistic} is "
+        f"the users' {metric} {statistic} is {tenths(measured_ms)} ms; the objective {objective.metric} {statistic} is "
         f"at most {objective.bound:g} ms"
     )
     return Stop(reason=StopReason.USERS_SLO, because=because)

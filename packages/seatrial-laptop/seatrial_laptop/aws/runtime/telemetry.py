@@ -135,7 +135,10 @@ def metric_values(
             "ModelLatency": [one.model_s * _MICROSECONDS for one in seen],
             "OverheadLatency": [one.overhead_s * _MICROSECONDS for one in seen],
         }
-    if begun := [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]:
+    # Of variants alone (SageMaker developer guide, "Metric name mapping: legacy to OTel"); that mapping lists it under
+    # bidirectional streaming, so that it is published for other streams is assumed.
+    begun = [one.first_chunk_s * _MICROSECONDS for one in seen if one.first_chunk_s is not None]
+    if begun and place.variant:
         series["FirstChunkModelLatency"] = begun
     if refused := len(invocations) - len(seen):
         series["NoCapacityInvocationFailures"] = [1.0] * refused

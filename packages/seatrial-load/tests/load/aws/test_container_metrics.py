@@ -9,11 +9,12 @@ from seatrial_load.aws.container_metrics import (
     SIMULATED_LABEL,
     MetricSeries,
     PromQl,
+    first_token_query,
     read_container_series,
     target_labels,
 )
 from seatrial_load.documents.container_metrics import ContainerLoad
-from seatrial_load.documents.request import TrialTarget
+from seatrial_load.documents.request import Statistic, TrialTarget
 
 COMPONENT = TrialTarget(endpoint_name="chat", inference_component="chat-model", region="eu-west-1")
 
@@ -94,3 +95,12 @@ def test_what_measured_in_place_of_an_engine_is_told(published: Publish) -> None
     promql = published({"vllm:num_requests_waiting": [[1.0]]}, {SIMULATED_LABEL: "a laptop"})
     series = read_container_series(promql, target_labels(COMPONENT), from_s=0.0, to_s=60.0)
     assert series.simulated_by == "a laptop"
+
+
+@pytest.mark.parametrize(
+    ("statistic", "told"), [("mean", "histogram_avg("), ("p50", "histogram_quantile(0.5, "), ("p99", "(0.99, ")]
+)
+def test_first_tokens_are_those_of_all_copies_of_either_engine(statistic: Statistic, told: str) -> None:
+    query = first_token_query(target_labels(COMPONENT), statistic)
+    assert query.count(f'{told}sum(rate({{"') == query.count(" or ") + 1 == 4
+    assert query.count('"aws.sagemaker.inference_component.name"="chat-model"') == 4

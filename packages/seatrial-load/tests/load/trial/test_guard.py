@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from botocore.exceptions import ClientError
 
+from seatrial_load.aws.container_metrics import MetricSeries
 from seatrial_load.documents.request import Objective, TrialTarget
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.trial.dependencies import Tools, go_on
@@ -44,6 +45,17 @@ class Watched:
     window: tuple[datetime, datetime] | None = None
     composite: frozenset[str] = frozenset()
     denies_composites: bool = False
+    first_token_s: list[object] = field(default_factory=list)
+
+    def promql(self, query: str, *, start_s: float, end_s: float, step_s: float) -> tuple[MetricSeries, ...]:
+        assert '"aws.sagemaker.inference_component.name"="chat-copy"' in query
+        assert "histogram_quantile(0.95, sum(rate({" in query
+        assert (start_s <= end_s, end_s, step_s > 0) == (True, NOW.timestamp(), True)
+        value = self.first_token_s.pop(0) if self.first_token_s else ()
+        if isinstance(value, Exception):
+            raise value
+        samples = ((end_s, value),) if isinstance(value, float) else ()
+        return (MetricSeries({}, samples),)
 
     def describe_alarms(
         self,
@@ -103,7 +115,8 @@ def guard(trial_request: MakeRequest) -> Callable[..., tuple[Guard, Watched, Tim
     def make(*alarms: str, **world: object) -> tuple[Guard, Watched, Time]:
         watched, time = Watched(**world), Time()  # type: ignore[arg-type]  # a maker for tests: keywords of any type
         request = trial_request(manner="in_place", alarms=alarms, objectives=OBJECTIVES)
-        made = Guard(request, cloudwatch=cast("CloudWatchClient", watched), clock=time, now=lambda: NOW)
+        cloudwatch = cast("CloudWatchClient", watched)
+        made = Guard(request, cloudwatch=cloudwatch, clock=time, now=lambda: NOW, promql=watched.promql)
         return made, watched, time
 
     return make
@@ -112,10 +125,10 @@ def guard(trial_request: MakeRequest) -> Callable[..., tuple[Guard, Watched, Tim
 def test_nothing_stops_a_trial_whose_users_fare_well(guard: MakeGuard) -> None:
     made, watched, _ = guard(
         "errors", "latency", states={"errors": "OK", "latency": "INSUFFICIENT_DATA"},
-        latency_us={"ModelLatency Average": [3_999_000.0], "FirstChunkModelLatency p95": [500_000.0]},
+        latency_us={"ModelLatency Average": [3_999_000.0]}, first_token_s=[0.5],
     )  # fmt: skip
     assert made.check() is None
-    assert [metric_of(query) for query in watched.queries] == ["FirstChunkModelLatency p95", "ModelLatency Average"]
+    assert [metric_of(query) for query in watched.queries] == ["ModelLatency Average"]
     assert watched.window == (NOW.replace(second=0) - timedelta(minutes=1), NOW)
 
 
@@ -150,23 +163,46 @@ def test_more_alarms_than_one_call_takes_are_all_watched(guard: MakeGuard) -> No
 
 
 @pytest.mark.parametrize(
-    ("metric", "value_us", "told"),
+    ("world", "told"),
     [
         (
-            "FirstChunkModelLatency p95",
-            500_100.0,
-            "the users' FirstChunkModelLatency p95 is 500.1 ms; the objective ttft_ms p95 is at most 500 ms",
+            {"first_token_s": [0.5001]},
+            "the users' time to first token p95 is 500.1 ms; the objective ttft_ms p95 is at most 500 ms",
         ),
         (
-            "ModelLatency Average",
-            4_000_100.0,
+            {"latency_us": {"ModelLatency Average": [1.0, 4_000_100.0]}},
             "the users' ModelLatency mean is 4000.1 ms; the objective e2e_latency_ms mean is at most 4000 ms",
         ),
     ],
 )
-def test_the_users_slo_stops_the_trial(guard: MakeGuard, metric: str, value_us: float, told: str) -> None:
-    made, _, _ = guard(latency_us={metric: [1.0, value_us]})
+def test_the_users_slo_stops_the_trial(guard: MakeGuard, world: dict[str, object], told: str) -> None:
+    made, _, _ = guard(**world)
     assert made.check() == Stop(reason=StopReason.USERS_SLO, because=told)
+
+
+def test_first_tokens_of_a_component_are_not_read_of_a_series_that_aws_does_not_publish(guard: MakeGuard) -> None:
+    made, _, _ = guard(latency_us={"FirstChunkModelLatency p95": [9_000_000.0]}, first_token_s=[ValueError("HTTP 400")])
+    assert made.check() is None
+
+
+def test_first_tokens_of_a_variant_are_sagemakers(trial_request: MakeRequest) -> None:
+    target = TrialTarget(endpoint_name="x", inference_component=None, region="eu-west-1", target_variant="blue")
+    request = trial_request(manner="in_place", objectives=OBJECTIVES, target=target)
+    watched = Watched(latency_us={"FirstChunkModelLatency p95": [500_100.0]})
+    made = Guard(request, cloudwatch=cast("CloudWatchClient", watched), clock=Time(), now=lambda: NOW)
+    stop = made.check()
+    assert stop is not None
+    assert "FirstChunkModelLatency p95 is 500.1 ms" in stop.because
+
+
+def test_first_tokens_that_are_read_no_more_stop_the_trial(guard: MakeGuard) -> None:
+    made, _, time = guard(first_token_s=[0.1, float("nan"), OSError("gone"), OSError("gone")])
+    for _ in range(2):
+        assert made.check() is None
+        time.now_s += 10
+    stop = made.check()
+    assert stop is not None
+    assert stop.reason == StopReason.UNWATCHED
 
 
 def test_cloudwatch_is_asked_every_ten_seconds_at_most(guard: MakeGuard) -> None:

@@ -19,16 +19,16 @@ def state(name: str) -> str:
     return str(boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["StateValue"])
 
 
-def test_an_alarm_follows_the_first_chunks_of_its_component(
+def test_an_alarm_follows_the_latency_of_its_component_which_has_no_first_chunks(
     laptop: Laptop, host: str, chat: str, control: Callable[..., dict[str, object]]
 ) -> None:
-    names = {whose: laptop.name("first-chunk") for whose in (chat, "another")}
+    names = {whose: laptop.name("latency") for whose in (chat, "another")}
     cloudwatch = boto3.client("cloudwatch")
     for whose, name in names.items():
         cloudwatch.put_metric_alarm(
             AlarmName=name,
             Namespace="AWS/SageMaker",
-            MetricName="FirstChunkModelLatency",
+            MetricName="ModelLatency",
             Dimensions=[{"Name": "InferenceComponentName", "Value": whose}],
             ExtendedStatistic="p95",
             Period=10,
@@ -45,6 +45,8 @@ def test_an_alarm_follows_the_first_chunks_of_its_component(
     assert list(answer["Body"]) != []
     until(lambda: state(names[chat]) == "ALARM", "the alarm")
     assert state(names["another"]) == "INSUFFICIENT_DATA"
+    published = cloudwatch.list_metrics(Dimensions=[{"Name": "InferenceComponentName", "Value": chat}])["Metrics"]
+    assert not [each["MetricName"] for each in published if each["MetricName"].startswith("FirstChunk")]
     history = cloudwatch.describe_alarm_history(AlarmName=names[chat])["AlarmHistoryItems"]
     assert "Alarm updated from INSUFFICIENT_DATA to ALARM" in [item["HistorySummary"] for item in history]
     cloudwatch.delete_alarms(AlarmNames=list(names.values()))

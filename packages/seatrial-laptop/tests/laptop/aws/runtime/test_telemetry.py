@@ -36,11 +36,12 @@ def test_a_component_is_counted_by_what_its_container_answered() -> None:
     }
 
 
-def test_the_first_chunk_of_a_stream_is_told_in_microseconds() -> None:
+def test_the_first_chunk_of_a_stream_is_told_in_microseconds_and_never_of_a_component() -> None:
     streamed = Invocation(status=200, model_s=0.25, overhead_s=0.001, in_flight=1, first_chunk_s=0.125)
-    assert sums(COMPONENT, streamed, seen(200))["FirstChunkModelLatency"] == 125_000.0
-    told = {str(one["MetricName"]): one["Unit"] for one in metric_data(COMPONENT, [streamed], copies=1)}
+    assert sums(VARIANT, streamed, seen(200))["FirstChunkModelLatency"] == 125_000.0
+    told = {str(one["MetricName"]): one["Unit"] for one in metric_data(VARIANT, [streamed], copies=1)}
     assert (told["FirstChunkModelLatency"], told["Invocations"]) == ("Microseconds", "Count")
+    assert not any(name.startswith("FirstChunk") for name in sums(COMPONENT, streamed))
 
 
 def test_a_refusal_for_want_of_copies_counts_as_nothing_else() -> None:
