@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-POLICIES = "SEA78"
+POLICIES = ("SEA78", "SEA79")
 EXCEPTIONS = {
     (
         "endpoints-pipeline.template.json",

@@ -39,3 +39,12 @@ def test_what_is_no_template_exits_2(seatrial: Seatrial, project: Path) -> None:
     done = seatrial("check", "endpoints/falcon-40b.yaml", "missing")
     assert (done.returncode, done.stdout) == (2, "")
     assert [line.split(": ")[1] for line in done.stderr.splitlines()[::2]] == ["SEA451", "SEA101"]
+
+
+def test_what_terraform_wrote_is_named_as_unchecked(seatrial: Seatrial, project: Path) -> None:
+    (project / "plan.json").write_text(json.dumps({"planned_values": {"root_module": {"resources": []}}}))
+    (project / "main.tf").write_text('resource "aws_sagemaker_model" "chat" {}\n')
+    done = seatrial("check", "plan.json", "main.tf")
+    assert (done.returncode, done.stdout) == (2, "")
+    told = done.stderr.splitlines()[::2]
+    assert [line.endswith("its roles, scaling and alarms are not checked") for line in told] == [True, True]

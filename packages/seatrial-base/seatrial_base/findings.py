@@ -1,8 +1,8 @@
 """One thing that a rule says of one place, and the one table of rules: title, severity and source by ID.
 
 Every check, lint, diff, drift check and error is made of findings. SEA1xx the spec, SEA2xx the plan, SEA3xx the serving
-configuration, SEA4xx lock and synth, SEA5xx the trial, SEA6xx the laptop, SEA7xx the resources of a template; SEA75x
-and SEA76x a stuck or failed endpoint, SEA78x the IAM policies of a template.
+configuration, SEA4xx lock and synth, SEA5xx the trial, SEA6xx the laptop, SEA7xx the resources of a template, which
+SEA80x continues; SEA75x and SEA76x a stuck or failed endpoint, SEA78x to SEA794 the IAM policies of a template.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seatrial_base.catalog.rows import CatalogTable
 Severity = Literal["error", "warning", "note"]
 # The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-_OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78")
+_OF_TEMPLATES = ("SEA70", "SEA71", "SEA72", "SEA73", "SEA74", "SEA78", "SEA79", "SEA80")
 
 
 @dataclass(frozen=True, slots=True)

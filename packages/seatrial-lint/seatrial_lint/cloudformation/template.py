@@ -182,6 +182,8 @@ def template_of(
         SpecError: SEA451 when it has no resources, or one of them has no type.
     """
     written = document.get("Resources")
+    if not isinstance(written, dict) and "planned_values" in document:
+        raise _of_terraform("a Terraform plan", name)
     if not isinstance(written, dict):
         raise not_a_template("no Resources", name)
     resources: dict[str, Mapping[str, JsonValue]] = {}
@@ -209,6 +211,12 @@ def not_a_template(why: str, where: str) -> SpecError:
     """Return the error of a text that is no template."""
     hint = "give a CloudFormation template (JSON or YAML), or the folder that `cdk synth` writes"
     return SpecError.of("SEA451", f"not a CloudFormation template: {why}", where=where, hint=hint)
+
+
+def _of_terraform(what: str, where: str) -> SpecError:
+    message = f"{what}: its roles, scaling and alarms are not checked"
+    hint = "seatrial lint reads the containers of a plan: terraform show -json PLAN"
+    return SpecError.of("SEA451", message, where=where, hint=hint)
 
 
 def _partition(region: str) -> str:
@@ -485,6 +493,8 @@ def read_template_file(path: Path, *, name: str = "", region: str = "", account:
         SpecError: SEA101 when it can't be read, SEA451 when it is no template.
     """
     where = name or path.as_posix()
+    if path.suffix == ".tf":
+        raise _of_terraform("a file of Terraform", where)
     return read_template(_read_text(path, where), name=where, region=region, account=account)
 
 

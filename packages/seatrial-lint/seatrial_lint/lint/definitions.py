@@ -279,7 +279,11 @@ def read_plan(root: Node, file: str) -> Iterator[ConfigSource]:
             continue
         later, read = unknowns.get((address.text() if address else "") or ""), readers.get(kind.text() or "")
         for source in read(_as_in_api(values, later), file) if read else ():
-            yield replace(source, is_fixable=False)
+            yield replace(source, is_fixable=False, unread=f"{source.unread}; {_UNCHECKED}".removeprefix("; "))
+
+
+# That nobody takes silence for a check of them.
+_UNCHECKED = "roles, scaling and alarms of a plan are not checked"
 
 
 def _resources(module: Node) -> Iterator[Node]:

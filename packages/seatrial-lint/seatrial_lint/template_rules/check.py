@@ -12,6 +12,7 @@ from seatrial_lint.template_rules.checks import (  # noqa: F401 (importing a fil
     components,
     endpoints,
     policies,
+    roles,
     scaling,
 )
 from seatrial_lint.template_rules.hosting import CHECKS, Hosting, rule

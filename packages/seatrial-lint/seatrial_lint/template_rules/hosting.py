@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cloudformation.template import TemplateResources, begins_unknown
-from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, policy_documents, several
+from seatrial_lint.template_rules.policy_documents import ATTACHED_TO, MANAGED_POLICY, ROLE, policy_documents, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -42,14 +42,18 @@ class CopyRequirement:
     """What one component requests, as far as the template tells.
 
     Attributes:
-        accelerators: Accelerators of one copy; `None` when only the deployment knows.
-        copies: Copies at creation; `None` likewise.
+        copies: Copies at creation; `None` when only the deployment knows.
     """
 
     resource: TemplateResource
     specification: TemplateValue
-    accelerators: float | None
     copies: float | None
+
+    def number(self, field: str) -> float | None:
+        """Return how much of a resource all copies request; `None` when only the deployment knows."""
+        needed = self.specification.at("ComputeResourceRequirements", field)
+        of_one = 0.0 if needed.is_absent else needed.number
+        return None if of_one is None or self.copies is None else of_one * self.copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +110,21 @@ class Hosting:
 
     @cached_property
     def held(self) -> Mapping[tuple[str, str], tuple[PolicyDocument, ...]]:
-        """The identity policies of each role, user and group, by its key: its own, and those that name it."""
+        """The identity policies of each role, user and group, by its key: its own, and those that name it.
+
+        Without a logical ID: those whose holders only the deployment knows.
+        """
         holders: dict[tuple[str, str], list[PolicyDocument]] = {}
         for policy in self.policies:
             resource = policy.resource
-            names = (
-                name for place in ATTACHED_TO.get(resource.resource_type, ()) for name in several(resource.at(place))
-            )
-            referred = (self.resources.referred(resource.template, name) for name in names)
-            keys = {each.key for each in referred if each is not None}
-            for key in keys | ({resource.key} if policy.kind == "identity" else set()):
+            keys = {resource.key} if policy.kind == "identity" else set[tuple[str, str]]()
+            for place in ATTACHED_TO.get(resource.resource_type, ()):
+                for name in several(resource.at(place)):
+                    # By reference, or as a role of these templates is called.
+                    of = self.resources.referred(resource.template, name)
+                    of = of or self.resources.named(resource.template, name, ROLE, "RoleName")
+                    keys |= {of.key} if of else {(resource.template, "")} if name.text is None else set()
+            for key in keys:
                 holders.setdefault(key, []).append(policy)
         return {key: tuple(policies) for key, policies in holders.items()}
 
@@ -124,15 +133,16 @@ class Hosting:
         held = self.held.get(holder.key, ())
         return tuple(policy for policy in held if policy.resource.resource_type != MANAGED_POLICY)
 
-    def statements_of(self, role: TemplateResource) -> tuple[PolicyStatement, ...] | None:
-        """Return the statements of a role's policies; `None` when one of them is not in the templates."""
+    def role_policies(self, role: TemplateResource) -> list[PolicyDocument] | None:
+        """Return the identity policies of a role; `None` when one, or a part of it, is not in the templates."""
         named = several(role.at("ManagedPolicyArns"))
         managed = [self.resources.referred(role.template, each) for each in named]
-        if None in managed or not (role.at("Policies").is_known or role.at("Policies").is_absent):
+        is_known = role.at("Policies").is_known or role.at("Policies").is_absent
+        if None in managed or not is_known or (role.template, "") in self.held:
             return None
         keys = dict.fromkeys((role.key, *(each.key for each in managed if each)))
-        policies = (policy for key in keys for policy in self.held.get(key, ()))
-        return tuple(statement for policy in policies for statement in policy.statements)
+        policies = [policy for key in keys for policy in self.held.get(key, ()) if policy.kind == "identity"]
+        return policies if all(policy.is_known for policy in policies) else None
 
     def config_of(self, endpoint: TemplateResource | None) -> TemplateResource | None:
         """Return the configuration of an endpoint."""
@@ -191,9 +201,7 @@ class Hosting:
         copies = component.at("RuntimeConfig", "CopyCount")
         for specification in specifications(component):
             if specification.at("BaseInferenceComponentName").is_absent:
-                needed = specification.at("ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired")
-                accelerators = 0.0 if needed.is_absent else needed.number
-                yield CopyRequirement(component, specification, accelerators, copies.number)
+                yield CopyRequirement(component, specification, copies.number)
 
     @cached_property
     def targets(self) -> tuple[SageMakerTarget, ...]:
@@ -281,6 +289,12 @@ def specifications(component: TemplateResource) -> tuple[TemplateValue, ...]:
     """Return the specifications of a component: one, or one for each instance type."""
     several = component.at("Specifications").items
     return several or (component.at("Specification"),)
+
+
+def containers_of(model: TemplateResource) -> tuple[TemplateValue, ...]:
+    """Return the containers of a model."""
+    primary = model.at("PrimaryContainer")
+    return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
 
 
 def with_model(variant: TemplateValue) -> bool:

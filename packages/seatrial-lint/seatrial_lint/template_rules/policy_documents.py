@@ -61,6 +61,7 @@ ATTACHED_TO: Mapping[str, tuple[str, ...]] = {
 """The properties that name what a policy is attached to."""
 ARN_FORMS: Mapping[str, str] = {
     "AWS::CloudWatch::Alarm": "arn:*:cloudwatch:*:*:alarm:{}",
+    "AWS::CloudWatch::CompositeAlarm": "arn:*:cloudwatch:*:*:alarm:{}",
     "AWS::ECR::Repository": "arn:*:ecr:*:*:repository/{}",
     "AWS::Events::EventBus": "arn:*:events:*:*:event-bus/{}",
     "AWS::IAM::Role": "arn:*:iam::*:role/{}",
@@ -71,6 +72,7 @@ ARN_FORMS: Mapping[str, str] = {
     "AWS::SNS::Topic": "arn:*:sns:*:*:{}",
     "AWS::SQS::Queue": "arn:*:sqs:*:*:{}",
     "AWS::SageMaker::Endpoint": "arn:*:sagemaker:*:*:endpoint/{}",
+    "AWS::SageMaker::EndpointConfig": "arn:*:sagemaker:*:*:endpoint-config/{}",
     "AWS::SageMaker::InferenceComponent": "arn:*:sagemaker:*:*:inference-component/{}",
     "AWS::SageMaker::Model": "arn:*:sagemaker:*:*:model/{}",
     "AWS::SecretsManager::Secret": "arn:*:secretsmanager:*:*:secret:{}",
@@ -96,6 +98,12 @@ class PolicyDocument:
     kind: PolicyKind
     resource: TemplateResource
     value: TemplateValue
+
+    @property
+    def is_known(self) -> bool:
+        """The templates tell every statement."""
+        given = several(self.value.at("Statement"))
+        return self.value.is_known and all(each.is_known and isinstance(each.raw, dict) for each in given)
 
     @property
     def statements(self) -> tuple[PolicyStatement, ...]:

@@ -98,6 +98,8 @@ def test_a_terraform_plan_is_read_and_what_is_known_later_is_not_judged() -> Non
     text = json.dumps(plan)
     assert places(text, "plan.json") == ["1: OPTION_DTYPE: SEA317", "1: TENSOR_PARALLEL_DEGREE: SEA326"]
     assert environment(text, "plan.json")["HF_MODEL_ID"] == "?"
+    unchecked = "; roles, scaling and alarms of a plan are not checked"
+    assert [each.endswith(unchecked) for each in linted(text, name="plan.json").readings] == [True]
 
 
 class TestManifests:

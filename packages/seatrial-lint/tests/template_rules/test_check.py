@@ -77,6 +77,12 @@ ON_COMPONENTS: list[tuple[str, str, object, str]] = [
     ("SEA730", "Component.Properties.RuntimeConfig.CopyCount", 0, "can't be created with CopyCount 0"),
     ("SEA731", "Component.DependsOn", DELETE, "does not wait for its endpoint Endpoint"),
     ("SEA732", f"{SPECIFICATION}.ComputeResourceRequirements.NumberOfCpuCoresRequired", 49, "exceeds the 48 vCPUs"),
+    (
+        "SEA733",
+        f"{SPECIFICATION}.ComputeResourceRequirements.MinMemoryRequiredInMb",
+        393217,
+        "need 786434 MiB of memory; 2 x ml.g6e.12xlarge have 786432",
+    ),
     ("SEA733", "Component.Properties.RuntimeConfig.CopyCount", 3, "need 12 accelerators; 2 x ml.g6e.12xlarge have 8"),
     ("SEA735", "Endpoint.Properties.EndpointName", "c" * 64, "has 64 characters, more than 63"),
     ("SEA735", "Component.Properties.InferenceComponentName", "chat_model", "has other characters than letters"),
@@ -103,6 +109,7 @@ ON_COMPONENTS: list[tuple[str, str, object, str]] = [
 
 ON_SINGLE: list[tuple[str, str, object, str]] = [
     ("SEA704", f"{VARIANT}.InitialInstanceCount", DELETE, "neither InitialInstanceCount nor ManagedInstanceScaling"),
+    ("SEA704", f"{VARIANT}.InitialInstanceCount", "0", "InitialInstanceCount is 0, and the API takes 1 or more"),
     ("SEA705", f"{VARIANT}.ManagedInstanceScaling", {"MinInstanceCount": 1}, "the variant has a ModelName"),
     (
         "SEA714",
@@ -167,6 +174,8 @@ def test_one_wrong_value_is_found(
 
 
 ALONG = {  # what the same value breaks beside
+    f"{SPECIFICATION}.ComputeResourceRequirements.NumberOfCpuCoresRequired": {"SEA733"},
+    f"{SPECIFICATION}.ComputeResourceRequirements.MinMemoryRequiredInMb": {"SEA732"},
     f"{VARIANT}.ManagedInstanceScaling.MinInstanceCount": {"SEA746"},
     f"{VARIANT}.InstancePools": {"SEA708"},
     f"{VARIANT}.ManagedInstanceScaling": {"SEA705"},
@@ -174,7 +183,7 @@ ALONG = {  # what the same value breaks beside
     "Target.Properties.ScalableDimension": {"SEA741", "SEA743"},
     "WakeAlarm.Properties.AlarmActions": {"SEA745"},
     "Endpoint.Properties.EndpointName": {"SEA748"},
-    "Config.Properties.ShadowProductionVariants": {"SEA704"},
+    "Config.Properties.ShadowProductionVariants": {"SEA704", "SEA795"},
     "Config.Properties.AsyncInferenceConfig": {"SEA747"},
 }
 
@@ -257,7 +266,8 @@ def test_properties_of_another_form_break_nothing(document: dict[str, JsonValue]
 def test_every_rule_has_a_title_and_a_case() -> None:
     cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA727", "SEA734", "SEA736", "SEA742"}
     of_policies = {f"SEA78{number}" for number in range(7)}  # test_policies.py
-    assert {rule.id for rule in template_rules()} == cases | of_policies | {"SEA788"}
+    of_kinds = {f"SEA{number}" for number in range(789, 804)}  # test_kinds.py and test_roles.py
+    assert {rule.id for rule in template_rules()} == cases | of_policies | of_kinds | {"SEA788"}
 
 
 def role(*statements: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -334,7 +334,9 @@ def alarmed(*policies: JsonValue, alarms: str = "Alarm") -> dict[str, JsonValue]
     rights = role(1)["Resources"]
     rollback: JsonValue = {"Alarms": [{"AlarmName": {"Ref": alarms}}]}
     changed(document, "Role", cast("dict[str, JsonValue]", rights)["Role"])
-    changed(document, "Role.Properties.Policies", [{"PolicyName": "a", "PolicyDocument": each} for each in policies])
+    of_model = policy(statement(["ecr:*", "s3:*", "logs:*"]))
+    given: JsonValue = [{"PolicyName": "a", "PolicyDocument": each} for each in (*policies, of_model)]
+    changed(document, "Role.Properties.Policies", given)
     changed(document, "Alarm", {"Type": "AWS::CloudWatch::Alarm", "Properties": {}})
     changed(document, "Config.Properties.ExecutionRoleArn", {"Fn::GetAtt": ["Role", "Arn"]})
     changed(document, "Model.Properties.ExecutionRoleArn", {"Fn::GetAtt": ["Role", "Arn"]})

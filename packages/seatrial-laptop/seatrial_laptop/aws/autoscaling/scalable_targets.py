@@ -20,9 +20,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from botocore.utils import parse_to_aware_datetime
 from ministack.services import eventbridge
 
+from seatrial_base.catalog.hosting_kinds import refusals
 from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
 from seatrial_laptop.aws.autoscaling.scaling_policies import COPIES, INSTANCES, check_steps, delete_alarms, put_alarms
-from seatrial_laptop.aws.control_plane.records import Kind, Store, is_asynchronous, live_variants
+from seatrial_laptop.aws.control_plane.records import Kind, Store, hosting_kinds, is_asynchronous, live_variants
 from seatrial_laptop.aws.json_document import (
     Document,
     child,
@@ -319,6 +320,9 @@ def _check_resource(store: Store, request: Document) -> None:
         if not live.has_model:
             raise invalid(f"Variant {variant} hosts inference components: register their copies as scalable targets.")
         zero = request.get("MinCapacity") == 0 and text_member(request, "ScalableDimension") == INSTANCES
+        config = store.need(Kind.ENDPOINT_CONFIG, text_member(endpoint.request, "EndpointConfigName"))
+        if refused := "; ".join(refusals(hosting_kinds(live, config), "target", request)):
+            raise invalid(f"{refused}.")
         if zero and not is_asynchronous(store, endpoint):
             raise invalid(f"MinCapacity of variant {variant} must be at least 1: the endpoint is not asynchronous.")
     else:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.catalog.hosting_kinds import kinds_of, kinds_of_config
 from seatrial_laptop.aws.api import ApiError, invalid
 from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
 from seatrial_laptop.environment import own_account
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from seatrial_base.catalog.hosting_kinds import HostingKind
     from seatrial_laptop.aws.json_document import Document
 
 
@@ -364,6 +366,14 @@ def configured_variants(config: Record, desired: Sequence[Document] = ()) -> lis
             )
         )
     return variants
+
+
+def hosting_kinds(variant: EmulatedVariant, config: Record) -> tuple[HostingKind, ...]:
+    """Return the kinds of endpoint that a variant makes; a pool's variant is of the kind of its first type."""
+    pools = [text_member(pool, "InstanceType") for pool in children(variant.document, "InstancePools")]
+    instance_type = text_member(variant.document, "InstanceType") or next(iter(pools), None)
+    own = kinds_of(instance_type, is_serverless="ServerlessConfig" in variant.document)
+    return (*own, *kinds_of_config(config.request))
 
 
 def merged_changes(old: Sequence[Document], new: Sequence[Document]) -> list[Document]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.catalog.hosting_kinds import MEMORY_MB, refusals
 from seatrial_laptop.aws.api import absent, check_api_request, invalid, output_members, service_model, summary_members
 from seatrial_laptop.aws.control_plane.containers import primary_container
 from seatrial_laptop.aws.control_plane.endpoints import (
@@ -23,7 +24,15 @@ from seatrial_laptop.aws.control_plane.inference_components import (
     update_component,
 )
 from seatrial_laptop.aws.control_plane.optimization_jobs import OPERATIONS as OF_OPTIMIZATION_JOBS
-from seatrial_laptop.aws.control_plane.records import SHADOWS, Kind, Record, has_model, production_variants
+from seatrial_laptop.aws.control_plane.records import (
+    SHADOWS,
+    Kind,
+    Record,
+    configured_variants,
+    has_model,
+    hosting_kinds,
+    production_variants,
+)
 from seatrial_laptop.aws.json_document import Document, child, children, page_of, text_member, text_members, whole
 from seatrial_laptop.aws.rights import role_exists
 
@@ -155,6 +164,7 @@ def create_endpoint_config(cloud: Cloud, request: Document) -> Document:
     if repeated:
         raise invalid(f"Variant names must be unique: {', '.join(repeated)}.")
     _check_kinds(request, production_variants(record), shadows)
+    _check_exclusions(cloud, record)
     return {"EndpointConfigArn": cloud.store.add(record, children(request, "Tags")).arn}
 
 
@@ -194,12 +204,28 @@ def _check_kinds(request: Document, production: list[Document], shadows: list[Do
         return
     if not text_member(child(child(request, "AsyncInferenceConfig"), "OutputConfig"), "S3OutputPath"):
         raise invalid("The embedded AWS has no default bucket: AsyncInferenceConfig.OutputConfig needs S3OutputPath.")
-    if shadows:
-        raise invalid("AsyncInferenceConfig and ShadowProductionVariants exclude each other.")
     if not all(with_models):
         raise invalid(
             "AsyncInferenceConfig needs variants with a ModelName: inference components take no async requests."
         )
+
+
+def _check_exclusions(cloud: Cloud, config: Record) -> None:
+    """Refuse what the kind of the endpoint excludes, of the configuration, its variants and their models."""
+    refused: list[str] = []
+    for variant in configured_variants(config):
+        model = cloud.store.find(Kind.MODEL, text_member(variant.document, "ModelName"))
+        kinds = hosting_kinds(variant, config)
+        refused += refusals(kinds, "variant", variant.document)
+        refused += refusals(kinds, "config", config.request)
+        refused += refusals(kinds, "model", model.request if model else {})
+        size = child(variant.document, "ServerlessConfig")
+        if size and size["MemorySizeInMB"] not in MEMORY_MB:
+            refused.append(f"MemorySizeInMB is one of {', '.join(map(str, MEMORY_MB))}")
+        if whole(size, "ProvisionedConcurrency", 0) > whole(size, "MaxConcurrency", 0):
+            refused.append("ProvisionedConcurrency is at most MaxConcurrency")
+    if refused:
+        raise invalid(f"{'; '.join(dict.fromkeys(refused))}.")
 
 
 def _repeated(values: list[object]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
+from seatrial_base.catalog import images
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import availability
 from seatrial_base.secrets import credentials, holds_credential
@@ -13,6 +14,7 @@ from seatrial_lint.template_rules.hosting import (
     CONFIG,
     ENDPOINT,
     MODEL,
+    containers_of,
     finding_at,
     listed_names,
     most_instances,
@@ -24,6 +26,7 @@ from seatrial_lint.template_rules.hosting import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
@@ -35,6 +38,9 @@ _HASHED = re.compile(r"(?:^|[^A-Za-z0-9])(?=[0-9a-f]*\d)[0-9a-f]{8,64}$")
 _HUB_NAMES = ("HF_MODEL_ID", "OPTION_MODEL_ID", "SM_VLLM_MODEL", "SM_SGLANG_MODEL_PATH")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _GATED = re.compile(r"s3://jumpstart-private-cache-", re.IGNORECASE)
+LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
+"""Without it vLLM's container has no POST /adapters (vLLM pull request 27892, required by SageMaker's standards)."""
+_OFF = ("0", "false", "False")
 LONGEST_NAME = 63
 _NAME = re.compile(r"[a-zA-Z0-9](?:-*[a-zA-Z0-9])*")
 _NAMED = (
@@ -93,7 +99,7 @@ def isolated_model(hosting: Hosting) -> Iterator[Finding]:
     for resource in hosting.resources.of(MODEL):
         if resource.at("EnableNetworkIsolation").flag is not True:
             continue
-        for container in _of_model(resource):
+        for container in containers_of(resource):
             for name, value in _environment(container):
                 model = value.text or ""
                 if name in _HUB_NAMES and (_HUB_ID.fullmatch(model) or model.startswith("s3://")):
@@ -133,16 +139,11 @@ def environments(hosting: Hosting) -> Iterator[Finding]:
 
 def _containers(hosting: Hosting) -> Iterator[tuple[TemplateResource, TemplateValue]]:
     for model in hosting.resources.of(MODEL):
-        for container in _of_model(model):
+        for container in containers_of(model):
             yield model, container
     for component in hosting.resources.of(COMPONENT):
         for specification in specifications(component):
             yield component, specification.at("Container")
-
-
-def _of_model(model: TemplateResource) -> tuple[TemplateValue, ...]:
-    primary = model.at("PrimaryContainer")
-    return (*(() if primary.is_absent else (primary,)), *model.at("Containers").items)
 
 
 def _environment(container: TemplateValue) -> list[tuple[str, TemplateValue]]:
@@ -187,11 +188,7 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
     if instance is None:
         return
     needed = specification.at("ComputeResourceRequirements")
-    for field, has, unit in (
-        ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
-        ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
-        ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
-    ):
+    for field, has, unit in _measures(instance):
         value = needed.at(field)
         if value.number is not None and value.number > has:
             message = f"{field} {value.text} exceeds the {has} {unit} of {name}"
@@ -200,40 +197,48 @@ def _too_large(component: TemplateResource, specification: TemplateValue, name: 
             )
 
 
+def _measures(instance: Instance) -> tuple[tuple[str, int, str], ...]:
+    """Return each resource that a copy requests: its field, how much an instance has, and its unit."""
+    return (
+        ("NumberOfAcceleratorDevicesRequired", instance.accelerator_count, "accelerators"),
+        ("NumberOfCpuCoresRequired", instance.vcpus, "vCPUs"),
+        ("MinMemoryRequiredInMb", instance.memory_mib, "MiB of memory"),
+    )
+
+
 @rule("SEA733")
 def packed(hosting: Hosting) -> Iterator[Finding]:
-    """Copies of all components of a variant that need more accelerators than its instances have."""
+    """Copies of all components of a variant that need more than its instances have."""
     for endpoint in hosting.resources.of(ENDPOINT):
         placed: dict[str, list[TemplateResource]] = {}
         for component in hosting.components_on(endpoint):
             if variant := hosting.variant_of(component):
                 placed.setdefault(variant.path, []).append(component)
         for together in placed.values():
-            if finding := _overfull(hosting, together):
-                yield finding
+            yield from _overfull(hosting, together)
 
 
-def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Finding | None:
+def _overfull(hosting: Hosting, together: list[TemplateResource]) -> Iterator[Finding]:
     variant = hosting.variant_of(together[0])
     kinds = types_of(variant) if variant else ()
     instance = find_instance(kinds[0].text or "") if len(kinds) == 1 else None
     most = most_instances(variant) if variant else None
+    if instance is None or most is None:
+        return
     # The first specification only: the others are for other instance types.
     first = (next(hosting.requirements(each), None) for each in together)
     needed = [requirement for requirement in first if requirement]
-    # `None` where one is known at deployment only.
-    counts = [
-        each.accelerators * each.copies for each in needed if each.accelerators is not None and each.copies is not None
-    ]
-    accelerators = sum(counts) if len(counts) == len(needed) else None
-    if instance is None or most is None or accelerators is None or accelerators <= instance.accelerator_count * most:
-        return None
-    has = instance.accelerator_count * most
-    named = listed_names([each.logical_id for each in together])
-    fleet = f"{most:.0f} x {instance.instance_type}"
-    message = f"the copies of {named} need {accelerators:.0f} accelerators; {fleet} have {has:.0f}"
-    value = together[-1].at("RuntimeConfig", "CopyCount")
-    return finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
+    for field, of_one, unit in _measures(instance):
+        # `None` where one is known at deployment only.
+        counts = [each.number(field) for each in needed]
+        total = sum(count for count in counts if count is not None)
+        if None in counts or total <= of_one * most:
+            continue
+        named = listed_names([each.logical_id for each in together])
+        message = f"the copies of {named} need {total:.0f} {unit}; "
+        message += f"{most:.0f} x {instance.instance_type} have {of_one * most:.0f}"
+        value = together[-1].at("RuntimeConfig", "CopyCount")
+        yield finding_at(together[-1], value, "SEA733", message, "raise MaxInstanceCount, or lower CopyCount")
 
 
 @rule("SEA734")
@@ -310,3 +315,29 @@ def missing_variants(hosting: Hosting) -> Iterator[Finding]:
             known = cast("Collection[str]", variants)
             message = f"the endpoint has no variant {name.text}; it has {listed_names(known)}"
             yield finding_at(component, name, "SEA738", message, f"set VariantName to {next(iter(known))}")
+
+
+@rule("SEA803")
+def adapters(hosting: Hosting) -> Iterator[Finding]:
+    """An adapter on a base whose container does not load adapters; of other images nothing is known."""
+    for component in hosting.resources.of(COMPONENT):
+        for named in (each.at("BaseInferenceComponentName") for each in specifications(component)):
+            base = hosting.resources.named(component.template, named, COMPONENT, "InferenceComponentName")
+            for container in _containers_of(hosting, base) if base else ():
+                environment = container.at("Environment")
+                is_known = container.is_known and (environment.is_known or environment.is_absent)
+                repository = (container.at("Image").text or "").rpartition("/")[2].partition(":")[0]
+                loading = environment.at(LOADING)
+                if repository in images.repositories("tgi"):
+                    message = f"{repository} has no POST /adapters, which SageMaker calls to load an adapter"
+                    yield finding_at(component, named, "SEA803", message, "serve the base with LMI or vLLM")
+                elif repository == "vllm" and is_known and (loading.is_absent or loading.text in _OFF):
+                    message = f"the base does not load adapters: {LOADING} is not set in its environment"
+                    hint = f'set {LOADING} to "true" in the environment of its model'
+                    yield finding_at(component, named, "SEA803", message, hint)
+
+
+def _containers_of(hosting: Hosting, component: TemplateResource) -> Iterator[TemplateValue]:
+    for specification in specifications(component):
+        model = hosting.model_of(component.template, specification.at("ModelName"))
+        yield from containers_of(model) if model else (specification.at("Container"),)

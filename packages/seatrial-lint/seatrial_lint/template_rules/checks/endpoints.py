@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import images
+from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, MEMORY_MB, hosting_texts, kinds_of
 from seatrial_base.catalog.instances import find_instance
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
     CONFIG,
     ENDPOINT,
+    MODEL,
     finding_at,
     for_components,
     rule,
@@ -22,6 +25,7 @@ from seatrial_lint.template_rules.hosting import specifications as specification
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.catalog.hosting_kinds import HostingKind, Place
     from seatrial_base.findings import Finding
     from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
@@ -39,6 +43,13 @@ CONCURRENCY_THRESHOLD = (1, 1024)
 REFUSED_ZERO = ("eu-west-3",)
 """Where MinInstanceCount 0 was refused; stdapi issue 43, one report."""
 _CUDA = re.compile(r"cu(\d{2})(\d)")
+_FOR_GPU = re.compile(r"cu1\d\d(?!\d)|(?:^|-)gpu(?:-|$)")
+# What a Region is known of: an ARN, or a bucket that SageMaker or JumpStart makes for each.
+_OF_REGION = re.compile(
+    r"arn:aws[a-z-]*:(?:sns|kms|sagemaker|cloudwatch):(?P<arn>[a-z]{2,4}(?:-[a-z]+)+-\d):"
+    r"|s3://(?:jumpstart-(?:private-)?cache-prod-|sagemaker-)(?P<bucket>[a-z]{2}(?:-[a-z]+)+-\d)(?:[-/]|$)"
+)
+_WITHOUT_GPU = re.compile(r"ml\.[cmrt]\d")
 _TIMEOUTS = ("ContainerStartupHealthCheckTimeoutInSeconds", "ModelDataDownloadTimeoutInSeconds")
 
 
@@ -66,6 +77,10 @@ def instances_given(hosting: Hosting) -> Iterator[Finding]:
         if variant.at("InitialInstanceCount").is_absent and variant.at("ManagedInstanceScaling").is_absent:
             message = "the variant has neither InitialInstanceCount nor ManagedInstanceScaling"
             yield finding_at(config, variant, "SEA704", message, "set InitialInstanceCount to at least 1")
+        count = variant.at("InitialInstanceCount")
+        if count.number == 0:
+            hint = "set InitialInstanceCount to at least 1; scaling removes instances later"
+            yield finding_at(config, count, "SEA704", "InitialInstanceCount is 0, and the API takes 1 or more", hint)
 
 
 @rule("SEA705", "SEA706", "SEA707")
@@ -156,7 +171,7 @@ def driver_of_ami(hosting: Hosting) -> Iterator[Finding]:
     for resource, config, variant, image in _images(hosting):
         cuda = _CUDA.search((image.text or "").rpartition(":")[2])
         chosen = variant.at("InferenceAmiVersion")
-        if cuda is None or not _is_too_old(chosen, int(cuda[1])):
+        if cuda is None or not variant.at("ServerlessConfig").is_absent or not _is_too_old(chosen, int(cuda[1])):
             continue
         needs = f"the image of {resource.logical_id} needs CUDA {cuda[1]}.{cuda[2]}"
         hint = f"set InferenceAmiVersion to {images.ami_version(cuda[0]) or images.NEWEST_AMI}"
@@ -203,6 +218,112 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
         if shadows.items and (len(shadows.items) > 1 or len(variants) > 1):
             message = f"{len(shadows.items)} shadow variants for {len(variants)} production variants"
             yield finding_at(config, shadows, "SEA714", message, "shadow one production variant by one shadow variant")
+
+
+@rule("SEA795")
+def excluded(hosting: Hosting) -> Iterator[Finding]:
+    """What the kind of an endpoint excludes (`hosting_kinds.json`); what only the deployment knows is of no kind."""
+    for kind, on, resource, value in _kinds(hosting):
+        for row in EXCLUSIONS.having((kind, on)):
+            written = value.at(*row.path.split("."))
+            if written.is_known and row.holds(written.raw):
+                page, severity = hosting_texts("sources")[row.source], row.severity
+                hint = row.remedy or f"remove {row.path}"
+                finding = finding_at(resource, written, "SEA795", row.refusal(written.raw), hint)
+                yield replace(finding, severity=severity, source=page)
+
+
+def _kinds(hosting: Hosting) -> Iterator[tuple[HostingKind, Place, TemplateResource, TemplateValue]]:
+    """Yield each kind with every resource, or variant, that belongs to an endpoint of it."""
+    above: dict[tuple[tuple[str, str], str], list[tuple[Place, TemplateResource]]] = {}
+    for endpoint in hosting.resources.of(ENDPOINT):
+        if config := hosting.config_of(endpoint):
+            above.setdefault((config.key, ""), []).append(("endpoint", endpoint))
+    for target in hosting.targets:
+        config, scaled = hosting.config_of(target.endpoint), hosting.target_variant(target)
+        if config and scaled:
+            above.setdefault((config.key, scaled.path), []).append(("target", target.resource))
+    for config, variant in _variants(hosting):
+        model = hosting.model_of(config.template, variant.at("ModelName"))
+        places: list[tuple[Place, TemplateResource]] = [
+            ("config", config),
+            *((("model", model),) if model else ()),
+            *above.get((config.key, ""), ()),
+            *above.get((config.key, variant.path), ()),
+        ]
+        for kind in sorted(_kinds_of(config, variant)):
+            yield kind, "variant", config, variant
+            for place, resource in places:
+                yield kind, place, resource, resource.at()
+
+
+def _kinds_of(config: TemplateResource, variant: TemplateValue) -> set[HostingKind]:
+    serverless = variant.at("ServerlessConfig")
+    types: tuple[str | None, ...] = tuple(each.text for each in types_of(variant)) or (None,)
+    kinds: set[HostingKind] = set()
+    if serverless.is_known or serverless.is_absent:
+        kinds.update(kind for each in types for kind in kinds_of(each, is_serverless=serverless.is_known))
+    if config.at("AsyncInferenceConfig").is_known:
+        kinds.add("asynchronous")
+    if config.at("ShadowProductionVariants").items:
+        kinds.add("shadowed")
+    return kinds
+
+
+@rule("SEA796")
+def serverless_sizes(hosting: Hosting) -> Iterator[Finding]:
+    """A memory size or a concurrency of a serverless variant that the API refuses."""
+    for config, variant in _variants(hosting):
+        given = variant.at("ServerlessConfig")
+        memory, most, kept = (given.at(name) for name in ("MemorySizeInMB", "MaxConcurrency", "ProvisionedConcurrency"))
+        if memory.number is not None and memory.number not in MEMORY_MB:
+            message = f"MemorySizeInMB {memory.text} is none of {', '.join(map(str, MEMORY_MB))}"
+            yield finding_at(config, memory, "SEA796", message, "give a whole number of GiB: 1024 to 6144")
+        for name, value in (("MaxConcurrency", most), ("ProvisionedConcurrency", kept)):
+            if _outside(value, CONCURRENCY):
+                message = f"{name} {value.text} is outside {CONCURRENCY[0]} to {CONCURRENCY[1]}"
+                yield finding_at(config, value, "SEA796", message, f"set {CONCURRENCY[0]} to {CONCURRENCY[1]}")
+        if most.number is not None and kept.number is not None and kept.number > most.number:
+            message = f"ProvisionedConcurrency {kept.text} exceeds MaxConcurrency {most.text}"
+            yield finding_at(config, kept, "SEA796", message, "raise MaxConcurrency")
+
+
+@rule("SEA797")
+def images_for_gpus(hosting: Hosting) -> Iterator[Finding]:
+    """An image for GPUs on a variant that has none."""
+    for resource, config, variant, image in _images(hosting):
+        if not _FOR_GPU.search((image.text or "").rpartition("/")[2].partition(":")[2]):
+            continue
+        place = variant.at("ServerlessConfig")
+        if not place.is_known:
+            place = next((each for each in types_of(variant) if _WITHOUT_GPU.match(each.text or "")), place)
+        if place.is_known:
+            on = place.text or "a serverless variant"
+            message = f"the image of {resource.logical_id} is for GPUs, and {on} has none"
+            yield finding_at(
+                config, place, "SEA797", message, "choose an instance type with GPUs, or an image for CPUs"
+            )
+
+
+@rule("SEA802")
+def other_regions(hosting: Hosting) -> Iterator[Finding]:
+    """A topic, key or bucket of another Region than the templates', where its ARN or its name tells."""
+    for resource in (each for kind in (MODEL, CONFIG, ENDPOINT, COMPONENT) for each in hosting.resources.of(kind)):
+        for value in _texts(resource.at()):
+            match = _OF_REGION.match(value.text or "")
+            other = match and (match["arn"] or match["bucket"])
+            if hosting.region and other and other != hosting.region:
+                message = f"{value.text} is in {other}, and the templates are of {hosting.region}"
+                yield finding_at(resource, value, "SEA802", message, f"name one in {hosting.region}")
+
+
+def _texts(value: TemplateValue) -> Iterator[TemplateValue]:
+    """Yield every text below a value but those of a container's environment, which the container reads itself."""
+    if isinstance(value.raw, str):
+        yield value
+    for name, below in (*((None, each) for each in value.items), *value.fields.items()):
+        if name not in {"Environment", "Tags"}:
+            yield from _texts(below)
 
 
 @rule("SEA703")

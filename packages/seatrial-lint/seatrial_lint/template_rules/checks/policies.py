@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.catalog.service_authorization import (
     carry,
     find_service,
     matching_actions,
-    patterns_overlap,
     service_prefixes,
 )
 from seatrial_base.printer import MOST_LISTED
 from seatrial_lint.cloudformation.intrinsic import is_function, is_no_value, replace_references
 from seatrial_lint.template_rules.hosting import (
-    ALARMS,
-    COMPONENT,
-    ENDPOINT,
     STEPS_OF_A_PATTERN,
     finding_at,
     listed_names,
     rule,
-    specifications,
-    with_model,
 )
 from seatrial_lint.template_rules.policy_documents import (
     BUCKET_POLICY,
@@ -47,7 +41,7 @@ if TYPE_CHECKING:
 
     from seatrial_base.catalog.service_authorization import ActionFacts, ResourceType
     from seatrial_base.findings import Finding, Severity
-    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting
     from seatrial_lint.template_rules.policy_documents import PolicyCondition, PolicyDocument, PolicyStatement
 
@@ -70,7 +64,6 @@ SHORTEST: Final[Mapping[str, int]] = {
 }
 """The shortest text of a pseudo parameter."""
 SHORTEST_ARN: Final = len("arn:aws:s3:::abc")
-DESCRIBE_ALARMS = "cloudwatch:DescribeAlarms"
 
 
 @rule("SEA780")
@@ -356,108 +349,3 @@ def least_characters(value: JsonValue) -> int:
     else:
         return len(json.dumps(value))
     return sum(sizes) + max(len(sizes) - 1, 0) + len("{}")
-
-
-@rule("SEA786")
-def rollback_rights(hosting: Hosting) -> Iterator[Finding]:
-    """Alarms of an automatic rollback that no execution role may describe."""
-    # Many endpoints may have one role.
-    known: dict[tuple[str, str], list[_Describable] | None] = {}
-    for resource in (*hosting.resources.of(ENDPOINT), *hosting.resources.of(COMPONENT)):
-        alarms = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms").items
-        roles = _roles(hosting, resource) if alarms else []
-        described = _described(hosting, roles, known)
-        if described is None:
-            continue
-        steps = STEPS_OF_A_PATTERN * len(alarms) * len(described)
-        if not hosting.resources.takes(steps, of=resource.template):
-            continue
-        lacking = [alarm for alarm in alarms if not _covered(hosting, described, resource, alarm)]
-        if lacking:
-            written = (hosting.resources.written(resource.template, alarm.at("AlarmName")) for alarm in lacking)
-            names = ", ".join(hosting.resources.readable(name or "?") for name in written)
-            held_by = " and ".join(dict.fromkeys(role.logical_id for role in roles if role))
-            message = f"{held_by} may not describe the alarms of the rollback: {names}"
-            value = resource.at("DeploymentConfig", "AutoRollbackConfiguration", "Alarms")
-            yield finding_at(resource, value, "SEA786", message, f"allow {DESCRIBE_ALARMS} on their ARNs")
-
-
-def _described(
-    hosting: Hosting,
-    roles: list[TemplateResource | None],
-    known: dict[tuple[str, str], list[_Describable] | None],
-) -> list[_Describable] | None:
-    """Return what roles may describe together; `None` without roles, and where one or its policies are not known."""
-    if not roles or None in roles:
-        return None
-    described: list[_Describable] = []
-    for role in filter(None, roles):
-        if role.key not in known:
-            known[role.key] = _describable(hosting, hosting.statements_of(role))
-        some = known[role.key]
-        if some is None:
-            return None
-        described += some
-    return described
-
-
-def _roles(hosting: Hosting, resource: TemplateResource) -> list[TemplateResource | None]:
-    """Return the execution roles of an endpoint or component: of its configuration and of its models."""
-    if resource.resource_type == COMPONENT:
-        endpoint = hosting.endpoint_of(resource)
-        names = [
-            specification.at("ModelName")
-            for specification in specifications(resource)
-            if not specification.at("ModelName").is_absent
-        ]
-    else:
-        endpoint = resource
-        config = hosting.config_of(endpoint)
-        variants = config.at("ProductionVariants").items if config else ()
-        names = [variant.at("ModelName") for variant in variants if with_model(variant)]
-    config = hosting.config_of(endpoint)
-    if config is None:
-        return []
-    models = [hosting.model_of(resource.template, name) for name in names]
-    given = [config.at("ExecutionRoleArn"), *(model.at("ExecutionRoleArn") for model in models if model)]
-    unknown: list[TemplateResource | None] = [None] * models.count(None)
-    roles = [hosting.resources.referred(resource.template, value) for value in given if not value.is_absent]
-    return [role if role and role.resource_type == ROLE else None for role in roles] + unknown
-
-
-class _Describable(NamedTuple):
-    """What a statement lets describe: an alarm of the templates where it is one, and its ARNs where they are known."""
-
-    alarm: TemplateResource | None
-    pattern: str | None
-
-
-def _describable(hosting: Hosting, statements: tuple[PolicyStatement, ...] | None) -> list[_Describable] | None:
-    if statements is None:
-        return None
-    alarms: list[_Describable] = []
-    for one in filter(_may_describe, statements):
-        for value in one.resources:
-            alarm = hosting.resources.referred(one.template, value)
-            pattern = arn_pattern(hosting.resources, one.template, value)
-            alarms.append(_Describable(alarm if alarm and alarm.resource_type in ALARMS else None, pattern))
-    return alarms
-
-
-def _may_describe(statement: PolicyStatement) -> bool:
-    """Return whether a statement allows describing some alarm; what only the deployment knows may."""
-    named = [action.text for action in statement.actions] if statement.is_allow else []
-    return any(
-        text is None or text == "*" or DESCRIBE_ALARMS in {facts.name for facts in matching_actions(text)}
-        for text in named
-    )
-
-
-def _covered(hosting: Hosting, described: list[_Describable], resource: TemplateResource, alarm: TemplateValue) -> bool:
-    given = hosting.resources.referred(resource.template, alarm.at("AlarmName"))
-    name = alarm.at("AlarmName").text if given is None else given.at("AlarmName").text
-    arn = f"arn:*:cloudwatch:*:*:alarm:{name or '*'}"
-    return any(
-        one.alarm.key == given.key if one.alarm and given else one.pattern is None or patterns_overlap(one.pattern, arn)
-        for one in described
-    )

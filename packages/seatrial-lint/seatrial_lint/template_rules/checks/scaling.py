@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.hosting_kinds import namespaces, namespaces_of
+from seatrial_lint.cloudformation.intrinsic import references
 from seatrial_lint.template_rules.hosting import (
+    ALARMS,
+    COMPONENT,
     CONCURRENCY,
     COPIES,
+    ENDPOINT,
     INSTANCES,
     POLICY,
     finding_at,
     for_components,
+    listed_names,
     rule,
 )
 
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource
+    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
     from seatrial_lint.template_rules.hosting import Hosting, SageMakerTarget
 
 METRICS = {
@@ -30,6 +36,8 @@ METRICS = {
 }
 """The dimension that each predefined metric of SageMaker belongs to."""
 WAKE_METRIC = "NoCapacityInvocationFailures"
+WAKE_BACKLOGS = ("HasBacklogWithoutCapacity", "ApproximateBacklogSize")
+"""What an asynchronous endpoint without instances publishes while requests wait."""
 BACKLOG = ("ApproximateBacklogSize", "ApproximateBacklogSizePerInstance", "HasBacklogWithoutCapacity")
 _TRACKING = "TargetTrackingScalingPolicyConfiguration"
 _USUAL = {
@@ -138,20 +146,32 @@ def waking(hosting: Hosting) -> Iterator[Finding]:
         yield finding_at(target.resource, least, "SEA745", message, hint)
 
 
-def _wakes(hosting: Hosting, target: SageMakerTarget) -> bool:
+def _wakes(hosting: Hosting, target: SageMakerTarget, metrics: tuple[str, ...] = (WAKE_METRIC,)) -> bool:
+    of_none = (each for each in hosting.resources.of(POLICY) if hosting.target_of(each) is None)
+    if any(each.at("PolicyType").text in {None, "StepScaling"} and not _names_its_target(each) for each in of_none):
+        return True
     steps = [each for each in hosting.policies_of(target) if each.at("PolicyType").text in {None, "StepScaling"}]
     if any(not step.at("PolicyType").is_known for step in steps) or (steps and hosting.has_unknown_alarm_actions):
         # Only the deployment knows.
         return True
-    return any(_is_wake_alarm(alarm) for policy in steps for alarm in hosting.alarms_of(policy))
+    return any(_may_watch(alarm, metrics) for policy in steps for alarm in hosting.alarms_of(policy))
 
 
-def _is_wake_alarm(alarm: TemplateResource) -> bool:
-    """Return whether an alarm may be one on requests that found no copy; a composite alarm may."""
-    queries = alarm.at("Metrics").items
-    named = (alarm.at("MetricName"), *(query.at("MetricStat", "Metric", "MetricName") for query in queries))
-    given = [each for each in named if not each.is_absent]
-    return not given or any(each.text == WAKE_METRIC or not each.is_known for each in given)
+def _names_its_target(policy: TemplateResource) -> bool:
+    """Return whether a policy tells whose it is, of these templates or not."""
+    return policy.at("ScalingTargetId").is_known or policy.at("ResourceId").is_known
+
+
+def _may_watch(alarm: TemplateResource, metrics: tuple[str, ...]) -> bool:
+    """Return whether an alarm may be one on some metrics, as requests that found no copy; a composite alarm may."""
+    named = [metric.at("MetricName") for metric in _metrics_of(alarm)]
+    return not named or any(each.text in metrics or not each.is_known for each in named)
+
+
+def _metrics_of(alarm: TemplateResource) -> list[TemplateValue]:
+    """Return what names the metrics of an alarm, one or several."""
+    queries = (query.at("MetricStat", "Metric") for query in alarm.at("Metrics").items)
+    return [each for each in (alarm.at(), *queries) if not each.at("MetricName").is_absent]
 
 
 @rule("SEA746")
@@ -226,3 +246,107 @@ def backlogs(hosting: Hosting) -> Iterator[Finding]:
                     dimensions = ", ".join(sorted(filter(None, names)))
                     message = f"{metric.text} has the dimension EndpointName alone, not {dimensions}"
                     yield finding_at(policy, custom.at("Dimensions"), "SEA749", message, hint)
+
+
+@rule("SEA798")
+def named_variants(hosting: Hosting) -> Iterator[Finding]:
+    """A scalable target or an alarm of a variant that the endpoint doesn't have, or that has an ARN for a name."""
+    for target in hosting.targets:
+        place = target.resource.at("ResourceId")
+        if scaled := target.component or target.endpoint:
+            yield from _named_by_arn(target.resource, place, scaled)
+        if target.endpoint:
+            yield from _missing_variant(hosting, target.resource, place, target.endpoint, target.variant)
+    for alarm in hosting.resources.of(ALARMS[0]):
+        for metric in _metrics_of(alarm):
+            given = {each.at("Name").text: each.at("Value") for each in metric.at("Dimensions").items}
+            for name, kind in (("EndpointName", ENDPOINT), ("InferenceComponentName", COMPONENT)):
+                value = given.get(name)
+                resource = value and hosting.resources.named(alarm.template, value, kind, name)
+                if value and resource:
+                    yield from _named_by_arn(alarm, value, resource)
+                    if kind == ENDPOINT and (variant := given.get("VariantName")):
+                        yield from _missing_variant(hosting, alarm, variant, resource, variant.text)
+
+
+def _named_by_arn(resource: TemplateResource, value: TemplateValue, named: TemplateResource) -> Iterator[Finding]:
+    if any(each.logical_id == named.logical_id and not each.attribute for each in references(value.raw)):
+        attribute = "EndpointName" if named.resource_type == ENDPOINT else "InferenceComponentName"
+        message = f"Ref of {named.logical_id} is its ARN, and its name is asked for"
+        yield finding_at(resource, value, "SEA798", message, f"write !GetAtt {named.logical_id}.{attribute}")
+
+
+def _missing_variant(
+    hosting: Hosting, resource: TemplateResource, value: TemplateValue, endpoint: TemplateResource, variant: str | None
+) -> Iterator[Finding]:
+    config = hosting.config_of(endpoint)
+    lists = [config.at(of) for of in ("ProductionVariants", "ShadowProductionVariants")] if config else []
+    names = {each.at("VariantName").text for of in lists for each in of.items}
+    is_known = variant is not None and hosting.resources.readable(variant) == variant
+    if is_known and names and None not in names and variant not in names:
+        known = sorted(filter(None, names))
+        message = f"{endpoint.logical_id} has no variant {variant}; it has {listed_names(known)}"
+        yield finding_at(resource, value, "SEA798", message, f"name the variant {known[0]}")
+
+
+@rule("SEA799")
+def metric_namespaces(hosting: Hosting) -> Iterator[Finding]:
+    """A metric of SageMaker under a namespace that does not have it."""
+    given = [(alarm, metric) for alarm in hosting.resources.of(ALARMS[0]) for metric in _metrics_of(alarm)]
+    given += [
+        (policy, policy.at(_TRACKING, "CustomizedMetricSpecification")) for policy in hosting.resources.of(POLICY)
+    ]
+    for resource, metric in given:
+        namespace, name = metric.at("Namespace"), metric.at("MetricName").text or ""
+        same = {each for each in namespaces() if each.strip("/").lower() == (namespace.text or "").strip("/").lower()}
+        right = namespaces_of(name) or same
+        if same and right and namespace.text not in right:
+            hint = f"set Namespace to {' or '.join(sorted(right))}"
+            message = f"{namespace.text} has no metric {name}: nothing is ever measured"
+            yield finding_at(resource, namespace, "SEA799", message, hint)
+
+
+@rule("SEA800")
+def waking_queues(hosting: Hosting) -> Iterator[Finding]:
+    """An asynchronous endpoint at zero that a queue shorter than its target value does not wake."""
+    for target in hosting.targets:
+        least, config = target.resource.at("MinCapacity"), hosting.config_of(target.endpoint)
+        is_zero = least.number == 0 and target.dimension == INSTANCES
+        if not is_zero or config is None or not config.at("AsyncInferenceConfig").is_known:
+            continue
+        tracked = [each.at(_TRACKING) for each in hosting.policies_of(target) if each.at(_TRACKING).is_known]
+        values = [each.at("TargetValue").number for each in tracked]
+        if not values or any(each is None or each < 1 for each in values) or _wakes(hosting, target, WAKE_BACKLOGS):
+            continue
+        message = f"MinCapacity is 0, and a queue of at most {max(filter(None, values)):g} requests adds no instance"
+        hint = "add a StepScaling policy, and an alarm on HasBacklogWithoutCapacity of the endpoint that starts it"
+        yield finding_at(target.resource, least, "SEA800", message, hint)
+
+
+@rule("SEA801")
+def wake_alarms(hosting: Hosting) -> Iterator[Finding]:
+    """An alarm that starts the first copy or instance, and that a single request does not raise."""
+    at_zero = (each for each in hosting.targets if each.resource.at("MinCapacity").number == 0)
+    for policy in (each for target in at_zero for each in hosting.policies_of(target)):
+        for alarm in hosting.alarms_of(policy):
+            if alarm.at("MetricName").text in {WAKE_METRIC, *WAKE_BACKLOGS}:
+                yield from _not_raised(alarm)
+
+
+def _not_raised(alarm: TemplateResource) -> Iterator[Finding]:
+    """Yield why a value of 1 in one period does not raise an alarm."""
+    metric, threshold = alarm.at("MetricName").text, alarm.at("Threshold")
+    comparison, least = alarm.at("ComparisonOperator").text, threshold.number or 0
+    if (comparison == "GreaterThanThreshold" and least >= 1) or (
+        comparison == "GreaterThanOrEqualToThreshold" and least > 1
+    ):
+        sign = ">" if comparison == "GreaterThanThreshold" else ">="
+        message = f"{metric} {sign} {threshold.text} is not raised by a single request: it wakes nothing"
+        hint = "set ComparisonOperator to GreaterThanOrEqualToThreshold and Threshold to 1"
+        yield finding_at(alarm, threshold, "SEA801", message, hint)
+    given = [alarm.at(name) for name in ("DatapointsToAlarm", "EvaluationPeriods") if alarm.at(name).is_known]
+    # A backlog is published as long as it lasts; a refused request, once.
+    is_lost = metric == WAKE_METRIC and alarm.at("TreatMissingData").text != "breaching"
+    if is_lost and given and (given[0].number or 0) > 1:
+        message = f"{metric} has to be raised in {given[0].text} periods, and a single request is in one"
+        yield finding_at(alarm, given[0], "SEA801", message, "set EvaluationPeriods and DatapointsToAlarm to 1")

@@ -307,6 +307,12 @@ def test_instances_follow_the_backlog_to_zero_and_back(world: World) -> None:
         ({**QUEUE, "ResourceId": "endpoint/queue"}, {}, "Unsupported resource ID"),
         ({**QUEUE, "ResourceId": "endpoint/plain/variant/a"}, {"MinCapacity": 0}, "must be at least 1"),
         ({**QUEUE, "ResourceId": "endpoint/host/variant/main"}, {}, "hosts inference components"),
+        (
+            {**QUEUE, "ScalableDimension": "sagemaker:variant:DesiredProvisionedConcurrency"},
+            {},
+            "a variant on instances takes no ScalableDimension",
+        ),
+        ({**QUEUE, "ResourceId": "endpoint/small/variant/a"}, {}, "a variant on burstable instances takes no Scalable"),
     ],
 )
 def test_targets_that_can_not_be_scaled_are_refused(
@@ -315,7 +321,8 @@ def test_targets_that_can_not_be_scaled_are_refused(
     queue(world)
     world.stub.config("plain", variant("a", "one"))
     world.stub.config("hosting", variant("main"))
-    for name, config in (("plain", "plain"), ("host", "hosting")):
+    world.stub.config("burstable", {**variant("a", "one"), "InstanceType": "ml.t2.medium"})
+    for name, config in (("plain", "plain"), ("host", "hosting"), ("small", "burstable")):
         assert world.stub.endpoint(name, config).status is Status.IN_SERVICE
     with pytest.raises(ApiError, match=said):
         world.call("RegisterScalableTarget", **place, **{"MinCapacity": 1, "MaxCapacity": 2, **request_})

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 TARGET = "x-amzn-sagemaker-target-variant"
+SERVERLESS = {"MemorySizeInMB": 4096, "MaxConcurrency": 5}
+NETWORK = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+
+
+def serverless(name: str, **size: int) -> dict[str, object]:
+    return {"VariantName": name, "ModelName": "one", "ServerlessConfig": SERVERLESS | size}
 
 
 def asked(stub: StubSageMaker, count: int, **headers: str) -> Counter[str]:
@@ -156,6 +162,23 @@ def test_a_shadow_variant_gets_its_share_and_is_never_routed_to(stub: StubSageMa
             {},
             "needs RoutingStrategy PREFIX_AWARE",
         ),
+        (
+            [variant("a", "one")],
+            {
+                "AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": "s3://b/o"}},
+                "ShadowProductionVariants": [variant("s", "one")],
+            },
+            "an asynchronous endpoint takes no ShadowProductionVariants",
+        ),
+        (
+            [variant("a", "one", ServerlessConfig=SERVERLESS)],
+            {},
+            "takes no InstanceType; a serverless variant takes no InitialInst",
+        ),
+        ([serverless("a"), serverless("b")], {}, "a serverless variant takes at most 1 of ProductionVariants, not 2"),
+        ([serverless("a")], {"VpcConfig": NETWORK}, "a serverless variant takes no VpcConfig"),
+        ([serverless("a", MemorySizeInMB=4000)], {}, "MemorySizeInMB is one of 1024, 2048, 3072, 4096, 5120, 6144"),
+        ([serverless("a", ProvisionedConcurrency=6)], {}, "ProvisionedConcurrency is at most MaxConcurrency"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_refused(
@@ -164,6 +187,18 @@ def test_a_configuration_that_does_not_fit_is_refused(
     stub.model("one")
     assert said in refused(lambda: stub.config("c", *variants, **more))
     assert stub.cloud.store.all(Kind.ENDPOINT_CONFIG) == []
+
+
+def test_a_model_in_a_vpc_is_no_serverless_one_and_a_configuration_that_fits_is_kept(stub: StubSageMaker) -> None:
+    stub.model("one")
+    stub.call(
+        "CreateModel", ModelName="inside", PrimaryContainer={"Image": "r/djl-inference:0.36.0"}, VpcConfig=NETWORK
+    )
+    inside = {**serverless("a"), "ModelName": "inside"}
+    assert "a serverless variant takes no VpcConfig" in refused(lambda: stub.config("c", inside))
+    stub.config("c", serverless("a"))
+    stub.config("d", variant("a", "one"), VpcConfig=NETWORK)
+    assert [each.name for each in stub.cloud.store.all(Kind.ENDPOINT_CONFIG)] == ["c", "d"]
 
 
 def updated(stub: StubSageMaker, **request: object) -> tuple[Status | None, str]:
