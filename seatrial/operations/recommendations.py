@@ -15,11 +15,12 @@ from seatrial_base.text import printable
 from seatrial_base.units import usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from seatrial.documents.plan import Plan
     from seatrial_base.table import Table
 
+_METRIC = ("Metric", "Stat", "Value", "Unit")
 _DEGREES = ("_TENSOR_PARALLEL_DEGREE", "_TENSOR_PARALLEL_SIZE")
 """Ends of the variables by which LMI and vLLM take the accelerators of a copy."""
 
@@ -73,10 +74,7 @@ def _line(number: int, recommendation: Mapping[str, object], price: Callable[[st
     copies = count(deployed, "CopyCountPerInstance")
     cost = DASH if hourly is None or not instances else usd(hourly * instances)
     kinds = [text_at(each, "OptimizationType") for each in rows(recommendation, "OptimizationDetails")]
+    metrics = [[text_at(row, name) for name in _METRIC] for row in rows(recommendation, "ExpectedPerformance")]
+    expected = ", ".join(" ".join(filter(None, each)) for each in metrics)
     texts = [f"recommendation {number}", instance_type, f"{instances or DASH}", f"{copies or DASH}", degree, cost]
-    return [printable(text) or DASH for text in (*texts, ", ".join(_metrics(recommendation)), ", ".join(kinds))]
-
-
-def _metrics(recommendation: Mapping[str, object]) -> Iterator[str]:
-    for row in rows(recommendation, "ExpectedPerformance"):
-        yield " ".join(text for name in ("Metric", "Stat", "Value", "Unit") if (text := text_at(row, name)))
+    return [printable(text) or DASH for text in (*texts, expected, ", ".join(kinds))]
