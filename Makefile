@@ -72,8 +72,8 @@ scoreboard: $(DEV_STAMP) ## Write docs/explanation/accuracy.md from the committe
 test: $(DEV_STAMP) ## Run the test suite in six processes: most wait for deployments.
 	@$(BIN)/pytest --numprocesses 6 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
-test-aws: environment $(DEV_STAMP) ## Run the acceptance suite in your account, priced and asked first: make test-aws ENV=sandbox (ARGS="--budget-usd 5").
-	@$(BIN)/python -m tests.acceptance.account run "$(ENV)" $(ARGS)
+test-aws: environment $(DEV_STAMP) ## Run the acceptance suite in your account, priced and asked first: make test-aws ENV=sandbox (SMOKE=1 for ten questions without an endpoint; ARGS="--budget-usd 20").
+	@$(BIN)/python -m tests.acceptance.account run "$(ENV)" $(if $(SMOKE),--smoke) $(ARGS)
 
 clean-aws: environment $(DEV_STAMP) ## Remove what killed runs of test-aws left: make clean-aws ENV=sandbox (RUN=ID for one run).
 	@$(BIN)/python -m tests.acceptance.account remove "$(ENV)" --run "$(RUN)" $(ARGS)
@@ -117,7 +117,7 @@ data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews
 renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew TABLE=parsers (ARGS=--write to write it).
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
 
-test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options.
+test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options; deploy, update and destroy 20 on the embedded AWS.
 	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix $(PYTEST_ARGS)
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.

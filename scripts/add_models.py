@@ -30,6 +30,11 @@ _LEFT_OUT = {  # where a row has the default
     "mixed_layers": 0,
     "state_bytes": 0,
     "unknown_family": None,
+    "mlp_width": None,
+    "expert_width": None,
+    "shared_width": 0,
+    "weight_block": None,
+    "weight_method": None,
 }
 
 

@@ -168,6 +168,7 @@ def _model(fact: Row, date: str) -> Row:
         "source": fact["source"],
         "date": fact.get("date", date),
         "sliding_layers": _sliding_layers(fact),
+        ("expert_width" if fact.get("num_experts") else "mlp_width"): fact["intermediate_size"],
     }
 
 

@@ -24,6 +24,7 @@ RENEWAL: Final[Mapping[str, str]] = MappingProxyType(
     {
         "accelerators.json": "python scripts/renew.py accelerators --write",
         "engine_choice.json": "python scripts/renew.py engine_choice --write",
+        "engine_limits.json": "python scripts/build_engine_limits.py",
         "engine_options.json": "python scripts/build_engine_options.py",
         "engines.json": "python -m benchmarks.planner_accuracy.fit_engines --write",
         "images.json": "python scripts/build_images.py --date DATE",

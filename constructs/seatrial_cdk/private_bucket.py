@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import CfnResource, RemovalPolicy, Stack
 from aws_cdk import aws_s3 as s3
 
 if TYPE_CHECKING:
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
+    from seatrial_cdk.endpoint.execution_role import RoleOptions
+
+EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
+"""The CDK's ID of what empties the buckets of a stack: a function, with a role that takes no options."""
 Removal = Literal["destroy", "retain"]
 
 
@@ -37,3 +41,15 @@ def private_bucket(
         auto_delete_objects=removal == "destroy",
         lifecycle_rules=lifecycle_rules,
     )
+
+
+def bound_emptying_role(scope: Construct, options: RoleOptions) -> None:
+    """Give the role with which the CDK empties the buckets of a stack the path and the boundary of every other role."""
+    provider = Stack.of(scope).node.try_find_child(EMPTYING)
+    role = provider.node.try_find_child("Role") if provider else None
+    if not isinstance(role, CfnResource):
+        return
+    if options.path is not None:
+        role.add_property_override("Path", options.path)
+    if options.permissions_boundary is not None:
+        role.add_property_override("PermissionsBoundary", options.permissions_boundary.managed_policy_arn)

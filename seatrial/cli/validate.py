@@ -25,17 +25,19 @@ def validate_command(
     environments: EnvironmentsFolder = None,
     output_format: FindingsFormat = "text",
 ) -> None:
-    """Check specs in every environment and list every problem; exit 2 when there is one.
+    """Check specs in every environment and list every problem, also what no plan could serve; exit 2 when there is one.
 
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
     from seatrial.operations.preflight import reservation_end
+    from seatrial.planner.resolve import unplannable
     from seatrial.specs.hosting import router_findings
     from seatrial.specs.load import environment_names, load_spec
 
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
+        warnings: dict[str, None] = {}
         files = spec_files(specs)
         for spec in files:
             folder = environments_folder(environments, spec)
@@ -51,14 +53,19 @@ def validate_command(
                     problems += error.problems
                 else:
                     show_defaults(loaded)
-                    problems += absent_specs(loaded)
+                    refused, warned = unplannable(loaded)
+                    problems += (*absent_specs(loaded), *refused)
+                    warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     ending = reservation_end(loaded.endpoint.hosting, None, datetime.now(UTC))
                     if ending is not None:
                         path, words = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)
                         # A note until the end: a day of the calendar must not fail every pull request.
-                        note = replace(loaded.problem(path, ending.rule, *words), severity="note")
-                        (problems if ending.severity == "error" else notes).append(note)
+                        ended = loaded.problem(path, ending.rule, *words)
+                        late = ending.severity == "error"
+                        (problems if late else notes).append(ended if late else replace(ended, severity="note"))
+        for text in warnings:
+            typer.echo(text, err=True)
         if problems:
             raise SpecError(dict.fromkeys(problems))
         for spec in files:

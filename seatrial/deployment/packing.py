@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog import neuron
-from seatrial_base.catalog.instances import SHARE_OF_CPUS
+from seatrial_base.catalog.instances import SHARE_OF_CPUS, SHARE_OF_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial_base.catalog.instances import Instance
 
-# Of the host's memory: ml.g5.xlarge, with 16,384 MiB, accepted 1,024 MiB and refused 4,096 (placement.py).
-SHARE_OF_MEMORY = 1 / 16
 _ROUNDING = 1e-9  # of vCPUs, which are fractions
 
 

@@ -349,6 +349,8 @@ class Layout(FrozenModel):
         surge_instances: Instances that an update needs for a while, on top of `max_instances`; a candidate copy, which
             is gone before the update's own copies start, needs no more.
         memory_min_mb: Host memory reserved for one copy, in MiB (the API's `…InMb`).
+        expert_parallel_degree: Accelerators that each hold whole experts, where the engine starts only so and the spec
+            does not say it; else `None`.
     """
 
     instance_count: Decision[int]
@@ -362,6 +364,7 @@ class Layout(FrozenModel):
     cpu_cores_per_copy: float
     memory_min_mb: Decision[int]
     cost: Cost
+    expert_parallel_degree: Decision[int] | None = model_field(None, since="0.2")
 
 
 class ServingLimits(FrozenModel):

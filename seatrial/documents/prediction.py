@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from seatrial_base.field_facts import Facts
-from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.frozen_model import FrozenModel, SealedModel, model_field
 
 EXTRAPOLATED = "the band is extrapolated."
 """The end of the sentences of a band that no row earned: `Band.extrapolated`."""
@@ -107,7 +107,7 @@ class PredictedKnee(FrozenModel):
         return MEANING[self.detector]
 
 
-class MemoryFit(FrozenModel):
+class MemoryFit(SealedModel):
     """How the memory of one accelerator is used, in bytes.
 
     Attributes:
@@ -115,6 +115,7 @@ class MemoryFit(FrozenModel):
         reserve_bytes: What the engine, the driver and fragmentation keep.
         kv_bytes_per_token: KV cache of one token on one accelerator.
         kv_limited_batch: Sequences of the workload's length that the KV room holds.
+        adapters_bytes: Slots that the engine keeps for LoRA adapters; 0 without.
     """
 
     accelerator_memory_bytes: int
@@ -124,6 +125,7 @@ class MemoryFit(FrozenModel):
     kv_room_bytes: int
     kv_bytes_per_token: int
     kv_limited_batch: int
+    adapters_bytes: int = model_field(0, since="0.2")
 
 
 class LevelRegime(FrozenModel):

@@ -249,9 +249,19 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "extra": {
                 name: (str(value).lower() if isinstance(value, bool) else str(value))
                 for name, value in overrides.extra.items()
-            },
+            }
+            | _dealt_experts(plan),
         }
     )
+
+
+def _dealt_experts(plan: Plan) -> dict[str, str]:
+    """Return the engine's option for experts that the plan deals out to the accelerators."""
+    if plan.expert_parallel_degree is None:
+        return {}
+    if plan.engine.value == "sglang":
+        return {"ep_size": str(plan.expert_parallel_degree.value)}
+    return {"enable_expert_parallel": "true"}
 
 
 def _engine_quantization(loaded: LoadedSpec, plan: Plan) -> str | None:

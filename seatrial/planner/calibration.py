@@ -106,7 +106,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         prefix_hit_rate=workload.prefix_hit_rate,
         max_model_len=plan.max_model_len.value,
         lengths=loaded.lengths,
-        expert_parallel_degree=groups.experts,
+        expert_parallel_degree=plan.expert_parallel_degree.value if plan.expert_parallel_degree else groups.experts,
         attention_data_parallel_degree=groups.attention,
     )
 

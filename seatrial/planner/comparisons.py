@@ -11,7 +11,7 @@ predicted as if they were there; its row says what is missing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +46,7 @@ from seatrial_base.findings import Finding
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -424,18 +424,46 @@ def explain(
         message = f"{instance_type} is not in the catalog"
         hint = f"similar in the catalog: {near}" if near else "name an instance type, for example ml.g5.xlarge"
         raise PlanError.of("SEA110", message, hint=hint)
-    instance = priced(known_type, loaded)
+    instance = neuron.in_cores(priced(known_type, loaded))
     resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
-    verdicts = tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
     if instance in resolved.allowed:
-        return verdicts
-    hypothetical = ((each, f"{each.because[:1].lower()}{each.because[1:]}") for each in verdicts)
+        return tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
     return tuple(
         each.model_copy(
-            update={"won": False, "stage": "allowed", "because": f"Not in `instance_types`. If allowed: {because}"}
+            update={
+                "won": False,
+                "stage": "allowed",
+                "because": f"Not in `instance_types`. If allowed: {_begun(each.because)}",
+            }
         )
-        for each, because in hypothetical
+        for each in _if_allowed(loaded, resolved, result, instance)
     )
+
+
+def _begun(sentence: str) -> str:
+    """Return a sentence as the second part of another: in lower case but for an abbreviation."""
+    return sentence if sentence[1:2].isupper() else f"{sentence[:1].lower()}{sentence[1:]}"
+
+
+def _if_allowed(
+    loaded: LoadedSpec, resolved: Resolved, result: SearchResult, instance: Instance
+) -> Iterator[DegreeVerdict]:
+    """Yield what would be said of a type that the spec does not allow; AWS Neuron has an engine of its own then."""
+    demand = resolved.demand
+    if neuron.is_neuron(instance) != demand.engine.compiled_shapes:
+        serving = loaded.endpoint.serving.model_copy(update={"instance_types": (instance.instance_type,)})
+        alone = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"serving": serving}))
+        try:
+            demand = resolve(alone).demand
+        except PlanError as error:
+            because = " ".join(f"{each.message}." for each in error.problems)
+            rejected = RejectedCandidate(
+                instance.instance_type, instance.accelerator_count, "specifications", because, 0.0
+            )
+            yield _verdict(demand, result, rejected)
+            return
+    for each in Search(demand).on(instance):
+        yield _verdict(demand, result, each)
 
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:

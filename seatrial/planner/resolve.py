@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision
 from seatrial.planner.calibration import read_calibrated
 from seatrial.planner.decisions.batching import choose_batched_tokens, choose_max_model_len
+from seatrial.planner.decisions.plan_warnings import access_warnings
 from seatrial.planner.engine import allowed_instances, arrivals_of, check_model_fields, choose_engine
 from seatrial.planner.predict.copy_model import speculation_of
 from seatrial.planner.predict.memory import weights_bytes
@@ -26,14 +27,16 @@ from seatrial.planner.recipe_limits import (
     weights_refusals,
 )
 from seatrial.planner.search.best_first import Search
-from seatrial.planner.search.candidate import known
+from seatrial.planner.search.candidate import RejectedCandidate, known
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
+from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.load import with_recipe
 from seatrial.specs.optimization import SPECULATIONS, WEIGHTS
 from seatrial.specs.recipe import parse_recipe, recipe_name
+from seatrial_base.catalog.engine_limits import loader_of
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.units import hourly_words, usd
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.optimization import OptimizationSpec, Recipe
     from seatrial_base.catalog.instances import Instance
+    from seatrial_base.findings import Finding
 
 _NEEDS_NOTHING = {WEIGHTS: "fp8", SPECULATIONS: "ngram"}  # of each kind, what needs neither weights nor a draft
 _MORE_PROMPT_TOKENS = (2, 4)  # times the engine's default
@@ -99,10 +103,33 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         speculation=speculation_of(overrides.speculative_decoding, architecture),
         calibrated=calibrated,
         recipe_engine=recipe_engine(choice),
+        loads=loader_of(choice.option.name, read_version(choice.option.engine, choice.version.value)),
         arrivals=arrivals_of(loaded),
         purchase=loaded.environment.purchase,
     )
     return Resolved(demand, choice, allowed, max_model_len, batched_tokens, (*unknown, *misfit))
+
+
+def unplannable(loaded: LoadedSpec) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return why no plan can be made whatever the load, the SLO and the budget are, and what a plan would warn of.
+
+    It resolves and fits as a plan does, without a search, so that a plan refuses what this passes for load, SLO, price
+    or budget alone. Of the warnings, those are returned that rest on a rule.
+    """
+    try:
+        resolved = resolve(loaded)
+        judged = [each for instance in resolved.allowed for each in candidates(resolved.demand, instance)]
+    except PlanError as error:
+        return tuple(error.problems), ()
+    rejected = [each for each in judged if isinstance(each, RejectedCandidate)]
+    warnings = [*access_warnings(loaded), *(each for each in resolved.choice.warnings if each.startswith("SEA"))]
+    if len(rejected) == len(judged):
+        return tuple(no_deployment(loaded, resolved.demand, rejected).problems), tuple(warnings)
+    fitting = [each for each in judged if not isinstance(each, RejectedCandidate)]
+    cautions = [resolved.demand.cautions(each.instance) for each in fitting]
+    # What holds for one type alone is no warning of the spec: the plan may choose another.
+    warnings += cautions[0] if all(each == cautions[0] for each in cautions) else ()
+    return (), tuple(warnings)
 
 
 def recipe_engine(choice: EngineChoice) -> RecipeEngine:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from seatrial.specs.spec_files import gives_embeddings
 from seatrial_base.catalog.architecture import Architecture, from_config_json
-from seatrial_base.catalog.models import nearest_models, resolve_model, split_precision, unsupported_format
+from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
+from seatrial_base.catalog.engine_limits import stored
+from seatrial_base.catalog.models import (
+    given_instead_of_text,
+    nearest_models,
+    resolve_model,
+    split_precision,
+    unsupported_format,
+)
 from seatrial_base.errors import PlanError
 from seatrial_base.field_facts import made_of
 
@@ -23,21 +31,40 @@ _WAYS = (
 )
 
 
+_STRETCHED = ("yarn", "linear", "dynamic")  # kinds by whose factor vLLM multiplies the context (config/model.py)
+
+
 def read_architecture(loaded: LoadedSpec) -> Architecture:
     """Return the model's architecture: from the given file, shape or catalog id, or from the hub id.
 
+    Its context is that of the positions as `serving.overrides.rope_scaling` stretches them.
+
     Raises:
-        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA211 when a number of the file is one
-            that no model has.
+        PlanError: SEA201 when it is unknown, SEA209 when it can't be planned, SEA255 when it gives no text, SEA211 when
+            a number of the file is one that no model has.
     """
+    architecture, scaling = _published(loaded), loaded.endpoint.serving.overrides.rope_scaling
+    trained = None if scaling is None else scaling.original_max_position_embeddings
+    if scaling is None or scaling.kind not in _STRETCHED or scaling.factor is None:
+        return architecture
+    if trained is None and scaling.kind == "yarn":
+        return architecture  # the engines take YaRN's context from the trained length alone
+    stretched = int((trained or architecture.max_context) * scaling.factor)
+    return replace(architecture, max_context=max(architecture.max_context, stretched))
+
+
+def _published(loaded: LoadedSpec) -> Architecture:
     model = loaded.endpoint.model
+    for part, named in (("hub_id", model.hub_id), ("architecture", model.architecture)):
+        if named is not None and (kind := given_instead_of_text(named)) is not None:
+            message = f"{named} generates no text: it gives {kind}"
+            raise PlanError([loaded.problem(("model", part), "SEA255", message, INSTEAD_OF_TEXT)])
     if model.config_file is not None:
         # The architecture of a `config.json`, if the weights next to it generate text.
         config_file = loaded.path.parent / model.config_file
         if gives_embeddings(config_file.parent):
             message = "the folder is one of sentence-transformers (modules.json), whose models give embeddings"
-            hint = "choose a model that generates text"
-            raise PlanError.of("SEA209", message, hint=hint, where=config_file.as_posix())
+            raise PlanError.of("SEA255", message, hint=INSTEAD_OF_TEXT, where=config_file.as_posix())
         return from_config_json(config_file)
     if model.shape is not None:
         return _from_shape(loaded, model.shape)
@@ -53,7 +80,7 @@ def read_architecture(loaded: LoadedSpec) -> Architecture:
     architecture = known[0]
     if model.architecture is None or model.hub_id is None:
         return architecture
-    return replace(architecture, checkpoint_quantization=_named_quantization(loaded) or known[1])
+    return stored(architecture, model.hub_id, _named_quantization(loaded) or known[1])
 
 
 def _unknown(loaded: LoadedSpec, name: str, field: tuple[str, ...]) -> Finding:

@@ -205,6 +205,8 @@ class EnvironmentSpec(FrozenModel):
         return self.account == EMBEDDED_ACCOUNT
 
 
+MOST_PORTFOLIO_TAGS = 20
+"""Of a portfolio and of a product (AWS Service Catalog API reference, CreatePortfolio and CreateProduct)."""
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
 
 
@@ -255,6 +257,18 @@ def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, doc
         yield document.problem(("tags",), "SEA124", message, f"remove at least {count - MOST_TAGS}")
 
 
+def _vending_tags(document: Document) -> Iterator[Finding]:
+    """Yield tags of an environment that offers products, which its portfolio can't have."""
+    tags, is_vending = document.data.get("tags"), document.data.get("vending")
+    if is_vending is not True or not isinstance(tags, dict) or len(tags) <= MOST_PORTFOLIO_TAGS:
+        return
+    message = (
+        f"{len(tags)} tags and vending: true; a portfolio of AWS Service Catalog has at most {MOST_PORTFOLIO_TAGS}"
+    )
+    hint = f"remove at least {len(tags) - MOST_PORTFOLIO_TAGS}, or set them in the endpoint of a product"
+    yield document.problem(("tags",), "SEA142", message, hint)
+
+
 def _schedule(document: Document) -> Iterator[Finding]:
     """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
     expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
@@ -293,6 +307,7 @@ RULES: tuple[Rule, ...] = (
         for name, other in (("subnet_ids", "security_group_ids"), ("security_group_ids", "subnet_ids"))
     ),
     lambda fields: tag_problems(fields.document),
+    lambda fields: _vending_tags(fields.document),
     lambda fields: _topic(fields.document),
     needs(
         "SEA108",

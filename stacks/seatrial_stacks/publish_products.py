@@ -276,7 +276,7 @@ class _Writer:
         if kind == "AWS::IAM::Role":
             properties["Path"] = role_path(self.environment, self.security.role_path)
             boundary = boundary_arn(self.environment, self.security.permissions_boundary)
-            properties["PermissionsBoundary"] = {"Fn::Sub": boundary}
+            properties["PermissionsBoundary"] = {"Fn::Sub": boundary} if "${" in boundary else boundary
         elif kind == "AWS::CloudWatch::Alarm":
             properties |= self._alarm(size, logical_id, properties)
         elif kind == "AWS::ApplicationAutoScaling::ScalableTarget" and self.loaded.product.parameters.copies:

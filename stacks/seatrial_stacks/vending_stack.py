@@ -11,6 +11,7 @@ from seatrial.deployment.published import kept_templates, outputs_of, published_
 from seatrial.specs.load import load_environment
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.place import stack_environment
+from seatrial_cdk.private_bucket import bound_emptying_role
 from seatrial_cdk.trials.trials_stack import TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
 from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, ProjectTemplates
@@ -61,12 +62,13 @@ class VendingStack(Stack):
         }
         written = sorted({each for template in published for each in outputs_of(template)})
         secrets = {secret for template in published for secret in secrets_of(template)}
+        role_options = RoleOptions.of(self, environment.security)
         self.launch_role = LaunchRole(
             self,
             "LaunchRole",
             environment=environment.name,
             network=environment.network,
-            role_options=RoleOptions.of(self, environment.security),
+            role_options=role_options,
             weights=tuple(sorted(weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
             secrets=tuple(sorted(secrets)),
@@ -83,6 +85,7 @@ class VendingStack(Stack):
         self.templates = ProjectTemplates(
             self, "Templates", removal=environment.removal, kms_key_arn=environment.kms_key_arn
         )
+        bound_emptying_role(self, role_options)
         outputs = {
             "PortfolioId": self.portfolio.portfolio.ref,
             "LaunchRoleArn": self.launch_role.role.role_arn,

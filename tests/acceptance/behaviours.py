@@ -16,6 +16,7 @@ from seatrial_base.catalog.rows import read_row
 FILE: Final = Path(__file__).with_name("behaviours.json")
 API: Final = "api:"
 """How the source of what an API reference tells begins: `api:SERVICE:NAME`, an operation or a structure."""
+QUESTION: Final = "question:"
 KINDS: Final = ("executed", "document", "assumed")
 
 
@@ -29,7 +30,8 @@ class Behaviour:
         kind: `executed`: the real thing runs; `document`: as a document of AWS says; `assumed`: nobody knows.
         source: The document: an address, or names of an API reference; with `assumed` a report, or empty.
         test: The test that shows it, as pytest names it.
-        covers: Operations, resource types and settings of the control interface that it is about.
+        covers: Operations, resource types and settings of the control interface that it is about, and the questions
+            whose answers it is taken for, as `question:NAME`.
     """
 
     subject: str

@@ -47,6 +47,7 @@ FIRST_TO_LAST: Final = (
     "test_endpoint",
     "test_removal",
     "test_product",
+    "test_adapters",
     "test_doze",
     "test_transcript",
 )

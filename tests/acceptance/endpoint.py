@@ -64,10 +64,12 @@ class Endpoint:
     Attributes:
         target: Where.
         name: Its name in its spec.
+        is_openai: Its container is asked as OpenAI's API is.
     """
 
     target: Target
     name: str
+    is_openai: bool = False
 
     @property
     def stack(self) -> str:
@@ -197,19 +199,32 @@ class Endpoint:
         document: dict[str, Any] = json.loads(body)
         return document
 
-    def ask(self) -> str:
-        """Send one request and return the answered text.
+    def ask(self, component: str = "") -> str:
+        """Send one request, to the component that serves unless another is named, and return the answered text.
 
         Raises:
             ClientError: It was refused.
         """
+        text = "Where does the boat go?"
+        chat = {"messages": [{"role": "user", "content": text}], "max_tokens": 16}
         answer = self.target.client("sagemaker-runtime").invoke_endpoint(
+            EndpointName=self.endpoint_name,
+            InferenceComponentName=component or self.component,
+            ContentType="application/json",
+            Body=json.dumps(chat if self.is_openai else {"inputs": text, "parameters": {"max_new_tokens": 16}}),
+        )
+        told = json.loads(answer["Body"].read())
+        return str(told["choices"][0]["message"]["content"] if self.is_openai else told["generated_text"])
+
+    def stream(self) -> bytes:
+        """Send one request whose answer is a stream, and return what it held."""
+        answer = self.target.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
             EndpointName=self.endpoint_name,
             InferenceComponentName=self.component,
             ContentType="application/json",
-            Body=json.dumps({"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": 16}}),
+            Body=json.dumps({"inputs": "Where?", "parameters": {"max_new_tokens": 8}, "stream": True}),
         )
-        return str(json.loads(answer["Body"].read())["generated_text"])
+        return b"".join(each["PayloadPart"]["Bytes"] for each in answer["Body"] if "PayloadPart" in each)
 
     @contextmanager
     def watched(self) -> Iterator[Seen]:
@@ -311,6 +326,15 @@ class Update:
 def nothing(update: Update) -> None:
     """Do nothing beside an update."""
     del update
+
+
+def refusal(call: Callable[[], object]) -> dict[str, str]:
+    """Return code and words of a refusal; the code is `none` when there is no refusal."""
+    try:
+        call()
+    except ClientError as refused:
+        return {"code": refused.response["Error"]["Code"], "words": refused.response["Error"]["Message"]}
+    return {"code": "none", "words": ""}
 
 
 def awake(call: Callable[[], object], pause_s: float, longest_s: float) -> bool:

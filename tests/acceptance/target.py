@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_laptop.control import change_control, reset_control
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.acceptance.transcript.recorder import Recorder
     from tests.tools import Ended
 
+MOST_LOOKS: Final = 40
 Client = Any  # boto3's clients have no type of their own that a service's name chooses
 
 
@@ -179,6 +180,13 @@ class Target:
                 raise TimeoutError(f"{what}: the deployment ended without it")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{what}: not within {self.patience_s:.0f} s")
+            time.sleep(self.look_s)
+
+    def may_come(self, done: Callable[[], object]) -> None:
+        """Wait for what AWS may do or not: for ten minutes of an account, as many looks of the embedded AWS."""
+        for _ in range(MOST_LOOKS):
+            if done():
+                return
             time.sleep(self.look_s)
 
     @contextmanager

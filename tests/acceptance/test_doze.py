@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.acceptance.endpoint import Endpoint, Task, batch_of
+from tests.acceptance.endpoint import Endpoint, Task, batch_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,12 +51,15 @@ def instances(endpoint: Endpoint) -> int:
     return int(variant.get("CurrentInstanceCount", 0))
 
 
+def is_asleep(endpoint: Endpoint) -> bool:
+    """Tell whether it has no copy and gets none: an alarm that is still raised for a lack of copies brings one back."""
+    raised = endpoint.target.client("cloudwatch").describe_alarms(AlarmNamePrefix=endpoint.stack, StateValue="ALARM")
+    return endpoint.copies() == 0 and not raised["MetricAlarms"]
+
+
 def answers(endpoint: Endpoint) -> bool:
     """Tell whether a request is answered; one that no copy takes is refused."""
-    try:
-        return bool(endpoint.ask())
-    except ClientError:
-        return False
+    return refusal(endpoint.ask)["code"] == "none"
 
 
 @contextmanager
@@ -81,10 +83,10 @@ def loaded(endpoint: Endpoint) -> Iterator[None]:
 def test_it_goes_to_zero_wakes_scales_out_and_in(doze: Endpoint) -> None:
     target = doze.target
     with target.hurry(CLOCK_SPEED):
-        target.until(lambda: doze.copies() == 0, "an idle endpoint without copies")
+        target.until(lambda: is_asleep(doze), "an idle endpoint without copies")
         target.until(lambda: instances(doze) == 0, "an endpoint without copies has no instance")
-        assert not answers(doze), "nobody is there to answer"
+        assert "no capacity" in refusal(doze.ask)["words"], "nobody is there to answer"
         target.until(lambda: answers(doze), "a request wakes it")
         with loaded(doze):
             target.until(lambda: doze.copies() == MOST, "load adds a copy")
-        target.until(lambda: doze.copies() == 0, "an idle endpoint without copies")
+        target.until(lambda: is_asleep(doze), "an idle endpoint without copies, and nothing that brings one back")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from botocore.exceptions import ClientError
 
 from tests.acceptance.account.removal import PATH
-from tests.acceptance.endpoint import INSTANCE_TYPES, SPEC, awake
+from tests.acceptance.account.smoke import OPTIONS, default_network
+from tests.acceptance.endpoint import INSTANCE_TYPES, SPEC, awake, refusal
 from tests.acceptance.questions import record
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ def publish(target: Target, version: str, sequences: int, *, is_gated: bool) -> 
             "serving": {"instance_types": list(INSTANCE_TYPES), "overrides": overrides},
             "trial": {"concurrency_levels": [1, 2], "requests_per_concurrency": 1, "budget_minutes": 2},
         },
-        "sizes": {"small": {"scaling": {"min_copies": 1, "max_copies": 2}}},
+        "sizes": {
+            "small": {"scaling": {"min_copies": 0, "max_copies": 2}},
+            "single": {"hosting": {"kind": "single_model"}, "trial": {"mode": "off"}},
+        },
     }
     file = target.folder / "products" / f"{NAME}.yaml"
     file.parent.mkdir(exist_ok=True)
@@ -107,7 +110,8 @@ def offered(target: Target, secured: dict[str, str]) -> Iterator[Target]:
     """Publish two versions and offer the product in an environment that vends."""
     place = target.folder / "environments" / f"{target.environment}.yaml"
     written = yaml.safe_load(place.read_text(encoding="utf-8"))
-    place.write_text(yaml.safe_dump({**written, "vending": True, **secured}, sort_keys=False), encoding="utf-8")
+    every = {"network": network_of(target), "vending": True, **OPTIONS, **secured}
+    place.write_text(yaml.safe_dump({**written, **every}, sort_keys=False), encoding="utf-8")
     for version, sequences in VERSIONS.items():
         publish(target, version, sequences, is_gated=bool(secured))
     assembly = target.synth("cdk.out.products", products=target.folder / "products", endpoints=target.folder / "none")
@@ -116,6 +120,16 @@ def offered(target: Target, secured: dict[str, str]) -> Iterator[Target]:
     yield target
     place.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
     target.destroy(assembly)
+
+
+def network_of(target: Target) -> dict[str, list[str]]:
+    """Return the network of the environment; on the embedded AWS its default one.
+
+    The default VPC of an account has no way out for containers: they get no public address.
+    """
+    place = target.folder / "environments" / f"{target.environment}.yaml"
+    given: dict[str, list[str]] = yaml.safe_load(place.read_text(encoding="utf-8")).get("network", {})
+    return given or (default_network(target.client) if target.is_embedded else {})
 
 
 @pytest.fixture(scope="module")
@@ -138,20 +152,20 @@ def user(target: Target) -> Iterator[Callable[[str], Client]]:
         iam.delete_user(UserName=name)
 
 
-def denied(call: Callable[[], object]) -> str:
-    with pytest.raises(ClientError) as refused:
-        call()
-    return refused.value.response["Error"]["Code"]
-
-
 def test_the_user_may_do_nothing_else(offered: Target, user: Callable[[str], Client]) -> None:
     trust = json.dumps({"Version": "2012-10-17", "Statement": []})
     create_stack = partial(user("cloudformation").create_stack, StackName="own", TemplateBody="{}")
     create_role = partial(user("iam").create_role, RoleName="own", AssumeRolePolicyDocument=trust)
     create_endpoint = partial(user("sagemaker").create_endpoint, EndpointName="own", EndpointConfigName="own")
-    assert denied(create_stack) == "AccessDenied"
-    assert denied(create_role) == "AccessDenied"
-    assert denied(create_endpoint) == "AccessDeniedException"
+    denied = {
+        "cloudformation:CreateStack": create_stack,
+        "iam:CreateRole": create_role,
+        "sagemaker:CreateEndpoint": create_endpoint,
+    }
+    for action, call in denied.items():
+        told = refusal(call)
+        assert told["code"].startswith("AccessDenied"), told
+        assert f"is not authorized to perform: {action}" in told["words"]
 
 
 def test_the_user_launches_updates_and_terminates(offered: Target, user: Callable[[str], Client]) -> None:
@@ -172,6 +186,8 @@ def test_the_user_launches_updates_and_terminates(offered: Target, user: Callabl
         assert end == "SUCCEEDED"
         first = outputs(catalog)
         assert (first["EndpointName"], first["Verdict"]) == (f"{target.environment}-search-chat-small", "pass")
+        model = target.client("sagemaker").describe_model(ModelName=first["ModelName"])
+        assert model.get("VpcConfig", {}).get("Subnets", []) == network_of(target).get("subnet_ids", [])
         renewed = catalog.update_provisioned_product(
             ProvisionedProductName="search-chat", ProvisioningArtifactName="1.1.0"
         )["RecordDetail"]
@@ -179,13 +195,24 @@ def test_the_user_launches_updates_and_terminates(offered: Target, user: Callabl
         second = outputs(catalog)
         assert (second["EndpointName"], second["Verdict"]) == (first["EndpointName"], "pass")
         assert second["ModelName"] != first["ModelName"]
-        assert answer(target, second)
+        # It may have gone to zero meanwhile: a request wakes it.
+        assert awake(partial(answer, target, second), target.look_s, target.patience_s)
+        chosen = {"Size": "single", "MinCopies": "1", "MaxCopies": "1"}
+        other = catalog.update_provisioned_product(
+            ProvisionedProductName="search-chat",
+            ProvisioningParameters=[{"Key": key, "Value": value} for key, value in chosen.items()],
+        )["RecordDetail"]
+        with target.faults(wait_speed=300):  # the roles of the former size are deleted, as below
+            assert ended(target, catalog, other) == "SUCCEEDED"
+        third = outputs(catalog)
+        assert third["EndpointName"] == f"{target.environment}-search-chat-single"
+        assert answer(target, third)
     finally:
         terminated = catalog.terminate_provisioned_product(ProvisionedProductName="search-chat")["RecordDetail"]
         with target.faults(wait_speed=300):  # with a key the roles stay for the minutes that its grants may last
             end = ended(target, catalog, terminated)
     assert end == "SUCCEEDED"
-    endpoints = target.client("sagemaker").list_endpoints(NameContains=first["EndpointName"])["Endpoints"]
+    endpoints = target.client("sagemaker").list_endpoints(NameContains="search-chat-")["Endpoints"]
     assert endpoints == []
 
 
@@ -216,7 +243,7 @@ def answer(target: Target, of: dict[str, str]) -> str:
     """Send one request to a launched endpoint and return the answered text."""
     told = target.client("sagemaker-runtime").invoke_endpoint(
         EndpointName=of["EndpointName"],
-        InferenceComponentName=of["InferenceComponentName"],
+        **({"InferenceComponentName": component} if (component := of["InferenceComponentName"]) != "none" else {}),
         ContentType="application/json",
         Body=json.dumps({"inputs": "Where does the boat go?", "parameters": {"max_new_tokens": 8}}),
     )

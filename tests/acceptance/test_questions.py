@@ -1,4 +1,7 @@
-"""The questions that only an account can answer, asked before anything else; the answers are in the transcript."""
+"""The questions that only an account can answer, asked before anything else; the answers are in the transcript.
+
+No case fails for an answer: what AWS does is no fault of ours.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.acceptance.account.removal import PATH
-from tests.acceptance.endpoint import awake
+from tests.acceptance.endpoint import awake, refusal
 from tests.acceptance.questions import QUESTIONS, record
 from tests.acceptance.room import emptied, filled
 
@@ -24,18 +27,6 @@ if TYPE_CHECKING:
     from tests.acceptance.target import Client, Target
 
 pytestmark = pytest.mark.acceptance
-
-LONGEST_WITHOUT_ROOM_S = 600.0
-"""How long a component that has no room is watched on an account: reports tell of days."""
-
-
-def refusal(call: Callable[[], object]) -> dict[str, str]:
-    """Return code and words of a refusal; the code is `none` when there is no refusal."""
-    try:
-        call()
-    except ClientError as refused:
-        return {"code": refused.response["Error"]["Code"], "words": refused.response["Error"]["Message"]}
-    return {"code": "none", "words": ""}
 
 
 @contextmanager
@@ -89,8 +80,6 @@ def test_which_error_an_absent_component_gives_the_trials_role(chat: Endpoint, t
         absent = f"{target.environment}-absent-model"
         told = refusal(lambda: sagemaker.describe_inference_component(InferenceComponentName=absent))
     record(target, "absent-component", told)
-    assert told["code"] == "ValidationException"
-    assert "Could not find" in told["words"]
 
 
 def test_which_resources_a_condition_on_request_tags_holds_for(chat: Endpoint, target: Target) -> None:
@@ -108,8 +97,7 @@ def test_which_resources_a_condition_on_request_tags_holds_for(chat: Endpoint, t
     with session_of_role(target, {"create": policy}, []) as clients:
         sagemaker = clients("sagemaker")
         told = refusal(lambda: sagemaker.create_inference_component(**request, Tags=tags))
-    record(target, "request-tags", told)
-    assert told["code"] == "ValidationException", "the endpoint is missing: that is said by who was allowed to ask"
+    record(target, "request-tags", told)  # the endpoint is missing: that is said to who was allowed to ask
 
 
 def test_which_metrics_a_component_has_alone(chat: Endpoint, target: Target) -> None:
@@ -122,8 +110,25 @@ def test_which_metrics_a_component_has_alone(chat: Endpoint, target: Target) -> 
         return sorted({each["MetricName"] for each in metrics if len(each["Dimensions"]) == 1})
 
     chat.ask()
-    target.until(lambda: {"Invocations", "ModelLatency"} <= set(found()), "metrics with one dimension")
+    target.may_come(lambda: {"Invocations", "ModelLatency"} <= set(found()))
     record(target, "metric-dimensions", [*found()])
+
+
+def test_which_metrics_of_the_first_chunk_exist_after_a_stream(chat: Endpoint, target: Target) -> None:
+    assert chat.stream(), "the stream has chunks"
+    target.may_come(lambda: first_chunk_series(chat))
+    record(target, "first-chunk-series", [*first_chunk_series(chat)])
+
+
+def first_chunk_series(chat: Endpoint) -> list[str]:
+    """Return the metrics of the first chunk that CloudWatch lists for the endpoint or its component."""
+    pages = chat.target.client("cloudwatch").get_paginator("list_metrics").paginate(Namespace="AWS/SageMaker")
+    series = [each for page in pages for each in page["Metrics"] if each["MetricName"].startswith("FirstChunk")]
+    return sorted(
+        f"{each['MetricName']} by {', '.join(sorted(part['Name'] for part in each['Dimensions']))}"
+        for each in series
+        if {chat.endpoint_name, chat.component} & {part["Value"] for part in each["Dimensions"]}
+    )
 
 
 def test_whether_a_first_copy_starts_within_its_timeouts(chat: Endpoint, target: Target) -> None:
@@ -135,7 +140,6 @@ def test_whether_a_first_copy_starts_within_its_timeouts(chat: Endpoint, target:
     times = [each["Timestamp"] for each in events if each["ResourceStatus"].startswith("CREATE_")]
     took_s = (max(times) - min(times)).total_seconds()
     record(target, "start-times", {"within the timeouts": took_s <= allowed_s})
-    assert took_s <= allowed_s, f"{took_s:.0f} s, allowed are {allowed_s} s"
 
 
 def test_how_a_change_is_refused_while_another_one_is_under_way(chat: Endpoint, target: Target) -> None:
@@ -151,7 +155,6 @@ def test_how_a_change_is_refused_while_another_one_is_under_way(chat: Endpoint, 
     told = refusal(lambda: set_copies(2))
     chat.set_copies_when_settled(2)
     record(target, "update-window", told)
-    assert told["code"] == "ValidationException"
 
 
 def test_what_an_update_to_the_same_configuration_does(chat: Endpoint, target: Target) -> None:
@@ -166,8 +169,7 @@ def test_what_an_update_to_the_same_configuration_does(chat: Endpoint, target: T
     target.until(settled, "the endpoint after an update")
     moved = chat.described()["LastModifiedTime"] != before
     record(target, "same-configuration", {**told, "copies moved": moved})
-    assert (told["code"], moved) == ("none", False)
-    assert chat.ask()
+    assert chat.ask(), "its users are served whatever it does"
 
 
 def test_what_becomes_of_a_component_without_room(chat: Endpoint, target: Target) -> None:
@@ -175,7 +177,8 @@ def test_what_becomes_of_a_component_without_room(chat: Endpoint, target: Target
     filler = filled(chat)
     try:
         sagemaker.create_inference_component(**room_for_one(chat, name))
-        status, reason = fate(target, name)
+        with target.faults(wait_speed=600):
+            status, reason = fate(target, name)
         deletion = refusal(lambda: sagemaker.delete_inference_component(InferenceComponentName=name))
     finally:
         emptied(chat, filler)
@@ -188,8 +191,6 @@ def test_what_becomes_of_a_component_without_room(chat: Endpoint, target: Target
         )
     emptied(chat, name, delete=False)
     record(target, "capacity", {"status": status, "words": reason, "deletion": deletion})
-    assert (status, deletion["code"]) == ("Failed", "none")
-    assert "InsufficientInstanceCapacity" in reason
 
 
 def room_for_one(chat: Endpoint, name: str) -> dict[str, Any]:
@@ -206,12 +207,14 @@ def room_for_one(chat: Endpoint, name: str) -> dict[str, Any]:
 
 def fate(target: Target, name: str) -> tuple[str, str]:
     """Return status and words of a component that is no longer being created, or as it is after ten minutes."""
-    deadline = time.monotonic() + min(LONGEST_WITHOUT_ROOM_S, target.patience_s)
-    while True:
-        told = target.client("sagemaker").describe_inference_component(InferenceComponentName=name)
-        if told["InferenceComponentStatus"] != "Creating" or time.monotonic() > deadline:
-            return told["InferenceComponentStatus"], told.get("FailureReason", "")
-        time.sleep(target.look_s)
+
+    def described() -> dict[str, Any]:
+        told: dict[str, Any] = target.client("sagemaker").describe_inference_component(InferenceComponentName=name)
+        return told
+
+    target.may_come(lambda: described()["InferenceComponentStatus"] != "Creating")  # reports tell of days
+    told = described()
+    return told["InferenceComponentStatus"], told.get("FailureReason", "")
 
 
 def test_who_asks_for_the_alarms(chat: Endpoint, target: Target) -> None:

@@ -12,12 +12,19 @@ import botocore.session
 import pytest
 
 from seatrial_laptop.aws.autoscaling.scalable_targets import OPERATIONS as OF_AUTOSCALING
-from seatrial_laptop.aws.cloudformation.resource_types import BUCKET, BUDGET, autoscaling_types, service_catalog_types
+from seatrial_laptop.aws.cloudformation.resource_types import (
+    BUCKET,
+    BUDGET,
+    ROLE,
+    autoscaling_types,
+    service_catalog_types,
+)
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.control_plane.sagemaker import OPERATIONS as OF_SAGEMAKER
 from seatrial_laptop.aws.faults import ControlSettings
 from seatrial_laptop.aws.service_catalog import OPERATIONS as OF_SERVICE_CATALOG
-from tests.acceptance.behaviours import KINDS, Behaviour, api_names, behaviours
+from tests.acceptance.behaviours import KINDS, QUESTION, Behaviour, api_names, behaviours
+from tests.acceptance.questions import QUESTIONS
 
 ROOT: Final = Path(__file__).parents[2]
 ROWS: Final = behaviours()
@@ -79,6 +86,7 @@ TYPES: Final = (
     *service_catalog_types(NOTHING),
     BUCKET,
     BUDGET,
+    ROLE,
 )
 
 
@@ -87,8 +95,16 @@ def test_a_resource_type_of_ours_has_a_row(name: str) -> None:
     assert name in COVERED
 
 
+ANSWERED: Final = [f"{QUESTION}{each.name}" for each in QUESTIONS if each.assumed and not each.not_asked_because]
+
+
+@pytest.mark.parametrize("question", ANSWERED)
+def test_what_is_taken_for_the_answer_to_a_question_has_a_row(question: str) -> None:
+    assert question in COVERED
+
+
 def test_nothing_is_covered_that_is_not_there() -> None:
-    there = {*OPERATIONS, *TYPES, *ControlSettings.model_fields}
+    there = {*OPERATIONS, *TYPES, *ControlSettings.model_fields, *ANSWERED}
     assert COVERED - there == set()
 
 

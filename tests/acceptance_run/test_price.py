@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import pytest
 
 from tests.acceptance.account.price import (
+    HOUR_S,
+    LONGEST_REMOVAL_S,
     OTHER_USD,
     STEPS,
     Spending,
@@ -13,6 +17,7 @@ from tests.acceptance.account.price import (
     price_lines,
     running_instances,
 )
+from tests.acceptance.account.run import Options
 from tests.acceptance.endpoint import INSTANCE_TYPES
 
 TYPE = "ml.g4dn.xlarge"
@@ -28,8 +33,13 @@ def test_every_type_of_the_suite_has_a_price() -> None:
         list_price("ml.none")
 
 
-def test_the_cheapest_type_fits_the_default_budget() -> None:
-    assert expected_usd(min(map(list_price, INSTANCE_TYPES))) < 10
+def test_the_default_budget_lasts_for_each_step_and_the_longest_removal_behind_it() -> None:
+    usd_per_hour, usd = min(map(list_price, INSTANCE_TYPES)), OTHER_USD
+    for step in STEPS:
+        usd += step.hours * usd_per_hour
+        assert (
+            usd + ceil(step.instances) * usd_per_hour * LONGEST_REMOVAL_S / HOUR_S < Options(environment="x").budget_usd
+        )
 
 
 def test_the_expected_price_is_the_sum_of_its_lines() -> None:

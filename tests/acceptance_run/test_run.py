@@ -5,6 +5,7 @@ The embedded AWS is reached by the variables that lead to it, as an account by i
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,13 +13,20 @@ import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import MagicMock
 
 import pytest
+from botocore.exceptions import ClientError
 
+from seatrial_base.catalog.resource_types import find_resource_schema
 from seatrial_base.errors import SpecError
 from seatrial_laptop import lifecycle
+from seatrial_laptop.aws.rights import Right
+from tests.acceptance.account import smoke as smoke_module
+from tests.acceptance.account.price import longest_run_s
 from tests.acceptance.account.removal import left, remove, runs_stacks
 from tests.acceptance.account.run import (
     Account,
@@ -30,7 +38,9 @@ from tests.acceptance.account.run import (
     run,
     signals_stop,
 )
+from tests.acceptance.account.smoke import PASSED, QUESTIONS, Place, place_of, row_of, smoke
 from tests.environment import environment
+from tests.launch_rights import allows
 from tests.tools import JSII_CACHE
 
 if TYPE_CHECKING:
@@ -43,6 +53,7 @@ ROOT: Final = Path(__file__).parents[2]
 PLACE: Final = "name: sandbox\nregion: us-east-1\nremoval: destroy\ntags: {team: platform}\n"
 TEMPLATE: Final = '{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}'
 LONGEST_S: Final = 300.0
+EMPTY_ZIP: Final = b"PK\x05\x06" + bytes(18)
 
 pytestmark = pytest.mark.e2e
 
@@ -131,7 +142,7 @@ def test_credentials_that_end_before_the_removal_are_refused(
     if hours is not None:
         expires = datetime.now(UTC) + timedelta(hours=hours)
         monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", expires.isoformat(timespec="seconds"))
-    assert [refused in message for message, _ in expiring_credentials()] == ([True] if refused else [])
+    assert [refused in message for message, _ in expiring_credentials(longest_run_s())] == ([True] if refused else [])
 
 
 def test_who_says_no_gets_the_price_and_nothing_else(
@@ -164,10 +175,124 @@ def test_users_and_roles_of_a_run_go_too(account: Clients, options: Options) -> 
     iam.create_access_key(UserName="team-search-aaaa")
     iam.create_user(UserName="other")
     trust = '{"Version": "2012-10-17", "Statement": []}'
-    iam.create_role(RoleName="seatrial-acceptance-sandbox", Path=path, AssumeRolePolicyDocument=trust)
+    role = iam.create_role(RoleName="seatrial-acceptance-sandbox", Path=path, AssumeRolePolicyDocument=trust)["Role"]
+    function = {"FunctionName": "seatrial-acceptance-sandbox", "Runtime": "python3.12", "Handler": "index.handler"}
+    account("lambda").create_function(**function, Role=role["Arn"], Code={"ZipFile": EMPTY_ZIP})
+    make(account, "seatrial-sandbox-smoke-chat", None)
     assert clean("sandbox", "aaaa", environments=options.environments) == 0
     assert [user["UserName"] for user in iam.list_users()["Users"]] == ["other"]
     assert iam.list_roles(PathPrefix=path)["Roles"] == []
+    assert account("lambda").list_functions()["Functions"] == []
+    stacks = account("cloudformation").describe_stacks()["Stacks"]
+    assert not [each for each in stacks if "-smoke-" in each["StackName"] and each["StackStatus"] == "CREATE_COMPLETE"]
+
+
+@pytest.fixture
+def place(bootstrapped: Clients, options: Options, around: Surroundings, tmp_path: Path) -> Place:
+    """Return where the questions are asked that need no endpoint."""
+    (tmp_path / "smoke").mkdir()
+    return place_of(options, around, Account("us-east-1"), tmp_path / "smoke", str)
+
+
+def test_the_questions_without_an_endpoint_are_answered_where_somebody_judges(
+    bootstrapped: Clients, options: Options, around: Surroundings
+) -> None:
+    shown: list[str] = []
+    assert smoke(options, replace(around, tell=shown.append)) == 1
+    answered = {each.name: next(line for line in shown if line.startswith(f"{each.name} ")) for each in QUESTIONS}
+    here = {"rights in a network", "rights to alarms", "alarms of a narrow role"}
+    assert {name for name, line in answered.items() if PASSED in line} == here
+    assert {name for name, line in answered.items() if "not answered here: " in line} == answered.keys() - here
+    assert shown[1] == "at most 0.01 USD (requests to CloudWatch) and 10 minutes"
+    assert shown[-1] == "nothing is left"
+    assert bootstrapped("lambda").list_functions()["Functions"] == []
+    assert bootstrapped("iam").list_roles(PathPrefix="/seatrial-acceptance/")["Roles"] == []
+
+
+def test_a_signal_ends_the_questions_without_an_endpoint(
+    bootstrapped: Clients, options: Options, around: Surroundings
+) -> None:
+    shown: list[str] = []
+
+    def interrupted(*words: str) -> subprocess.CompletedProcess[str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return around.seatrial(*words)
+
+    assert smoke(options, replace(around, seatrial=interrupted, tell=shown.append)) == 128 + signal.SIGINT
+    assert len([line for line in shown if "not answered here: ended by SIGINT" in line]) == len(QUESTIONS)
+    assert shown[-1] == "nothing is left"
+
+
+def results(decisions: dict[str, str]) -> dict[str, object]:
+    return {"EvaluationResults": [{"EvalActionName": name, "EvalDecision": may} for name, may in decisions.items()]}
+
+
+def acted(image_tag: str, *, is_right: bool) -> dict[str, MagicMock]:
+    """Return clients that answer as AWS does, or each in another way than is expected."""
+    iam, stacks, functions, registry, tokens, alarms = (MagicMock() for _ in range(6))
+
+    def simulated(**asked: list[Any]) -> dict[str, object]:
+        (resource,), (policy,) = asked["ResourceArns"], asked["PolicyInputList"]
+        context = {
+            each["ContextKeyName"].lower(): each["ContextKeyValues"][
+                0 if each["ContextKeyType"] != "stringList" else slice(None)
+            ]
+            for each in asked["ContextEntries"]
+        }
+        decided = {
+            action: (is_right or action == "s3:PutObject")
+            and allows(json.loads(policy), Right(action, resource, context))
+            for action in asked["ActionNames"]
+        }
+        return results({name: "allowed" if may else "implicitDeny" for name, may in decided.items()})
+
+    def principal(**asked: list[str]) -> dict[str, object]:
+        may = "allowed" if is_right and not asked["PolicyInputList"] else "explicitDeny"
+        return results(dict.fromkeys(asked["ActionNames"], may))
+
+    def described(**asked: str) -> dict[str, str]:
+        schema = find_resource_schema(asked["TypeName"])
+        refuse(schema is None, "no such type")
+        return {"Schema": f"{schema}".replace("'", '"') if is_right else "{}"}
+
+    def created(**_: object) -> None:
+        may = is_right and "ec2:" in iam.put_role_policy.call_args.kwargs["PolicyDocument"]
+        refuse(not may, "no permissions to call CreateNetworkInterface on EC2")
+
+    def status(**asked: str) -> dict[str, str]:
+        is_valid = is_right and "-smoke-unknown" not in asked["StackName"]
+        return {"Status": "CREATE_COMPLETE" if is_valid else "FAILED"}
+
+    iam.simulate_custom_policy.side_effect, iam.simulate_principal_policy.side_effect = simulated, principal
+    stacks.describe_type.side_effect, stacks.describe_change_set.side_effect = described, status
+    functions.create_function.side_effect = created
+    keys = dict.fromkeys(("AccessKeyId", "SecretAccessKey", "SessionToken"), "key")
+    tokens.assume_role.return_value = {"Credentials": keys}
+    alarms.describe_alarms.side_effect = lambda **asked: refuse(("MetricAlarm" in asked["AlarmTypes"]) != is_right, "")
+    alarms.describe_alarm_history.side_effect = partial(refuse, is_so=True, words="")
+    missing = ["no-such-tag", *([] if is_right else [image_tag])]
+    registry.batch_get_image.return_value = {"failures": [{"imageId": {"imageTag": tag}} for tag in missing]}
+    names = ("iam", "cloudformation", "lambda", "ecr", "sts", "cloudwatch")
+    return dict(zip(names, (iam, stacks, functions, registry, tokens, alarms), strict=True))
+
+
+def refuse(is_so: bool, words: str) -> None:  # noqa: FBT001 (what is seen)
+    if is_so:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": words}}, "Any")
+
+
+def test_what_an_account_answers_without_an_endpoint_is_judged(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded AWS has no schemas of types, no foreign registry and no checks of functions."""
+    monkeypatch.setattr(smoke_module, "LONGEST_STEP_S", 0.0)
+    for status, expected in (("ok", PASSED), ("problem", "otherwise")):
+        clients = acted(place.planned.image.rpartition(":")[2], is_right=expected == PASSED)
+        session = MagicMock(return_value=MagicMock(client=MagicMock(return_value=clients["cloudwatch"])))
+        monkeypatch.setattr(smoke_module, "boto3", MagicMock(Session=session))
+        planned = replace(place.planned, checks=({"subject": "quota", "answer": "4", "status": status},))
+        there = replace(place, clients=Account("us-east-1", clients), planned=planned)
+        answers = {each.name: row_of(each, there)[1].partition(":")[0] for each in QUESTIONS}
+        assert answers == dict.fromkeys(answers, expected)
+        monkeypatch.setattr(smoke_module, "PRODUCTS", smoke_module.PRODUCTS[:1])
 
 
 SUITE: Final = """

@@ -211,7 +211,7 @@ class TestFolderOfWeights:
     def test_embeddings_are_refused(self, weights: Path) -> None:
         (weights / "modules.json").write_text("[]")
         (loaded,) = load_specs_or_model([weights], None, None, ASKED)
-        with pytest.raises(PlanError, match="SEA209: the folder is one of sentence-transformers"):
+        with pytest.raises(PlanError, match="SEA255: the folder is one of sentence-transformers"):
             read_architecture(loaded)
 
     @pytest.mark.parametrize(("share", "warned"), [(1.0, False), (1.04, False), (1.3, True)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from seatrial.documents.plan import Decision
 from seatrial.engines.render import render_plan
 from seatrial.engines.rendered import rendered_files, write_config
 from seatrial_base.catalog.engine_options import reserved_names
@@ -55,6 +56,23 @@ def test_the_rendered_text_is_the_golden_file(
 def test_quantized_weights_have_no_dtype_in_tgi(loaded: Loaded, make_plan: MakePlan) -> None:
     config = render_plan(loaded(), make_plan("tgi", quantization="awq"))  # TGI: "Only 1 can be set"
     assert rendered_files(config)["container.env"] == golden("tgi.quantized.container.env")
+
+
+@pytest.mark.parametrize(
+    ("engine", "written"),
+    [
+        ("lmi", "option.enable_expert_parallel=true"),
+        ("vllm", "SM_VLLM_ENABLE_EXPERT_PARALLEL=true"),
+        ("sglang", "SM_SGLANG_EP_SIZE=8"),
+    ],
+)
+def test_experts_that_the_plan_deals_out_are_an_option(
+    engine: str, written: str, loaded: Loaded, make_plan: MakePlan
+) -> None:
+    plan = make_plan(engine)
+    dealt = plan.model_copy(update={"expert_parallel_degree": Decision(value=8, because="It starts only so.")})
+    texts = ["".join(rendered_files(render_plan(loaded(), each)).values()) for each in (plan, dealt)]
+    assert [written in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize(("engine", "model"), [("lmi", HUB_MODEL), ("lmi", S3_MODEL), ("tgi", HUB_MODEL)])

@@ -178,6 +178,7 @@ REFUSED: Final[dict[tuple[tuple[str, str], tuple[str, str]], str]] = {
     (("hosting", "asynchronous"), ("api", "openai")): "SEA136",
     # A product is one spec: there is no other model.
     **{(("hosting", kind), ("delivery", "product")): "SEA130" for kind in ("variants", "shadow")},
+    (("tags", "many"), ("delivery", "product")): "SEA142",
     (("guests", "one"), ("delivery", "product")): "SEA128",
     **{(("guests", guests), ("delivery", "product")): "SEA129" for guests in ("split", "router")},
     # Reserved capacity is of one type, and so are the guests that it hosts.

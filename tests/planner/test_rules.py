@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
+from seatrial.planner.resolve import unplannable
 from seatrial_base.errors import PlanError
 from tests.planner.test_prose import without_numbers
 
@@ -277,6 +278,31 @@ CASES: dict[str, tuple[dict[str, object], tuple[Expected, ...]]] = {
         {"serving": only("ml.g7.2xlarge")},
         (Expected("chat.yaml:9: serving.instance_types", "SEA210", ("1", "ml.g7.2xlarge")),),
     ),
+    "SEA254 a degree that cuts blocks of FP8": (
+        {
+            "model": {"hub_id": "Qwen/Qwen3-Next-80B-A3B-Instruct-FP8"},
+            "serving": {"engine": "vllm", **only("ml.p5.48xlarge", tensor_parallel_degree=8)},
+        },
+        (
+            Expected(
+                "chat.yaml:10: serving.instance_types",
+                "SEA254",
+                ("ml.p5.48xlarge", "64", "512", "128", "the shared experts", "vllm-fp8-rows", "52915"),
+            ),
+        ),
+    ),
+    "SEA254 a family without float16 on an accelerator without bf16": (
+        {"model": {"hub_id": "google/gemma-3-1b-it"}, "serving": {"engine": "vllm", **only("ml.g4dn.xlarge")}},
+        (Expected("chat.yaml:10: serving.instance_types", "SEA254", ("gemma3_text", "float16", "NVIDIA T4")),),
+    ),
+    "SEA255 a model of embeddings": (
+        {"model": {"hub_id": "BAAI/bge-m3"}},
+        (Expected("chat.yaml:3: model.hub_id", "SEA255", ("embeddings", "huggingface-pytorch-tei")),),
+    ),
+    "SEA255 a reranker with the shape of another model": (
+        {"model": {"hub_id": "Qwen/Qwen3-Reranker-8B", "architecture": "Qwen/Qwen3-8B"}},
+        (Expected("chat.yaml:3: model.hub_id", "SEA255", ("scores",)),),
+    ),
     "SEA225 a model that the engine for AWS Neuron has no code for": (
         {"serving": only("ml.inf2.48xlarge"), "model": {"hub_id": "tiiuae/falcon-40b"}},
         (Expected("chat.yaml:2: model", "SEA225", ("vllm-neuronx", "tiiuae/falcon-40b", "qwen3_moe")),),
@@ -321,6 +347,38 @@ def test_a_refusal_names_rule_place_and_numbers(
         assert text.startswith(f"{wanted.place}: {wanted.rule}: ")
         assert "\n  hint: " in text
         assert [part for part in wanted.parts if part not in text] == []
+
+
+_OF_LOAD_AND_PRICE = {"SEA205", "SEA206", "SEA207", "SEA212"}  # they need the search, which `validate` does not make
+
+
+@pytest.mark.parametrize(("fields", "expected"), CASES.values(), ids=CASES)
+def test_what_a_plan_refuses_validate_refuses_with_the_same_words(
+    fields: dict[str, object], expected: tuple[Expected, ...], ask: Ask
+) -> None:
+    loaded = ask(**fields)
+    found = unplannable(loaded)[0]
+
+    if {each.rule for each in expected} & _OF_LOAD_AND_PRICE:
+        assert found == ()
+    else:
+        assert found == tuple(refused(fields, ask).problems)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"model": {"hub_id": "Qwen/Qwen3-235B-A22B-FP8"}, "serving": only("ml.p5.48xlarge", tensor_parallel_degree=8)},
+        {"model": {"hub_id": "Qwen/Qwen3-0.6B"}, "serving": only("ml.g4dn.xlarge")},
+    ],
+)
+def test_what_validate_passes_is_planned_with_its_warnings(fields: dict[str, object], ask: Ask) -> None:
+    loaded = ask(**fields)
+    refusals, warnings = unplannable(loaded)
+
+    assert refusals == ()
+    assert set(warnings) <= set(make_plan(loaded).warnings)
 
 
 def test_the_words_of_the_refusals_are_the_golden_file(ask: Ask) -> None:

@@ -79,3 +79,19 @@ def test_an_unknown_instance_type_has_near_names(ask: Ask) -> None:
         "SEA110: ml.g5.3xlarge is not in the catalog\n  hint: similar in the catalog: ml.g5.xlarge, ml.g5.8xlarge, "
         "ml.g5.4xlarge"
     )
+
+
+def test_neuron_cores_are_counted_and_judged_by_their_own_engine(ask: Ask) -> None:
+    small = {"hub_id": "meta-llama/Llama-3.2-1B"}
+    (chosen,) = explain(ask(model=small, serving={"instance_types": ["ml.inf2.xlarge"]}), "ml.inf2.xlarge")
+    assert (chosen.won, chosen.tensor_parallel_degree) == (True, 2)
+
+    verdicts = explain(ask(model={"hub_id": "meta-llama/Meta-Llama-3-70B-Instruct"}), "ml.inf2.24xlarge")
+    assert {each.stage for each in verdicts} == {"allowed"}
+    assert all("short per accelerator of 16.0 GiB" in each.because for each in verdicts)
+
+
+def test_a_family_that_neuron_has_no_code_for_says_so(ask: Ask) -> None:
+    (verdict,) = explain(ask(model={"hub_id": "tiiuae/falcon-7b"}), "ml.inf2.xlarge")
+
+    assert "has no code for tiiuae/falcon-7b" in verdict.because

@@ -215,6 +215,20 @@ def test_a_schedule_that_eventbridge_refuses_is_refused(expression: str) -> None
     assert schedule_error(expression) is not None
 
 
+def test_an_environment_that_vends_has_as_many_tags_as_a_portfolio_takes(environments: Path) -> None:
+    def place(count: int, more: str) -> None:
+        tags = ", ".join(f"a{number}: x" for number in range(count))
+        (environments / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\ntags: {{{tags}}}\n{more}")
+
+    place(20, "vending: true\n")
+    assert load_environment(environments, "dev").vending
+    place(21, "")
+    assert not load_environment(environments, "dev").vending
+    place(21, "vending: true\n")
+    with pytest.raises(SpecError, match="SEA142: 21 tags and vending: true; a portfolio of AWS Service Catalog has at"):
+        load_environment(environments, "dev")
+
+
 def test_tags_of_endpoint_and_environment_together_have_a_limit(
     environments: Path, write: Write, endpoint_text: str
 ) -> None:

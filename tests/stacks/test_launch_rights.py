@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
 from seatrial_laptop.aws.cloudformation.deployer import reference_rights
 from seatrial_laptop.aws.rights import Right
-from seatrial_stacks.publish_products import publish
 from tests.launch_rights import (
     ACCOUNT,
     PARAMETERS,
@@ -27,11 +25,10 @@ from tests.launch_rights import (
     denied_rights,
     launch_policy,
     needed,
+    published,
     resolved,
 )
 from tests.resource_types import resolved_resources
-from tests.sample_product import ENDPOINT, lock_sizes, write_product
-from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,21 +73,11 @@ CHANGED: dict[str, tuple[Mapping[str, object], Mapping[str, object], Mapping[str
 """What differs of the product and its environment; only instances without a disk of their own have one with a key."""
 
 
-@pytest.fixture(scope="module", params=CHANGED)
-def published(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Template, Template]:
-    """Publish a product; return its template, and that of the vending stack."""
-    folder = tmp_path_factory.mktemp(request.param)
-    changed, lab, others = CHANGED[request.param]
-    product = write_product(folder, lab={**lab}, endpoint={**ENDPOINT, **changed}, **others)
-    lock_sizes(product, folder / "environments")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        publish([product], folder / "environments")
-    context = {name: folder / name for name in ("endpoints", "environments", "products")}
-    assembly = synthesize(folder / "out", {**context, "environment": "lab"})
-    template = folder / "products" / "chat" / "versions" / "1.0.0" / "lab.template.json"
-    vending = assembly / "seatrial-lab-products.template.json"
-    return json.loads(template.read_text()), json.loads(vending.read_text())
+@pytest.fixture(scope="module", params=CHANGED, name="published")
+def published_product(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Template, Template]:
+    return published(tmp_path_factory.mktemp(request.param), *CHANGED[request.param])
 
 
 def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
@@ -99,6 +86,13 @@ def test_every_right_that_a_launch_an_update_and_a_termination_need_is_allowed(
     template, vending = published
     assert len(needed(template)) > 100
     assert denied_rights(template, launch_policy(vending)) == []
+
+
+def test_a_launch_needs_no_visible_tag(published: tuple[Template, Template]) -> None:
+    template, vending = published
+    denied = denied_rights(template, launch_policy(vending), sees_tags=False)
+    assert [each for each in denied if " create: " in each] == []
+    assert any(each.startswith("AWS::SageMaker::Model delete: sagemaker:DeleteModel on ") for each in denied)
 
 
 def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(

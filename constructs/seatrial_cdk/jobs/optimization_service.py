@@ -27,7 +27,7 @@ from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.jobs.runtime.jobs import FOLDER
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow, policy_document, resources_of
-from seatrial_cdk.private_bucket import private_bucket, removal_policy
+from seatrial_cdk.private_bucket import bound_emptying_role, private_bucket, removal_policy
 from seatrial_cdk.service_function import (
     EnvironmentService,
     handler_module,
@@ -155,6 +155,7 @@ class OptimizationService(EnvironmentService):
         self.key: kms.IKey = key if key is not None else _own_key(self, removal)
         artifacts = Construct(self, "Artifacts")
         self.bucket = private_bucket(artifacts, key=self.key, removal=removal, lifecycle_rules=[])
+        bound_emptying_role(self, role_options)
         days = (retention or Retention()).log_days
         logs = log_group_of(self, keep=removal == "retain", days=days)
         self.role = _role(self, logs)

@@ -39,7 +39,7 @@ from seatrial_cdk.endpoint.execution_role import NO_OPTIONS
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, allow_unnamed
-from seatrial_cdk.private_bucket import private_bucket, removal_policy
+from seatrial_cdk.private_bucket import bound_emptying_role, private_bucket, removal_policy
 from seatrial_cdk.service_function import (
     EnvironmentService,
     handler_module,
@@ -258,6 +258,7 @@ class TrialService(EnvironmentService):
         kept = retention or Retention()
         expiry = None if kept.results_days is None else Duration.days(kept.results_days)
         self.results = TrialResults(self, "Results", key=key, removal=removal, expiry=expiry)
+        bound_emptying_role(self, role_options)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.role = _role(self, environment, network, logs, any_stack=any_stack)
         self.function = _function(

@@ -274,7 +274,11 @@ def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag.
 
     An update of an endpoint is on its configuration too, which is so young that its tags may not be visible yet: the
-    endpoint's name bounds it.
+    endpoint's name bounds it. The handlers that create a model or a configuration read nothing, so that a launch needs
+    no visible tag. A rollback within the seconds in which the tags are late leaves both behind (`ROLLBACK_FAILED`), and
+    the next termination removes them. A pattern of the generated name can't take the tag's place: the name begins with
+    the logical ID, which tells no environment (go-to-k/cdk-real-drift issue 1527, aws/aws-cli issue 4021), and without
+    a tag the role could delete everybody's models.
     """
     named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
     unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]

@@ -17,6 +17,8 @@ from seatrial.planner.decisions.batching import (
 )
 from seatrial.planner.decisions.placement import decide_gate, decide_target, predict_target, target_warnings
 from seatrial.planner.decisions.plan_warnings import (
+    access_warnings,
+    adapter_warnings,
     assumption_warnings,
     encoder_warnings,
     family_warnings,
@@ -127,7 +129,10 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
+            *access_warnings(chosen.loaded),
+            *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
+            *chosen.demand.cautions(chosen.best.candidate.instance),
             *batch_limit_warnings(overrides, memory),
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),

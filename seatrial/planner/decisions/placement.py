@@ -12,12 +12,12 @@ from seatrial.planner.search.demand import groups_words
 from seatrial.planner.search.sizing import cost_of, instances_for, surge_instances, usd_per_hour
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.catalog import neuron
-from seatrial_base.catalog.instances import SHARE_OF_CPUS
+from seatrial_base.catalog.instances import SHARE_OF_CPUS, find_instance
 from seatrial_base.units import counted, gib, hourly_words
 from seatrial_load.measure.curves import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seatrial.planner.predict.regime import PredictedTarget
     from seatrial.planner.search.candidate import FeasibleCandidate
@@ -42,10 +42,20 @@ def lay_out(best: FeasibleCandidate, demand: Demand) -> Layout:
         copies_replaced_at_once=copies_replaced_at_once(scaling.min_copies, scaling.max_copies),
         surge_instances=decide_surge(best, demand),
         dtype=decide_dtype(best, demand),
-        cpu_cores_per_copy=cpu_cores_per_copy(best),
+        cpu_cores_per_copy=cpu_cores_per_copy(best, demand.endpoint.hosting.instance_pools or ()),
         memory_min_mb=decide_host_memory(),
         cost=cost_of(best, demand.discount),
+        expert_parallel_degree=decide_experts(best, demand),
     )
+
+
+def decide_experts(best: FeasibleCandidate, demand: Demand) -> Decision[int] | None:
+    """Return over how many accelerators experts are dealt out because the engine starts only so; else `None`."""
+    degree, experts = best.candidate.degree, best.candidate.copy.expert_parallel_degree
+    if experts == demand.groups(degree).experts:
+        return None
+    because = "Whole experts on each accelerator: cut by the degree, the engine ends at load (SEA254)."
+    return Decision(value=experts, because=because)
 
 
 def decide_degree(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
@@ -206,9 +216,20 @@ def decide_host_memory() -> Decision[int]:
     return Decision(value=_HOST_MEMORY_MB, because=because)
 
 
-def cpu_cores_per_copy(best: FeasibleCandidate) -> float:
-    """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption."""
-    return best.candidate.instance.vcpus * SHARE_OF_CPUS / best.candidate.copies_per_instance
+def cpu_cores_per_copy(best: FeasibleCandidate, pools: Sequence[str]) -> float:
+    """Return the virtual CPUs reserved for one copy: half of its share of the host, an assumption.
+
+    Of several pools that with the least: a component has one size, and more than its share there would leave
+    accelerators without copies.
+
+    Args:
+        pools: The instance types, the planned one first; empty for that alone.
+    """
+    shares = [best.candidate.instance.vcpus / best.candidate.copies_per_instance]
+    for instance in filter(None, map(find_instance, pools[1:])):
+        copies = neuron.in_cores(instance).accelerator_count // best.candidate.degree
+        shares.append(instance.vcpus / max(copies, 1))
+    return min(shares) * SHARE_OF_CPUS
 
 
 def _traffic(workload: WorkloadSpec) -> str:

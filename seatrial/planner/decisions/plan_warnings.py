@@ -10,15 +10,18 @@ from seatrial.planner.predict.memory import weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
+from seatrial_base.catalog.models import is_gated
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
 
 if TYPE_CHECKING:
+    from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Speculation
     from seatrial.specs.endpoint import ServingOverrides
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.instances import Instance, Purchase
+    from seatrial_lint.engines.engine_options import Lora
 
 
 def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
@@ -41,6 +44,33 @@ def purchase_warnings(instance: Instance, purchase: Purchase) -> tuple[str, ...]
         return ()
     how = PURCHASES[purchase]
     return (f"The price of {instance.instance_type} {how} is unknown, so the price on demand counts. {_REFRESH}",)
+
+
+def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
+    """Warn that the time of LoRA adapters is not predicted, and say what memory is."""
+    if lora is None or not memory.adapters_bytes:
+        return ()
+    slots = counted(lora.max_adapters or len(lora.adapters or ()) or 1, "adapter")
+    host = f" Host memory holds {lora.max_cpu_adapters} of them." if lora.max_cpu_adapters else ""
+    warning = (
+        f"LoRA: slots for {slots} of a batch take {gib(memory.adapters_bytes)} of each accelerator; the time that "
+        f"adapters take of a step is not predicted, and the trial's requests name none.{host}"
+    )
+    return (warning,)
+
+
+def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn of a gated repository that nothing gives access to."""
+    model = loaded.endpoint.model
+    if loaded.environment.is_embedded:  # the laptop downloads nothing
+        return ()
+    if model.s3_uri or model.hub_token_secret or model.hub_id is None or not is_gated(model.hub_id):
+        return ()
+    warning = (
+        f"SEA256: {model.hub_id} is gated: without a token the container ends with 401 while you pay for it. "
+        "Accept its licence and set model.hub_token_secret, or stage the weights (seatrial stage)."
+    )
+    return (warning,)
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it

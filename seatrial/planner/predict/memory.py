@@ -1,6 +1,6 @@
 """The division of an accelerator's memory: weights, activations, the engine's reserve, and the rest for KV cache.
 
-    KV room          = memory - weights / N - activations - reserve, less the draft's share             bytes
+    KV room          = memory - weights / N - activations - reserve - adapters, less the draft's share  bytes
     KV per token     = 2 * layers * KV heads * head dim * 2 / min(N, KV heads)                          bytes
     KV-limited batch = floor(KV room / KV per token / tokens that a request keeps in the cache)
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.catalog.speculation import Draft
+    from seatrial_lint.engines.engine_options import Lora
 
 BYTES_16BIT = 2
 KEYS_AND_VALUES = 2
@@ -37,6 +38,7 @@ KEYS_AND_VALUES = 2
 # residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the
 # gated MLP sharded.
 _WHOLE_VECTORS = 3
+_USUAL_RANK = 16  # vLLM's default of max_lora_rank
 _SHARDED_VECTORS = 9
 
 
@@ -115,6 +117,36 @@ def activation_bytes(architecture: Architecture, batched_tokens: int, degree: in
     return round(vectors * batched_tokens * architecture.hidden_size * BYTES_16BIT)
 
 
+def adapters_bytes(architecture: Architecture, lora: Lora | None, degree: int, *, experts_groups: int = 1) -> int:
+    """Return what LoRA adapters take of one accelerator: one slot for each adapter of a batch, at the highest rank.
+
+    Every linear layer has a slot, whatever an adapter was trained on, embeddings left out (vLLM's lora/layers:
+    `create_lora_weights`): rank * (inputs + outputs) * 2 bytes, of which the side that the degree does not cut is on
+    every accelerator, unless the adapters are fully sharded. Each expert has a pair of its own.
+    """
+    if lora is None:
+        return 0
+    slots = lora.max_adapters or len(lora.adapters or ()) or 1  # vLLM's default is 1
+    rank, hidden = lora.max_rank or _USUAL_RANK, architecture.hidden_size
+    queries, keys = (heads * architecture.head_dim for heads in (architecture.attention_heads, architecture.kv_heads))
+    sides = [(hidden, queries), (hidden, keys), (hidden, keys), (hidden, queries)]
+    if architecture.experts:
+        dense = architecture.shared_width
+    else:  # of a shape whose width nobody says, what its parameters leave for three matrices
+        attention = sum(kept * cut for kept, cut in sides)
+        rest = (architecture.params_total - embedding_params(architecture)) // architecture.layers - attention
+        dense = architecture.mlp_width or max(0, rest // (3 * hidden))
+    sides += 3 * [(hidden, dense)] if dense else []
+    # Gate and up are cut along their outputs and down along its inputs: the hidden size stays whole on every rank.
+    whole = degree if lora.fully_sharded else 1
+    per_layer = sum(rank * (kept / whole + cut / degree) for kept, cut in sides)
+    if architecture.experts and architecture.expert_width:
+        local = architecture.experts / experts_groups
+        cut = architecture.expert_width * experts_groups / degree
+        per_layer += 3 * local * rank * (hidden / whole + cut)
+    return round(slots * architecture.layers * per_layer * BYTES_16BIT)
+
+
 def held_tokens(engine: Engine, input_tokens: int, output_tokens: int) -> int:
     """Return the tokens of a request that hold KV cache on average: its prompt, and a share of its output."""
     return input_tokens + math.ceil(output_tokens * engine.kv_reserved_output)
@@ -148,6 +180,7 @@ def fit_memory(
     draft: Draft | None = None,
     tokens_stddev: float = 0.0,
     attention_data_parallel_degree: int = 1,
+    adapters: int = 0,
 ) -> MemoryFit:
     """Divide the memory of one accelerator.
 
@@ -157,6 +190,7 @@ def fit_memory(
     Args:
         tokens: What a sequence holds on average, for the KV-limited batch: `held_tokens`.
         draft: The draft of speculative decoding whose shape is known.
+        adapters: Bytes of the slots of LoRA adapters (`adapters_bytes`).
     """
     architecture = served_by(engine, architecture)
     memory, group = instance.accelerator_memory_bytes, degree // attention_data_parallel_degree
@@ -175,7 +209,7 @@ def fit_memory(
         reserve = least + round(max(0, memory - weights - activations - least) * free)
     per_token = kv_bytes_per_token(architecture, group, kv_bits)
     drafted = kv_bytes_per_token(draft.shape, group) if draft else 0
-    room = (memory - reserve - activations - weights) * per_token // (per_token + drafted)
+    room = (memory - reserve - activations - weights - adapters) * per_token // (per_token + drafted)
     cached = architecture.cached_tokens(tokens)
     held = cached + state_tokens(architecture, group, per_token)
     batch = (
@@ -188,6 +222,7 @@ def fit_memory(
         weights_bytes=weights,
         activation_bytes=activations,
         reserve_bytes=reserve,
+        adapters_bytes=adapters,
         kv_room_bytes=room,
         kv_bytes_per_token=per_token,
         kv_limited_batch=max(batch, 0) * attention_data_parallel_degree,

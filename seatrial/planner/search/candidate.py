@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial_base.catalog.instances import Instance
 
-Stage = Literal["specifications", "degree", "memory", "slo", "copies", "price", "budget"]
+Stage = Literal["specifications", "degree", "memory", "start", "slo", "copies", "price", "budget"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """In the order in which a deployment passes them: the last one reached is the nearest to a deployment."""
 

@@ -15,9 +15,10 @@ Without `enable_dp_attention`, `data_parallel_size` starts further copies of the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from seatrial_base.catalog.engine_limits import Start, start_cautions, start_refusals
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import ARRIVALS
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
     from seatrial.specs.guardrails.limits import GuardRails
     from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engine_limits import StartRefusal
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance, Purchase
     from seatrial_lint.engines.engine_options import OptionValue
@@ -45,6 +47,7 @@ _EXPERT_GROUPS = ("ep_size", "ep", "expert_parallel_size", "moe_expert_parallel_
 _ATTENTION_EVERYWHERE = ("enable_attention_dp",)
 _GROUPED_ATTENTION = ("enable_dp_attention",)
 _GROUPS = ("dp_size", "dp", "data_parallel_size")
+_DEALS_EXPERTS = ("vllm", "sglang")  # engines for which `engines/render.py` writes the option
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Demand:
         calibrated: What was measured of one deployment of this endpoint; `None` when nothing was.
         unknown_price_accepted: Instance types without a price may be chosen, also where the spec does not name them.
         recipe_engine: The engine that the spec's recipe is held against; `None` where none is.
+        loads: The code that loads the weights, and its version; `None` where no engine is known.
         arrivals: When requests arrive; `None` where the workload is a number of requests in flight.
     """
 
@@ -112,6 +116,7 @@ class Demand:
     calibrated: Calibrated | None = None
     unknown_price_accepted: bool = False
     recipe_engine: RecipeEngine | None = None
+    loads: tuple[str, tuple[int, ...] | None] | None = None
     arrivals: Arrivals | None = None
     purchase: Purchase = "on_demand"
 
@@ -177,6 +182,31 @@ class Demand:
         if self.engine.compiled_shapes:
             return Groups()
         return groups_at(self.overrides.extra, self.architecture, degree)
+
+    def started(self, instance: Instance, degree: int, dtype: str) -> tuple[Groups, tuple[StartRefusal, ...]]:
+        """Return how a copy is spread, and why its engine ends at load so; nothing where it starts.
+
+        Experts are dealt out where the spec does not say how, and whole experts are all that the engine lacks.
+        """
+        groups = self.groups(degree)
+        if self.loads is None or self.engine.compiled_shapes or groups.refused:
+            return groups, ()
+        engine, version = self.loads
+        where = (instance.accelerator, dtype, self.architecture)
+        start = Start(engine, version, self.quantization, degree, groups.experts, *where)
+        refusals = start_refusals(start)
+        dealt = groups.experts == 1 and not _named(self.overrides.extra, (*_EXPERTS_EVERYWHERE, *_EXPERT_GROUPS))
+        if refusals and dealt and engine in _DEALS_EXPERTS and all(each.of_experts for each in refusals):
+            whole = start_refusals(replace(start, expert_degree=degree))
+            return (groups, refusals) if whole else (replace(groups, experts=degree), ())
+        return groups, refusals
+
+    def cautions(self, instance: Instance) -> tuple[str, ...]:
+        """Return what nobody measured of the engine on an instance type."""
+        if self.loads is None or self.engine.compiled_shapes:
+            return ()
+        start = Start(*self.loads, self.quantization, 1, 1, instance.accelerator)
+        return tuple(f"SEA257: {caution}" for caution in start_cautions(start))
 
     def calibration_of(self, instance_type: str, degree: int) -> Calibration | None:
         """Return what was measured of a deployment of this endpoint; `None` for one that nothing was measured of."""

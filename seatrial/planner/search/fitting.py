@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import compiled_batch
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
-from seatrial.planner.predict.memory import fit_memory, missing_bytes
+from seatrial.planner.predict.memory import adapters_bytes, fit_memory, missing_bytes
 from seatrial.planner.predict.simulation import AT_RANDOM
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
@@ -118,8 +118,12 @@ def _unplannable(demand: Demand, instance: Instance) -> str:
     return " ".join(refusal.message for refusal in refused)
 
 
-def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
-    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once."""
+def memory_of(demand: Demand, instance: Instance, degree: int, experts: int = 1) -> MemoryFit:
+    """Divide the memory of one accelerator for the demand, whose sequences may all be at their full length at once.
+
+    `experts`: groups that the experts are dealt out to.
+    """
+    lora = None if demand.engine.compiled_shapes else demand.overrides.lora
     return fit_memory(
         demand.architecture,
         instance,
@@ -132,6 +136,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int) -> MemoryFit:
         kv_bits=demand.kv_bits,
         draft=demand.speculation.draft if demand.speculation else None,
         attention_data_parallel_degree=demand.groups(degree).attention,
+        adapters=adapters_bytes(demand.architecture, lora, degree, experts_groups=experts),
     )
 
 
@@ -141,18 +146,25 @@ def missing_for_one(demand: Demand, memory: MemoryFit) -> float:
 
 
 def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int) -> Candidate | RejectedCandidate:
-    if refused := demand.groups(degree).refused:
-        return rejection_of(instance, degree, "degree", refused)
-    memory = memory_of(demand, instance, degree)
+    published = demand.architecture.dtype if demand.overrides.dtype == "auto" else demand.overrides.dtype
+    dtype = published if instance.has_bf16 else "fp16"
+    groups, refusals = demand.started(instance, degree, dtype)
+    if groups.refused:
+        return rejection_of(instance, degree, "degree", groups.refused)
+    memory = memory_of(demand, instance, degree, groups.experts)
     missing = missing_for_one(demand, memory)
     if missing > 0 or not memory.kv_limited_batch:
         because = (
             f"{gib(missing)} short per accelerator of {gib(memory.accelerator_memory_bytes)}: "
             f"{gib(memory.weights_bytes)} weights, {gib(memory.activation_bytes)} activations, "
-            f"{gib(memory.reserve_bytes)} reserve and one sequence of {demand.max_model_len:,} tokens."
+            f"{gib(memory.reserve_bytes)} reserve{_adapters_words(memory)} and one sequence of "
+            f"{demand.max_model_len:,} tokens."
         )
         return rejection_of(instance, degree, "memory", because, gap=missing * degree)
-    overrides, workload, groups = demand.overrides, demand.endpoint.workload, demand.groups(degree)
+    if refusals:
+        because = " ".join(f"{each.because} ({each.row}: {each.source})" for each in refusals)
+        return rejection_of(instance, degree, "start", because)
+    overrides, workload = demand.overrides, demand.endpoint.workload
     most = min(demand.engine.batch_limit, memory.kv_limited_batch)
     largest_batch = compiled_batch(most, most) if demand.engine.compiled_shapes else most
     copy = place_copy(
@@ -174,13 +186,12 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         expert_parallel_degree=groups.experts,
         attention_data_parallel_degree=groups.attention,
     )
-    published = demand.architecture.dtype if overrides.dtype == "auto" else overrides.dtype
     # As many copies as the accelerators take: fewer would cost the same.
     candidate = Candidate(
         instance=instance,
         degree=degree,
         copies_per_instance=instance.accelerator_count // degree,
-        dtype=published if instance.has_bf16 else "fp16",
+        dtype=dtype,
         memory=memory,
         levels=Levels(copy, demand.protocol, demand.timeout.bound_ms / MS_PER_S, demand.arrivals or AT_RANDOM),
     )
@@ -192,11 +203,15 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
     return candidate
 
 
+def _adapters_words(memory: MemoryFit) -> str:
+    return f", {gib(memory.adapters_bytes)} adapters" if memory.adapters_bytes else ""
+
+
 def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterator[Finding]:
     """Yield each pool that can't hold a copy: a component has one size, whatever instance it runs on.
 
     Args:
-        layout: The deployment on the first pool: degree, type and vCPUs of a copy.
+        layout: The deployment on the first pool: degree and type of a copy.
     """
     degree = layout.tensor_parallel_degree.value
     serving = demand.endpoint.serving
@@ -210,14 +225,12 @@ def pool_problems(loaded: LoadedSpec, demand: Demand, layout: Layout) -> Iterato
         if instance is None:
             hint = "name types of the catalog: a copy must be known to fit"
             yield loaded.problem(path, "SEA110", f"{name} is not in the catalog", hint)
-        elif because := _why_not(fixed, instance, layout.cpu_cores_per_copy):
+        elif because := _why_not(fixed, instance):
             hint = f"remove it, or order the pools so that the smallest is first: {pools[0]} needs degree {degree}"
             yield loaded.problem(path, "SEA212", f"{name} can't hold a copy: {because}", hint)
 
 
-def _why_not(demand: Demand, instance: Instance, cpu_cores: float) -> str:
-    if cpu_cores > instance.vcpus:
-        return f"it has {instance.vcpus} vCPUs; a copy reserves {cpu_cores:g}."
+def _why_not(demand: Demand, instance: Instance) -> str:
     judged = list(candidates(demand, instance))
     if any(isinstance(each, Candidate) for each in judged):
         return ""

@@ -30,6 +30,7 @@ _RULES: dict[Stage, str] = {
     "copies": "SEA205",
     "slo": "SEA205",
     "memory": "SEA202",
+    "start": "SEA254",
     "degree": "SEA204",
     "specifications": "SEA210",
 }
@@ -38,6 +39,7 @@ _WHAT: dict[Stage, str] = {
     "price": "no deployment that meets the SLO has a known price",
     "copies": "no deployment can serve the workload",
     "slo": "no deployment is predicted to meet the SLO",
+    "start": "the engine starts on no allowed deployment that holds the model",
     "degree": "no allowed instance type has enough accelerators",
     "specifications": "no allowed instance type can be planned",
 }
@@ -84,6 +86,8 @@ def _place(rejection: RejectedCandidate) -> str:
 
 
 def _hint(stage: Stage, demand: Demand, nearest: RejectedCandidate) -> str:
+    if stage == "start":
+        return "allow other instance types or degrees, set another engine_version, or take weights of another format"
     if stage != "price":
         return "allow other instance types"
     if bounds_money(demand):

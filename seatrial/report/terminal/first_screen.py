@@ -15,6 +15,7 @@ from seatrial.documents.plan import STAND_IN, hardware_words
 from seatrial.report.planned import edges, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
+from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
 from seatrial_base.table import name_column, number_columns, table_of, text_columns
@@ -158,6 +159,9 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
         )
     # The family that is used for an unknown one is shown with the model: every number of the screen rests on it.
     model = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
+    # Containers for AWS Neuron have numbers of their own, which read like an old engine's.
+    inside = [row.bundles for row in IMAGES.rows if row.tag == plan.image.value.tag and row.flavour == "neuronx"]
+    model += f" for AWS Neuron ({inside[0]})" if inside and inside[0] else ""
     stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))

@@ -109,12 +109,14 @@ def _price(cost: Cost) -> str:
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
     """Return the memory table for requests of this many tokens, prompt and output."""
+    adapters = ("adapters",) if fit.adapters_bytes else ()
     columns = number_columns(
-        "accelerator", "weights", "activations", "reserve", "KV cache", "KV per token", "sequences"
+        "accelerator", "weights", *adapters, "activations", "reserve", "KV cache", "KV per token", "sequences"
     )
     sizes = (
         fit.accelerator_memory_bytes,
         fit.weights_bytes,
+        *((fit.adapters_bytes,) if fit.adapters_bytes else ()),
         fit.activation_bytes,
         fit.reserve_bytes,
         fit.kv_room_bytes,

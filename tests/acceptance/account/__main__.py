@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seatrial_base.terminal import run_command_line
 from tests.acceptance.account.run import ROOT, Options, clean, run
+from tests.acceptance.account.smoke import smoke
 
 
 def main() -> int:
@@ -21,6 +22,7 @@ def main() -> int:
     running.add_argument("--budget-usd", type=float, default=15.0, help="most that may be spent (default 15)")
     running.add_argument("--yes", action="store_true", help="ask nothing")
     running.add_argument("--folder", type=Path, default=ROOT / ".seatrial" / "acceptance", help="where transcripts go")
+    running.add_argument("--smoke", action="store_true", help="only the questions that need no endpoint")
     running.add_argument("--only", default="", help="only the cases that this expression of pytest -k chooses")
     removing.add_argument("--run", default=None, help="ID of the run; without it, those of all runs")
     given = parser.parse_args()
@@ -34,7 +36,7 @@ def main() -> int:
         folder=given.folder,
         pytest=("-k", given.only) if given.only else (),
     )
-    return run(options)
+    return smoke(options) if given.smoke else run(options)
 
 
 if __name__ == "__main__":

@@ -42,18 +42,27 @@ class Step:
 LONGEST_REMOVAL_S: Final = 5_400.0
 STEPS: Final = (
     Step("first deployment with its trial, 2 copies", 2, 20),
-    Step("questions; a component without room is watched for 10 minutes", 3, 35),
+    Step("questions; metrics and a component without room are watched for 10 minutes each", 3, 45),
     Step("update with a candidate, copy by copy", 3.7, 28),
     Step("a candidate that fails its trial", 3.5, 15),
     Step("an alarm during the rollout", 3.7, 20),
     Step("no room for a candidate", 4, 35),
     Step("a change by hand, copy by copy", 3.5, 15),
     Step("removal of the endpoint", 3, 10),
-    Step("a product: launched, updated, terminated", 1.4, 50),
+    Step("a product of every option: launched, updated, of another size, terminated", 1.6, 75),
+    Step("an adapter on vLLM, an update in place", 1.3, 45),
     Step("to zero, awake, out and in again", 1, 75),
     Step("removal of the rest", 1, 5),
 )
 """The suite in its order."""
+
+
+SMOKE_USD: Final = 0.01
+"""Of `smoke.py`: some 30 requests to CloudWatch at 0.01 USD per 1,000 (its price list); the rest is free of charge."""
+LONGEST_SMOKE_S: Final = 420.0
+"""After this no question is asked and nothing is waited for any more; the removal follows."""
+LONGEST_SMOKE_REMOVAL_S: Final = 150.0
+"""A new function can't be deleted while Lambda makes its network interfaces: an assumption."""
 
 
 def longest_run_s() -> float:

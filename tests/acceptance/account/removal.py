@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -122,13 +123,46 @@ def _people(clients: Clients, run: str | None, environment: str) -> Iterator[str
             yield name
     for role in iam.list_roles(PathPrefix=PATH)["Roles"]:
         name = role["RoleName"]
-        if name == f"seatrial-acceptance-{environment}":
+        if name == smoke_name(environment):
             for policy in iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]:
                 iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
             for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
                 iam.delete_role_policy(RoleName=name, PolicyName=policy)
             iam.delete_role(RoleName=name)
             yield name
+
+
+def smoke_name(environment: str, stack: str | None = None) -> str:
+    """Return the name of the role and the function that `smoke.py` makes, or of one of its stacks."""
+    return f"seatrial-acceptance-{environment}" if stack is None else f"seatrial-{environment}-smoke-{stack}"
+
+
+def left_of_smoke(clients: Clients, environment: str, longest_s: float) -> list[str]:
+    """Delete what `smoke.py` makes, by its names, and return what can't be deleted."""
+    cloudformation, name = clients("cloudformation"), smoke_name(environment)
+    pages = cloudformation.get_paginator("describe_stacks").paginate()
+    stacks = [each["StackName"] for page in pages for each in page["Stacks"]]
+    calls: list[Callable[[], object]] = [
+        *(
+            partial(cloudformation.delete_stack, StackName=each)
+            for each in stacks
+            if smoke_name(environment, "") in each
+        ),
+        partial(clients("lambda").delete_function, FunctionName=name),
+        lambda: [*_people(clients, "", environment)],
+    ]
+    deadline = time.monotonic() + longest_s
+    while (errors := [error for error in map(_error_of, calls) if error]) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    return errors
+
+
+def _error_of(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except ClientError as error:
+        return "" if error.response["Error"]["Code"] == "ResourceNotFoundException" else f"{error}"
+    return ""
 
 
 LOGGED: Final = {

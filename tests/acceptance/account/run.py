@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ from tests.acceptance.account.lifeline import LIFELINE, LONGEST_END_S, lifeline
 from tests.acceptance.account.price import (
     HOUR_S,
     LONGEST_REMOVAL_S,
+    LONGEST_SMOKE_REMOVAL_S,
     Spending,
     expected_usd,
     list_price,
@@ -33,7 +34,7 @@ from tests.acceptance.account.price import (
     price_lines,
     running_instances,
 )
-from tests.acceptance.account.removal import RUN_TAG, remove, runs_stacks
+from tests.acceptance.account.removal import RUN_TAG, left_of_smoke, remove, runs_stacks
 from tests.acceptance.endpoint import SPEC, batch_of
 
 if TYPE_CHECKING:
@@ -129,9 +130,10 @@ def run(options: Options, around: Surroundings | None = None) -> int:
     around = around or Surroundings()
     place = read_environment(options.environments, options.environment)
     clients = Account(f"{place['region']}")
-    planned = _planned(options, around)
+    with tempfile.TemporaryDirectory() as folder:
+        planned = planned_in(Path(folder), options, around)
     usd_per_hour = around.price_of(planned.instance_type)
-    _check(options, place, clients, expected_usd(usd_per_hour), planned.lacking)
+    check(options, clients, expected_usd(usd_per_hour), longest_run_s(), planned.lacking)
     for line in price_lines(planned.instance_type, usd_per_hour):
         around.tell(line)
     around.tell(f"budget: {options.budget_usd:.2f} USD; what would exceed it is stopped and removed")
@@ -165,42 +167,45 @@ class Planned:
 
     Attributes:
         instance_type: The instance type.
+        image: The URI of its container's image.
         lacking: What `seatrial preflight` finds missing, each with what to do.
+        checks: All that it checks: subject, status and answer.
     """
 
     instance_type: str
+    image: str
     lacking: tuple[tuple[str, str], ...]
+    checks: tuple[dict[str, str], ...] = ()
 
 
-def _planned(options: Options, around: Surroundings) -> Planned:
-    """Plan the suite's endpoint and ask the account for what its deployment needs: quota among it.
+def planned_in(folder: Path, options: Options, around: Surroundings) -> Planned:
+    """Lock a plan of the suite's endpoint, and ask the account for what its deployment needs: quota among it.
 
     Raises:
         SpecError: SEA629, there is no plan.
     """
     where = ("-e", options.environment, "--environments", f"{options.environments.absolute()}")
-    with tempfile.TemporaryDirectory() as folder:
-        spec = Path(folder) / "endpoints" / "chat.yaml"
-        spec.parent.mkdir()
-        spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
-        planned = around.seatrial("plan", f"{spec}", "--write", *where)
-        if planned.returncode:
-            raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {planned.stderr.strip()}")
-        lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))
-        asked = around.seatrial("preflight", f"{spec}", "--format", "json", *where)
-    instance_type = str(lock["environments"][options.environment]["instance_type"]["value"])
+    spec = folder / "endpoints" / "chat.yaml"
+    spec.parent.mkdir()
+    spec.write_text(yaml.safe_dump({"name": "chat", **SPEC, **batch_of(8)}), encoding="utf-8")
+    planned = around.seatrial("plan", f"{spec}", "--write", *where)
+    if planned.returncode:
+        raise SpecError.of(RULE, f"the suite's endpoint has no plan there: {planned.stderr.strip()}")
+    lock = json.loads(spec.with_suffix(".lock.json").read_text(encoding="utf-8"))["environments"][options.environment]
+    asked = around.seatrial("preflight", f"{spec}", "--format", "json", *where)
+    plan = Planned(str(lock["instance_type"]["value"]), str(lock["image"]["value"]["uri"]), ())
     if asked.returncode not in JUDGED:
-        return Planned(instance_type, ((f"seatrial preflight: {asked.stderr.strip()}", ""),))
-    errors = (each for each in json.loads(asked.stdout)["findings"] if each["severity"] == "error")
-    return Planned(instance_type, tuple((f"{each['message']}", f"{each['hint']}") for each in errors))
+        why = asked.stderr.strip()
+        unread = {"subject": "seatrial preflight", "status": "unread", "answer": why}
+        return replace(plan, lacking=((f"seatrial preflight: {why}", ""),), checks=(unread,))
+    told = json.loads(asked.stdout)
+    errors = (each for each in told["findings"] if each["severity"] == "error")
+    lacking = tuple((f"{each['message']}", f"{each['hint']}") for each in errors)
+    return replace(plan, lacking=lacking, checks=tuple(told["checks"]))
 
 
-def _check(
-    options: Options,
-    place: Mapping[str, object],
-    clients: Clients,
-    expected: float,
-    lacking: Sequence[tuple[str, str]],
+def check(
+    options: Options, clients: Clients, expected: float, longest_s: float, lacking: Sequence[tuple[str, str]]
 ) -> None:
     """Refuse what can't end well, and tell every reason.
 
@@ -209,7 +214,7 @@ def _check(
         LocalError: SEA629, the account can't be asked.
     """
     try:
-        problems = [*_problems(options, place, clients, expected), *lacking]
+        problems = [*_problems(options, clients, expected, longest_s), *lacking]
     except (ClientError, BotoCoreError) as error:
         raise LocalError.of(
             RULE, f"the account can't be asked: {error}", hint="give credentials, as for the AWS CLI"
@@ -219,15 +224,14 @@ def _check(
         raise SpecError([Finding(RULE, where, message, hint) for message, hint in problems])
 
 
-def _problems(
-    options: Options, place: Mapping[str, object], clients: Clients, expected: float
-) -> Iterator[tuple[str, str]]:
+def _problems(options: Options, clients: Clients, expected: float, longest_s: float) -> Iterator[tuple[str, str]]:
+    place = read_environment(options.environments, options.environment)
     if place.get("removal") != "destroy":
         yield "removal is not destroy: what the suite makes would stay", "use an environment that keeps nothing"
     account = clients("sts").get_caller_identity()["Account"]
     if str(place.get("account") or account) != account:
         yield "the credentials are those of another account", "give those of the environment's account"
-    yield from expiring_credentials()
+    yield from expiring_credentials(longest_s)
     if expected > options.budget_usd:
         yield f"{expected:.2f} USD are expected, the budget is {options.budget_usd:.2f}", "raise --budget-usd"
     stacks = {stack["StackName"] for page in _stack_pages(clients) for stack in page["Stacks"]}
@@ -242,22 +246,22 @@ def _problems(
         yield f"it is in use: {', '.join(theirs)}", hint
 
 
-def expiring_credentials() -> Iterator[tuple[str, str]]:
-    """Yield that the given credentials end before suite and removal may: neither goes on then, and instances run on.
+def expiring_credentials(longest_s: float) -> Iterator[tuple[str, str]]:
+    """Yield that the given credentials may end before suite and removal: neither goes on then, and instances run on.
 
     Those of a profile are renewed, and keys without a session's token do not expire.
     """
     if not os.environ.get("AWS_SESSION_TOKEN"):
         return
     hint = "give credentials that are renewed, as a profile that assumes a role, or longer ones"
-    needed = f"suite and removal take up to {longest_run_s() / HOUR_S:.1f} h"
+    needed = f"suite and removal take up to {longest_s / HOUR_S:.1f} h"
     try:
         expires = datetime.fromisoformat(os.environ[EXPIRATION])
     except (KeyError, ValueError):
         yield f"the credentials are of a session, {EXPIRATION} does not say until when; {needed}", hint
         return
     left_s = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - time.time()
-    if left_s < longest_run_s():
+    if left_s < longest_s:
         yield f"the credentials expire in {left_s / HOUR_S:.1f} h, {needed}", hint
 
 
@@ -407,7 +411,8 @@ def clean(environment: str, run_id: str | None, *, environments: Path = ROOT / "
     """
     clients = Account(f"{read_environment(environments, environment)['region']}")
     try:
-        left = remove(clients, environment, run_id, longest_s=LONGEST_REMOVAL_S)
+        left = left_of_smoke(clients, environment, LONGEST_SMOKE_REMOVAL_S)
+        left += remove(clients, environment, run_id, longest_s=LONGEST_REMOVAL_S)
     except (ClientError, BotoCoreError) as error:
         raise LocalError.of(RULE, f"the account can't be asked: {error}") from error
     for each in left:

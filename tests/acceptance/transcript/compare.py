@@ -21,6 +21,7 @@ from seatrial_base.printer import Judgement, tally, text_lines
 from seatrial_base.table import aligned_lines, name_column, number_columns, table_of, text_columns
 from seatrial_base.terminal import run_command_line
 from seatrial_lint.cli.run import FindingsFormat, exit_judged, lines_text, problems_in, run_typer_app, show_judgement
+from tests.acceptance.behaviours import QUESTION, behaviours
 from tests.acceptance.transcript.lines import read_transcript
 from tests.acceptance.transcript.profile import CallProfile, CaseProfile, Profile, profile_of
 
@@ -71,7 +72,15 @@ def _answers(account: Mapping[str, JsonValue], embedded: Mapping[str, JsonValue]
         if question not in embedded:
             yield _one_sided(there, "the embedded AWS was not asked")
         elif answer != embedded[question]:
-            yield Finding("SEA626", there, f"the answer is {answer!r}, of the embedded AWS {embedded[question]!r}")
+            told = f"the answer is {answer!r}, of the embedded AWS {embedded[question]!r}"
+            yield Finding("SEA626", there, "; ".join([told, *_rows(question)]))
+
+
+def _rows(question: str) -> Iterator[str]:
+    """Yield the rows of the table of behaviours that the answer to a question would change."""
+    for row in behaviours():
+        if f"{QUESTION}{question}" in row.covers:
+            yield f"behaviours.json, {row.kind}: {row.behaviour}"
 
 
 def _of_call(account: CallProfile, embedded: CallProfile, at: Place) -> Iterator[Finding]:

@@ -6,10 +6,14 @@ import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
+from botocore.exceptions import ClientError
 
 from seatrial_base.errors import SpecError
+from tests.acceptance import test_endpoint as endpoint_cases
+from tests.acceptance import test_questions as cases
 from tests.acceptance.transcript.compare import differences, profile_text, read_profile
 from tests.acceptance.transcript.lines import (
     AnswerLine,
@@ -22,6 +26,8 @@ from tests.acceptance.transcript.lines import (
     written,
 )
 from tests.acceptance.transcript.profile import profile_of
+from tests.acceptance.transcript.recorder import Recorder
+from tests.tools import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +38,12 @@ if TYPE_CHECKING:
     from tests.acceptance.transcript.lines import Target
 
 CASE = "test_update"
+CASES = {
+    "capacity": cases.test_what_becomes_of_a_component_without_room,
+    "same-configuration": cases.test_what_an_update_to_the_same_configuration_does,
+    "update-window": cases.test_how_a_change_is_refused_while_another_one_is_under_way,
+    "absent-component": cases.test_which_error_an_absent_component_gives_the_trials_role,
+}
 
 
 def run(target: Target, environment: str) -> RunLine:
@@ -187,6 +199,50 @@ def test_times_of_another_order_of_magnitude_are_a_note() -> None:
 def test_another_answer_to_a_question_is_an_error() -> None:
     (found,) = differences(profile_of(account(answer("AccessDenied"))), profile_of(embedded(answer("Validation"))))
     assert (found.rule, found.severity) == ("SEA626", "error")
+    row = "behaviours.json, assumed: A component that is absent is answered with ValidationException, 'Could not find'."
+    assert found.message.endswith(f"the answer is 'AccessDenied', of the embedded AWS 'Validation'; {row}")
+
+
+@pytest.mark.parametrize("question", ["capacity", "same-configuration", "update-window", "absent-component"])
+def test_a_question_whose_answer_is_another_one_is_recorded_and_does_not_fail(question: str, tmp_path: Path) -> None:
+    """A live configuration is refused, a component is created without end, a change beside another one is accepted."""
+    refused = ClientError({"Error": {"Code": "Other", "Message": "no"}}, "Any")
+    target = MagicMock(environment="sandbox", recorder=Recorder(tmp_path / "transcript.jsonl"), run_id="")
+    target.client.return_value.update_endpoint.side_effect = refused
+    target.client.return_value.describe_inference_component.return_value = {"InferenceComponentStatus": "Creating"}
+    chat = MagicMock(endpoint_name="sandbox-chat", component="sandbox-chat-model", target=target)
+    chat.described.side_effect = [{"LastModifiedTime": at} for at in (1, 2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cases, "session_of_role", MagicMock())
+        patch.setattr(cases, "filled", MagicMock())
+        patch.setattr(cases, "room_for_one", lambda *_: {})
+        CASES[question](chat, target)
+    (line,) = (tmp_path / "transcript.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["question"] == question
+
+
+def test_an_update_that_ends_for_want_of_a_right_is_no_lack_of_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack, words = "seatrial-sandbox-chat", "User: arn:… is not authorized to perform: cloudwatch:DescribeAlarms"
+    seen = MagicMock(failures=[], requests=1, least_copies=endpoint_cases.SET_BY_HAND)
+    target = MagicMock(recorder=Recorder(tmp_path / "transcript.jsonl"))
+    chat = MagicMock(stack=stack, target=target)
+    chat.update.return_value = Ended(1, ""), seen
+    chat.copies.return_value, chat.left.return_value = endpoint_cases.SET_BY_HAND, []
+    target.events.return_value = [
+        {
+            "LogicalResourceId": "Candidate",
+            "ResourceType": "Custom::CandidateTrial",
+            "ResourceStatus": "UPDATE_FAILED",
+            "ResourceStatusReason": words,
+        },
+        {"LogicalResourceId": stack, "ResourceStatus": "UPDATE_IN_PROGRESS"},
+    ]
+    monkeypatch.setattr(endpoint_cases, "filled", MagicMock())
+    monkeypatch.setattr(endpoint_cases, "emptied", MagicMock())
+    with pytest.raises(AssertionError, match="not of a right"):
+        endpoint_cases.test_without_room_an_update_ends_and_users_keep_what_they_have(chat, target)
 
 
 def test_what_one_side_alone_prepares_is_none() -> None:

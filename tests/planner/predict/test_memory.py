@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from seatrial.planner.predict.memory import (
     activation_bytes,
+    adapters_bytes,
     fit_memory,
     kv_bytes_per_token,
     missing_bytes,
@@ -18,6 +19,7 @@ from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 from seatrial_base.units import GB
+from seatrial_lint.engines.engine_options import Lora
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
@@ -106,6 +108,26 @@ def test_a_model_that_does_not_fit_says_what_is_missing() -> None:
 def test_activations_grow_with_the_prompt_tokens_of_an_iteration() -> None:
     assert activation_bytes(model(LLAMA_2_7B), 4_096, 1) == 12 * 4_096 * 4_096 * 2
     assert activation_bytes(model(LLAMA_2_7B), 8_192, 4) == 2 * activation_bytes(model(LLAMA_2_7B), 4_096, 4)
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "lora", "degree", "experts", "expected"),
+    [
+        # 32 * (q 8,192 + k, v 2 * 5,120 + o 8,192 + gate, up, down 3 * 18,432) * 32 layers * 2 bytes * 20
+        ("meta-llama/Llama-3.1-8B", Lora(max_adapters=20, max_rank=32), 1, 1, 3_355_443_200),
+        ("meta-llama/Llama-3.1-8B", Lora(max_adapters=20, max_rank=32, fully_sharded=True), 4, 1, 838_860_800),
+        # The hidden size stays whole: 16 * (4 + 3) * 4,096, and a quarter of the 53,248 columns of the other sides.
+        ("meta-llama/Llama-3.1-8B", Lora(), 4, 1, 32 * 2 * 16 * (7 * 4096 + 53248 // 4)),
+        # Every expert has its own three: 48 * 2 * 16 * (attention 4 * 2,048 + 9,216, experts 128 * 3 * (2,048 + 768))
+        ("Qwen/Qwen3-30B-A3B", Lora(max_adapters=1), 1, 1, 48 * 2 * 16 * (8192 + 9216 + 128 * 3 * 2816)),
+        ("Qwen/Qwen3-30B-A3B", Lora(max_adapters=1), 4, 4, 48 * 2 * 16 * (8192 + 9216 // 4 + 32 * 3 * 2816)),
+        ("meta-llama/Llama-3.1-8B", None, 1, 1, 0),
+    ],
+)
+def test_adapters_take_a_slot_in_every_linear_layer(
+    hub_id: str, lora: Lora | None, degree: int, experts: int, expected: int
+) -> None:
+    assert adapters_bytes(model(hub_id), lora, degree, experts_groups=experts) == expected
 
 
 @given(memory=st.integers(1, 300 * GB), more=st.integers(0, 300 * GB), tokens=st.integers(1, 10_000))

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.deployment.packing import copies_of, pack, reservable
 from seatrial.planner.planner import make_plan
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -32,3 +34,12 @@ def test_a_pool_that_cant_hold_a_copy_is_refused_at_its_place(ask: Ask, name: st
     with pytest.raises(PlanError) as caught:
         make_plan(ask(**pools("ml.g5.2xlarge", "ml.g6.2xlarge", name)))
     assert [(each.rule, each.field) for each in caught.value.problems] == [(rule, "hosting.instance_pools[2]")]
+
+
+def test_a_copy_reserves_no_more_virtual_cpus_than_its_share_of_each_pool(ask: Ask) -> None:
+    """With half of the 64 virtual CPUs of the first, an ml.g5.12xlarge with four accelerators held no copy."""
+    plan = make_plan(ask(**pools("ml.g5.16xlarge", "ml.g5.12xlarge")))
+    second = find_instance("ml.g5.12xlarge")
+    assert second is not None
+    assert plan.cpu_cores_per_copy == 6
+    assert len(pack([copies_of(plan)], reservable(second)).most) == -(-copies_of(plan).most // 4)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import EXPERT_WIDTHS, ConfigJson, read_config_json
+from seatrial_base.catalog.precision import block_of
 from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ class Architecture:
         mixed_layers: Layers with Mamba beside attention (Falcon-H1): a state and a KV cache.
         state_bytes: Bytes that a sequence keeps in all Mamba layers, whatever its length; 0 without Mamba.
         unknown_family: The `model_type` of the user's configuration, where `family` stands in for it; else `None`.
+        mlp_width: Inner width of an MLP without experts (`intermediate_size`); `None` where it has none or nobody says.
+        expert_width: Inner width of one routed expert; `None` for a dense model.
+        shared_width: Inner width of the experts that every token passes through, together; 0 without.
+        weight_block: Weights that share a scale in the checkpoint: the side of a square of FP8, the group along the
+            input of others; `None` where a scale is a whole row's, column's or matrix's.
+        weight_method: `quant_method` of the checkpoint, the loader's name in an engine; `None` where nobody says.
     """
 
     id: str
@@ -76,6 +83,11 @@ class Architecture:
     mixed_layers: int = 0
     state_bytes: int = 0
     unknown_family: str | None = None
+    mlp_width: int | None = None
+    expert_width: int | None = None
+    shared_width: int = 0
+    weight_block: int | None = None
+    weight_method: str | None = None
 
     @property
     def is_mla(self) -> bool:
@@ -162,6 +174,7 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
     """
     total, active = count_parameters(config)
     window, sliding_layers = config.sliding
+    described = config.fields.get("quantization_config")
     return made_of(
         Architecture,
         config,
@@ -182,6 +195,11 @@ def architecture_of(config: ConfigJson, *, name: str, source: str, date: str | N
         sparse_tokens=config.optional("index_topk"),
         mixed_layers=config.mamba_layers if config.family == "falcon_h1" else 0,
         state_bytes=config.mamba_layers * (config.mamba.state_bytes if config.mamba else 0),
+        mlp_width=_mlp_width(config) if config.dense_mlps and not config.blocks else None,
+        expert_width=_expert_width(config) if config.experts else None,
+        shared_width=_shared_width(config) if config.experts else 0,
+        weight_block=block_of(described),
+        weight_method=config.method,
     )
 
 
@@ -303,12 +321,16 @@ def _dense_mlps(config: ConfigJson) -> int:
         return sum(3 * hidden * width * _PRUNED_MULTIPLE for width in widths)
     if not config.dense_mlps:
         return 0
-    names = ("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
-    own = ("shared_intermediate_size",) if config.family == "granitemoehybrid" else ()
-    wide = config.first(*own, *names) or 4 * hidden  # Falcon's width where it says none
+    wide = _mlp_width(config)
     matrices, biased = config.layout.mlp_matrices, config.layout.biases == "every"
     biases = wide + hidden if biased and matrices == 2 else 0  # noqa: PLR2004 (without a gate)
     return config.dense_mlps * (matrices * hidden * wide + biases)
+
+
+def _mlp_width(config: ConfigJson) -> int:
+    names = ("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
+    own = ("shared_intermediate_size",) if config.family == "granitemoehybrid" else ()
+    return config.first(*own, *names) or 4 * config.number("hidden_size")  # Falcon's width where it says none
 
 
 def _expert_width(config: ConfigJson) -> int:

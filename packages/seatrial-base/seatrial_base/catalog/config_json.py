@@ -254,6 +254,10 @@ _ENCODERS = ("vision_config", "audio_config", "vision_tower", "image_token_id", 
 _INHERITED = ("quantization_config", "tie_word_embeddings", "dtype", "torch_dtype")  # said for the whole model
 _ALWAYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 _COUNTED = ("num_key_value_heads", "num_kv_heads", "head_dim", "sliding_window", "attention_chunk_size")
+INSTEAD_OF_TEXT = (
+    "Seatrial serves models that generate text: serve this one with Hugging Face's Text Embeddings Inference container "
+    "(huggingface-pytorch-tei) on a SageMaker endpoint of your own"
+)
 _HINT = "use the config.json of the weights"
 _GENERATES = ("CausalLM", "ConditionalGeneration", "LMHead", "ChatModel", "ImageTextToText", "Vision2Seq", "ChatGLM")
 _HEADLESS = ("Model", "Classification", "MaskedLM", "QuestionAnswering", "RewardModel", "Encoder", "TextEncoding")
@@ -493,6 +497,13 @@ class ConfigJson:
         """
         return quantization_of(self.fields.get("quantization_config"))
 
+    @property
+    def method(self) -> str | None:
+        """The checkpoint's `quant_method`, by which an engine chooses its loader."""
+        described = self.fields.get("quantization_config")
+        named = described.get("quant_method") if isinstance(described, dict) else None
+        return named if isinstance(named, str) else None
+
     def number(self, name: str) -> int:
         """Return a required whole number."""
         value = self.optional(name)
@@ -544,7 +555,7 @@ def read_config_json(path: Path) -> ConfigJson:
 
     Raises:
         PlanError: SEA201 when the file or a field is missing, SEA209 when the family or the quantization can't be
-            planned, SEA211 when a number is one that no model has.
+            planned, SEA211 when a number is one that no model has, SEA255 when the model generates no text.
     """
     try:
         fields = json_document(read_text(path))
@@ -564,7 +575,7 @@ def checked_config_json(document: dict[str, object], where: str) -> ConfigJson:
         PlanError: As `read_config_json`.
     """
     if headless := _headless(document):
-        raise PlanError.of("SEA209", headless, hint="choose a model that generates text", where=where)
+        raise PlanError.of("SEA255", headless, hint=INSTEAD_OF_TEXT, where=where)
     fields, is_multimodal = _text_part(document)
     model_type = fields.get("model_type")
     if not isinstance(model_type, str):

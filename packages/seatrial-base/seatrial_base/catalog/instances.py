@@ -14,6 +14,9 @@ Purchase = Literal["on_demand", "savings_plan_1y", "savings_plan_3y", "capacity_
 
 # Of vCPUs, for copies. An assumption: the other half stays for the service and for peaks.
 SHARE_OF_CPUS = 0.5
+# Of the host's memory: ml.g5.xlarge, with 16,384 MiB, accepted 1,024 and refused 4,096 (huggingface/skills, 2026-07).
+# What lies between is not known.
+SHARE_OF_MEMORY = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,13 @@ class Accelerator:
 
     Attributes:
         multiprocessors: Streaming multiprocessors (SMs); 1 for a NeuronCore.
+        compute_capability: CUDA's, times ten, as engines compare it: 90 for Hopper; `None` for a NeuronCore.
         flops_4bit: Dense operations per second with 4-bit operands; `None` where it has no such arithmetic.
     """
 
     name: str
     multiprocessors: int
+    compute_capability: int | None
     flops_4bit: int | None
     source: str
     date: str

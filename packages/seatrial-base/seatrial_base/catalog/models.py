@@ -10,11 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.architecture import Architecture
+from seatrial_base.catalog.engine_limits import is_named, stored
 from seatrial_base.catalog.rows import CatalogTable
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Licence:
 
     def covers(self, name: str) -> bool:
         """Return whether a hub id or JumpStart id is among the models."""
-        return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in self.models)
+        return is_named(name, self.models)
 
 
 LICENCES: Final = CatalogTable(Licence, "licences.json")
@@ -148,6 +148,36 @@ LICENCES: Final = CatalogTable(Licence, "licences.json")
 def licence_of(name: str) -> str | None:
     """Return the licence of a hub id or JumpStart id; `None` when it is not known."""
     return next((row.licence for row in LICENCES.rows if row.covers(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModels:
+    """Repositories that are known by their names: gated ones, and those whose models generate no text.
+
+    Attributes:
+        kind: `gated`, or what the models give, as `embeddings`.
+        models: Patterns of hub ids; upper and lower case don't matter.
+    """
+
+    kind: str
+    models: tuple[str, ...]
+    source: str
+    date: str
+
+
+GATED: Final = CatalogTable(NamedModels, "licences.json#gated")
+TEXTLESS: Final = CatalogTable(NamedModels, "engine_limits.json#textless")
+
+
+def is_gated(hub_id: str) -> bool:
+    """Return whether the hub gives a repository to those alone whom its publisher lets in; False where no row knows."""
+    return any(is_named(hub_id, row.models) for row in GATED.rows)
+
+
+def given_instead_of_text(hub_id: str) -> str | None:
+    """Return what a model gives that generates no text, by its name: `embeddings`; `None` for any other."""
+    named = hub_id if "/" in hub_id else f"/{hub_id}"
+    return next((row.kind for row in TEXTLESS.rows if is_named(named, row.models)), None)
 
 
 _TUNED = re.compile(r"-(instruct|chat|it|pt|python|thinking|base)(?=-|$)")
@@ -233,7 +263,7 @@ def resolve_model(name: str) -> tuple[Architecture, str | None] | None:
     if model is None:
         return None
     quantization = method if precision else model.checkpoint_quantization
-    return replace(model, checkpoint_quantization=quantization), quantization
+    return stored(model, name, quantization), quantization
 
 
 def sister_model(name: str) -> tuple[Architecture, str | None] | None:
@@ -250,7 +280,7 @@ def sister_model(name: str) -> tuple[Architecture, str | None] | None:
     if sibling is None:
         return None
     quantization = method if precision else sibling.checkpoint_quantization
-    return replace(sibling, checkpoint_quantization=quantization), quantization
+    return stored(sibling, name, quantization), quantization
 
 
 def nearest_models(name: str) -> tuple[str, ...]:

@@ -115,6 +115,23 @@ def quantization_of(described: object) -> str | None:
     return precision
 
 
+def block_of(described: object) -> int | None:
+    """Return how many weights share a scale by a `quantization_config`: a square's side, or a group along the input.
+
+    `None` where a scale is a whole row's, column's or matrix's, and where nothing tells.
+    """
+    if not isinstance(described, dict):
+        return None
+    groups = described.get("config_groups")
+    group = next(iter(groups.values()), None) if isinstance(groups, dict) else None
+    weights = group.get("weights") if isinstance(group, dict) else None
+    inner = weights if isinstance(weights, dict) else {}
+    square = described.get("weight_block_size") or inner.get("block_structure")
+    side = square[0] if isinstance(square, list) and square else None
+    size = side or inner.get("group_size") or described.get("group_size") or described.get("q_group_size")
+    return size if isinstance(size, int) and size > 0 else None
+
+
 def _most_used(described: dict[str, object]) -> str | None:
     """Return the precision of most layers, where they are listed one by one."""
     layers = described.get("quantized_layers")

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seatrial_base.catalog.architecture import architecture_of, from_config_json, shards_evenly
-from seatrial_base.catalog.config_json import checked_config_json, family_names, unplanned_feature
+from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT, checked_config_json, family_names, unplanned_feature
 from seatrial_base.catalog.models import find_model
 from seatrial_base.errors import PlanError
 
@@ -255,13 +255,12 @@ KNOWN = ", ".join(family_names())
         ),
         (
             {**LLAMA_2_7B, "architectures": ["LlamaForSequenceClassification"]},
-            "SEA209: LlamaForSequenceClassification generates no text: it gives embeddings or scores\n"
-            "  hint: choose a model that generates text",
+            "SEA255: LlamaForSequenceClassification generates no text: it gives embeddings or scores\n"
+            f"  hint: {INSTEAD_OF_TEXT}",
         ),
         (
             {**GEMMA_3_1B, "architectures": ["Gemma3TextModel"]},
-            "SEA209: Gemma3TextModel generates no text: it gives embeddings or scores\n"
-            "  hint: choose a model that generates text",
+            f"SEA255: Gemma3TextModel generates no text: it gives embeddings or scores\n  hint: {INSTEAD_OF_TEXT}",
         ),
         (
             {**LLAMA_2_7B, "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},

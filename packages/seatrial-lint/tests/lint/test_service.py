@@ -206,3 +206,66 @@ class TestEnvironmentLimits:
         assert [text.partition(" |")[0] for text in said("SEA302", f"{full}Y=\n", name="a.env")] == [
             "1: error: the environment's 32769 bytes exceed 32768"
         ]
+
+
+class TestStart:
+    """Weights that an engine can't load (cases of the catalog's `engine_limits.json`)."""
+
+    CODER = "Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8"
+    OLD_TGI = "huggingface-pytorch-tgi-inference:2.0.1-tgi1.1.0-gpu-py39-cu118-ubuntu20.04"
+    NEW_TGI = "huggingface-pytorch-tgi-inference:2.3.0-tgi2.2.0-gpu-py310-cu121-ubuntu22.04-v2.0"
+
+    @pytest.mark.parametrize(
+        ("version", "instance_type", "more", "found"),
+        [
+            ("0.26.0", "ml.p5.48xlarge", {}, 1),
+            ("0.30.0", "ml.p5.48xlarge", {}, 0),  # its blocks are halved to 64
+            ("0.30.0", "ml.p4de.24xlarge", {}, 1),  # not without FP8 arithmetic
+            ("0.26.0", "ml.p4de.24xlarge", {"SM_VLLM_ENABLE_EXPERT_PARALLEL": "true"}, 0),
+            ("0.26.0", "ml.p4de.24xlarge", {"SM_VLLM_TENSOR_PARALLEL_SIZE": "4"}, 0),
+        ],
+    )
+    def test_blocks_of_fp8(self, version: str, instance_type: str, more: dict[str, str], found: int) -> None:
+        env = {"SM_VLLM_MODEL": self.CODER, "SM_VLLM_TENSOR_PARALLEL_SIZE": "8", **more}
+        text = model(f"vllm:{version}-gpu-py312", env)
+
+        said_of = said("SEA254", text, name="m.json", given=Given(instance_type=instance_type))
+        assert len(said_of) == found
+        assert all("320 of the 2,560 columns of an expert" in each for each in said_of)
+        assert all("write a degree of 1 or 2 or 4, or enable_expert_parallel" in each for each in said_of)
+
+    @pytest.mark.parametrize(
+        ("image", "env", "row"),
+        [
+            (NEW_TGI, {"HF_MODEL_ID": "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"}, "tgi-bitsandbytes"),
+            (OLD_TGI, {"HF_MODEL_ID": "01-ai/Yi-34B-Chat-4bits", "QUANTIZE": "awq"}, "tgi-awq"),
+        ],
+    )
+    def test_formats_of_tgi(self, image: str, env: dict[str, str], row: str) -> None:
+        (told,) = said("SEA254", model(image, env), name="m.json")
+        assert row in told
+        assert said("SEA254", model(self.NEW_TGI, {**env, "HF_MODEL_ID": "Qwen/Qwen2.5-7B-Instruct-AWQ"})) == []
+
+    def test_a_t4_was_measured_by_nobody(self) -> None:
+        text = model(self.OLD_TGI, {"HF_MODEL_ID": "meta-llama/Llama-2-13b-chat-hf", "HF_TOKEN": "{{x}}"})
+        types = (Given(instance_type="ml.g4dn.xlarge"), Given(instance_type="ml.g5.xlarge"))
+        told = [said("SEA257", text, name="m.json", given=each) for each in types]
+        assert [len(each) for each in told] == [1, 0]
+
+    @pytest.mark.parametrize(("image", "severity"), [(NEW_TGI, "error"), (CU129, "note")])
+    def test_tgi_serves_no_embeddings(self, image: str, severity: str) -> None:
+        (told,) = said("SEA255", model(image, {"HF_MODEL_ID": "BAAI/bge-m3"}), name="m.json")
+        assert f": {severity}: " in told
+        assert said("SEA255", model(image, {"HF_MODEL_ID": "Qwen/Qwen3-8B"}), name="m.json") == []
+
+    @pytest.mark.parametrize(
+        ("env", "count"),
+        [
+            ({"HF_MODEL_ID": "meta-llama/Llama-3.1-8B-Instruct"}, 1),
+            ({"HF_MODEL_ID": "meta-llama/Llama-3.1-8B-Instruct", "HF_TOKEN": "{{x}}"}, 0),
+            ({"HF_MODEL_ID": "Qwen/Qwen3-8B"}, 0),
+            ({"HF_MODEL_ID": "/opt/ml/model"}, 0),
+        ],
+    )
+    def test_gated_repositories_need_a_token(self, env: dict[str, str], count: int) -> None:
+        assert len(said("SEA256", model(CU129, env), name="m.json")) == count

@@ -87,6 +87,7 @@ class ResourceOperation:
         physical_id: The resource in its service; empty before its creation.
         old: The properties before; none in a creation.
         new: The properties after; none in a deletion.
+        sees_tags: Whether the tags of the resource are visible; those of a new one of SageMaker may be late.
     """
 
     resource_type: str
@@ -96,6 +97,7 @@ class ResourceOperation:
     physical_id: str
     old: Document
     new: Document
+    sees_tags: bool = True
 
     @property
     def given(self) -> Document:
@@ -280,7 +282,7 @@ def _tag_context(operation: ResourceOperation, action: str, resource: str) -> di
     elif (operation.handler == "create" and not is_reading) or TAGGING.search(action):
         context |= {f"aws:requesttag/{key}".lower(): value for key, value in new.items()}
         context |= {"aws:tagkeys": [*new]} if new else {}
-    if resource == _own_arn(operation) and (operation.handler != "create" or is_reading):
+    if operation.sees_tags and resource == _own_arn(operation) and (operation.handler != "create" or is_reading):
         kept = old if operation.handler != "create" else new
         context |= {f"aws:resourcetag/{key}".lower(): value for key, value in kept.items()}
     return context

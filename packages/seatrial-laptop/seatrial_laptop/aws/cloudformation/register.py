@@ -11,6 +11,7 @@ under that name.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ministack.services import tagging
@@ -30,9 +31,11 @@ from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
+    ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
+    role_type,
     sagemaker_types,
     service_catalog_types,
 )
@@ -41,6 +44,7 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     end_waits_on_cancel,
     list_resources_in_progress,
 )
+from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import child, text_member
 from seatrial_laptop.aws.ministack import wrapper
 from seatrial_laptop.aws.rights import Right, role_allows
@@ -60,6 +64,9 @@ if TYPE_CHECKING:
 
 OURS: Final = ("AWS::SageMaker::", "AWS::ApplicationAutoScaling::", "AWS::ServiceCatalog::", "AWS::Budgets::")
 
+SAGEMAKER: Final = frozenset(f"AWS::SageMaker::{kind}" for kind in Kind)
+ONE_METRIC: Final = ("MetricName", "Namespace", "ComparisonOperator", "Threshold")
+"""What MiniStack wants of every alarm, and an alarm by PromQL lacks."""
 SENT_BACK: Final = "AWS::SageMaker::InferenceComponent"
 
 
@@ -74,7 +81,8 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
-    guard_resources()
+    types[ROLE] = role_type(types[ROLE])
+    guard_resources(cloud)
     replace_by_schema()
     resolve_with_rights()
     remember_deployers()
@@ -88,6 +96,16 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
         # MiniStack compares `Fn::Join` of a condition unresolved. By one the CDK's bootstrap knows whether it was given
         # policies: otherwise its role that deploys has none.
         return theirs({**template, "Conditions": joined(template.get("Conditions", {}), parameters)}, parameters)
+
+    @wrapper("_cw_metric_alarm_record", provisioners)
+    def alarm_record(theirs: Callable[..., Document], name: str, properties: Document) -> Document:
+        # MiniStack knows alarms on one metric alone. One by PromQL is kept, and never evaluated: no metrics of
+        # OpenTelemetry are here.
+        kept = {key: properties[key] for key in ("EvaluationCriteria", "EvaluationInterval") if key in properties}
+        if not kept:
+            return theirs(name, properties)
+        record = theirs(name, {**dict.fromkeys(ONE_METRIC, "0"), **properties})
+        return {**{key: value for key, value in record.items() if key not in ONE_METRIC}, **kept}
 
     @wrapper("_sends_back_failed_update", stacks)
     def sends_back(theirs: Callable[[str], object], resource_type: str) -> bool:
@@ -127,15 +145,23 @@ def _items(items: object, parameters: Parameters) -> list[str]:
     return [part.strip() for part in f"{value}".split(",")]
 
 
-def guard_resources() -> None:
+def guard_resources(cloud: Cloud) -> None:
     """Let MiniStack check properties and rights as CloudFormation does."""
+
+    def check_rights(operation: ResourceOperation) -> None:
+        record = cloud.store.of_arn(operation.physical_id)
+        born_s = record.born_s if record else cloud.clock.now_s()
+        sees_tags = operation.resource_type not in SAGEMAKER or not cloud.faults.hides_tags(born_s)
+        if by := deployer.get():
+            for right in needed_rights(replace(operation, sees_tags=sees_tags)):
+                check_right(by, right)
 
     @wrapper("_provision_resource", stacks)
     def provision(
         theirs: Callable[..., Created], resource_type: str, logical_id: str, properties: Document, stack: str
     ) -> Created:
         _check_properties(logical_id, resource_type, properties)
-        _check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
+        check_rights(ResourceOperation(resource_type, "create", stack, logical_id, "", {}, properties))
         _check_network(resource_type, properties)
         return theirs(resource_type, logical_id, properties, stack)
 
@@ -155,7 +181,7 @@ def guard_resources() -> None:
             _check_properties(logical_id, resource_type, new)
             # A replacement is a creation, with the rights of its handler; the old resource is deleted by
             # itself later.
-            _check_rights(
+            check_rights(
                 ResourceOperation(resource_type, "create", stack, logical_id, "", {}, new)
                 if replaces(resource_type, old, new)
                 else ResourceOperation(resource_type, "update", stack, logical_id, physical_id, old, new)
@@ -172,7 +198,7 @@ def guard_resources() -> None:
         stack: str,
         logical_id: str,
     ) -> None:
-        _check_rights(ResourceOperation(resource_type, "delete", stack, logical_id, physical_id, properties, {}))
+        check_rights(ResourceOperation(resource_type, "delete", stack, logical_id, physical_id, properties, {}))
         theirs(resource_type, physical_id, properties, stack, logical_id)
 
 
@@ -230,12 +256,6 @@ def _fixed_paths(resource_type: str) -> tuple[str, ...]:
 def _check_properties(logical_id: str, resource_type: str, properties: Document) -> None:
     if problem := property_problem(logical_id, resource_type, properties):
         raise ApiError("ValidationError", problem)
-
-
-def _check_rights(operation: ResourceOperation) -> None:
-    if by := deployer.get():
-        for right in needed_rights(operation):
-            check_right(by, right)
 
 
 def _check_network(resource_type: str, properties: Document) -> None:

@@ -1,4 +1,4 @@
-"""The resource types that MiniStack lacks, and its bucket with what it leaves out.
+"""The resource types that MiniStack lacks, and those of its own with what it leaves out.
 
 - SageMaker's Model, EndpointConfig, Endpoint and InferenceComponent: the physical ID (`Ref`) is the ARN (resource
   schemas). An update comes here only where no property needs a new resource (`register`); an inference
@@ -7,7 +7,8 @@
   and ScalingPolicy, whose is its ARN.
 - Service Catalog's types of a portfolio: the physical ID of an association joins its parts with `|`, as `Ref` does;
   that of the others is their ID.
-- S3's Bucket with tags, rules, encryption, and no deletion of a full one, and the Budget.
+- S3's Bucket with tags, rules, encryption, and no deletion of a full one, IAM's Role with its permissions boundary, and
+  the Budget.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from seatrial_laptop.aws.control_plane.records import Kind, Record, Status
 from seatrial_laptop.aws.control_plane.sagemaker import SERVICE as SAGEMAKER
 from seatrial_laptop.aws.control_plane.sagemaker import call_sagemaker
 from seatrial_laptop.aws.json_document import Document, child, children, text_member
-from seatrial_laptop.aws.ministack import physical_name
+from seatrial_laptop.aws.ministack import find_role, physical_name
 from seatrial_laptop.aws.runtime.artifacts import own_s3
 from seatrial_laptop.aws.service_catalog import (
     Artifact,
@@ -79,6 +80,7 @@ LONGEST_BUDGET_NAME: Final = 100
 """Characters of a budget's name (AWS Budgets API reference, Budget)."""
 
 BUCKET: Final = "AWS::S3::Bucket"
+ROLE: Final = "AWS::IAM::Role"
 ACTIONS: Final = frozenset({"Expiration", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration"})
 """What a lifecycle rule may do here."""
 
@@ -456,17 +458,34 @@ class ConstraintType:
         return constraint_id, {}
 
 
+def _completing(theirs: Handlers, complete: Callable[[Created, Document], Created]) -> Handlers:
+    """Return MiniStack's table of a type that does more after its creations and updates."""
+
+    def create(*arguments: object) -> Created:
+        created = cast("Callable[..., Created]", theirs["create"])(*arguments)
+        return complete(created, cast("Document", arguments[1]))
+
+    def update(*arguments: object) -> Created:
+        updated = cast("Callable[..., Created]", theirs["update"])(*arguments)
+        return complete(updated, cast("Document", arguments[2]))
+
+    return {**theirs, "create": create, "update": update}
+
+
+def role_type(theirs: Handlers) -> Handlers:
+    """Return MiniStack's table of the role, which has its permissions boundary."""
+
+    def bounded(created: Created, properties: Document) -> Created:
+        role = find_role(created[0])
+        if role is not None:
+            role["PermissionsBoundary"] = text_member(properties, "PermissionsBoundary")
+        return created
+
+    return _completing(theirs, bounded)
+
+
 def bucket_type(theirs: Handlers) -> Handlers:
     """Return MiniStack's table of the bucket with our creation, update and deletion around its own."""
-
-    def call(verb: str, *arguments: object) -> Created:
-        return cast("Callable[..., Created]", theirs[verb])(*arguments)
-
-    def create(logical_id: str, properties: Document, stack: str) -> Created:
-        return _completed(call("create", logical_id, properties, stack), properties)
-
-    def update(physical_id: str, old: Document, new: Document, stack: str) -> Created:
-        return _completed(call("update", physical_id, old, new, stack), new)
 
     def delete(physical_id: str, properties: Document) -> None:
         # One that is gone already is fine; one that holds objects is BucketNotEmpty.
@@ -475,9 +494,9 @@ def bucket_type(theirs: Handlers) -> Handlers:
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchBucket":
                 raise
-        call("delete", physical_id, properties)
+        cast("Callable[..., object]", theirs["delete"])(physical_id, properties)
 
-    return {**theirs, "create": create, "update": update, "delete": delete}
+    return {**_completing(theirs, _completed), "delete": delete}
 
 
 def _completed(created: Created, properties: Document) -> Created:

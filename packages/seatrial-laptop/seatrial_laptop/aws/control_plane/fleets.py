@@ -1,7 +1,8 @@
 """The instances of every variant that hosts inference components, and how long they and their copies take to serve.
 
-Copies are placed on instances by their accelerators. Managed instance scaling starts instances when copies don't fit,
-and releases those that are idle. An instance type that is not in the catalog takes any number of copies.
+Copies are placed on instances by their accelerators, virtual CPUs and host memory. Managed instance scaling starts
+instances when copies don't fit, and releases those that are idle. An instance type that is not in the catalog takes any
+number of copies.
 
 Times are virtual seconds; the faults say how long. An instance needs capacity, its start and the pull of the image,
 which no timeout of SageMaker covers. A copy then needs the download of its model and the start of its container, each
@@ -17,13 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.instances import SHARE_OF_CPUS, SHARE_OF_MEMORY, find_instance
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 from seatrial_laptop.aws.runtime.running_copies import CopyFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from seatrial_base.catalog.instances import Instance
     from seatrial_laptop.aws.clock import WaitingClock
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
     from seatrial_laptop.aws.faults import ControlSettings
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 
 
 NEEDED: Final = "NumberOfAcceleratorDevicesRequired"
+NO_HARDWARE: Final = (
+    "There is not enough hardware resources on the instances for this endpoint to create a copy of the inference "
+    "component."
+)
+"""The FailureReason, at once, of a copy that is larger than an instance (reported: huggingface/skills, 2026-07)."""
 _FEWEST_TO_MERGE: Final = 2
 """Instances with copies, of which one can become idle."""
 OTHERS_POLL_S: Final = 1.0
@@ -51,7 +58,7 @@ class InstanceRules:
     """The rules of a variant for its instances.
 
     Attributes:
-        accelerators: Of one instance; None for a type that is not in the catalog.
+        accelerators: Of one instance; None for a type that is not in the catalog. Of `pools`, the first.
         least: Instances that stay.
         most: Instances that may run.
         idle_s: Virtual seconds until an idle instance is released.
@@ -75,7 +82,8 @@ class InstanceRules:
     @property
     def choices(self) -> tuple[InstancePool, ...]:
         """The instance types in the order of their priority."""
-        return self.pools or (InstancePool(self.instance_type, self.accelerators),)
+        alone = None if self.accelerators is None else Resources(self.accelerators, math.inf, math.inf)
+        return self.pools or (InstancePool(self.instance_type, alone),)
 
 
 def instance_rules(variant: Document) -> InstanceRules:
@@ -86,7 +94,7 @@ def instance_rules(variant: Document) -> InstanceRules:
     policy = child(scaling, "ScaleInPolicy")
     return InstanceRules(
         instance_type=pools[0].instance_type,
-        accelerators=pools[0].accelerators,
+        accelerators=pools[0].resources.devices if pools[0].resources else None,
         initial=count,
         least=min(count, whole(scaling, "MinInstanceCount", count)) if managed else count,
         most=max(count, whole(scaling, "MaxInstanceCount", count)) if managed else count,
@@ -108,23 +116,53 @@ def placement(request: Document) -> str:
     return text_member(child(child(request, "Specification"), "SchedulingConfig"), "PlacementStrategy")
 
 
-def needed_accelerators(request: Document) -> int:
-    """Return the accelerators that one copy of a component needs."""
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a copy reserves of its instance, or what copies can reserve of an instance.
+
+    Attributes:
+        devices: Accelerators.
+        cores: Virtual CPUs.
+        memory_mib: Host memory, in MiB.
+    """
+
+    devices: int = 0
+    cores: float = 0.0
+    memory_mib: float = 0.0
+
+    def __add__(self, other: Resources) -> Resources:
+        """Return what both take together."""
+        return Resources(self.devices + other.devices, self.cores + other.cores, self.memory_mib + other.memory_mib)
+
+    def holds(self, wanted: Resources) -> bool:
+        """Return whether an instance of which so much can be reserved holds this."""
+        return wanted.devices <= self.devices and wanted.cores <= self.cores and wanted.memory_mib <= self.memory_mib
+
+
+NOTHING: Final = Resources()
+
+
+def needed_resources(request: Document) -> Resources:
+    """Return what one copy of a component reserves."""
     needs = child(child(request, "Specification"), "ComputeResourceRequirements")
-    return math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0
+    return Resources(
+        devices=math.ceil(number(needs, NEEDED)) if NEEDED in needs else 0,
+        cores=number(needs, "NumberOfCpuCoresRequired") if "NumberOfCpuCoresRequired" in needs else 0.0,
+        memory_mib=whole(needs, "MinMemoryRequiredInMb"),
+    )
 
 
 @dataclass(eq=False, slots=True)
 class Seat:
-    """The accelerators of one instance that one copy holds, until it gives them back."""
+    """What one copy reserves of one instance, until it gives it back."""
 
     owner: str
-    devices: int
+    needs: Resources
     give_back: Callable[[Seat], None] = field(repr=False)
     instance_type: str = ""
 
     def release(self) -> None:
-        """Give the accelerators back; a second time changes nothing."""
+        """Give it back; a second time changes nothing."""
         self.give_back(self)
 
 
@@ -136,13 +174,17 @@ class _Instance:
     seats: list[Seat] = field(default_factory=list)
 
     @property
-    def used(self) -> int:
-        """The accelerators that copies hold."""
-        return sum(seat.devices for seat in self.seats)
+    def used(self) -> Resources:
+        """What copies reserve."""
+        return sum((seat.needs for seat in self.seats), NOTHING)
 
-    def has_room(self, wanted: int) -> bool:
-        """Return whether a copy with this number of accelerators fits with the others."""
+    def has_room(self, wanted: Resources) -> bool:
+        """Return whether a copy fits with the others."""
         return self.pool.takes(self.used + wanted)
+
+
+class NoRoom(CopyFailed):
+    """Every instance that may run is taken."""
 
 
 class Fleet:
@@ -218,27 +260,29 @@ class Fleet:
             raise
 
     def reserve(
-        self, owner: str, wanted: int, count: int, *, strategy: str = "", meanwhile: Meanwhile | None = None
+        self, owner: str, wanted: Resources, count: int, *, strategy: str = "", meanwhile: Meanwhile | None = None
     ) -> tuple[Seat, ...]:
-        """Place copies with `wanted` accelerators each, and wait until every instance runs that they need.
+        """Place copies that reserve `wanted` each, and wait until every instance runs that they need.
 
         Args:
             strategy: SPREAD, BINPACK, or nothing for the first instance with room.
             meanwhile: Is called again and again while instances start; what it raises ends the wait.
 
         Raises:
-            CopyFailed: InsufficientInstanceCapacity, or `meanwhile` raised it; none of them was placed.
+            NoRoom: The instances that may run are taken; none of them was placed.
+            CopyFailed: No instance holds one, or InsufficientInstanceCapacity, or `meanwhile` raised it; likewise.
         """
         with self._lock:
             # All copies are placed or none: a part of them would hold seats that are never used.
             before = list(self._instances)
             seats = [Seat(owner, wanted, self._give_back) for _ in range(count)]
-            reason = self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
-            if reason:
+            try:
+                self._place_all(seats, most=max(self._most(), len(before)), strategy=strategy)
+            except CopyFailed:
                 for seat in seats:
                     self._give_back(seat)
                 self._instances = before
-                raise CopyFailed(reason)
+                raise
             fresh = [instance for instance in self._instances if instance not in before]
         try:
             self._await(fresh, meanwhile)
@@ -276,14 +320,15 @@ class Fleet:
         """
         with self._lock:
             before, old_rules = self._instances, self.rules
-            seats = sorted((seat for each in before for seat in each.seats), key=lambda seat: -seat.devices)
+            seats = sorted((seat for each in before for seat in each.seats), key=lambda seat: -seat.needs.devices)
             stays = rules.choices == old_rules.choices
             count = len(before) if retained else rules.initial
             self.rules = rules
-            reason = self._replace_all(before[: count if stays else 0], count, seats)
-            if reason:
+            try:
+                self._replace_all(before[: count if stays else 0], count, seats)
+            except CopyFailed:
                 self._instances, self.rules = before, old_rules
-                raise CopyFailed(reason)
+                raise
             fresh = [instance for instance in self._instances if not instance.running]
         self._await(fresh)
 
@@ -309,68 +354,64 @@ class Fleet:
         limit = self._settings().capacity_limit
         return self.rules.most if limit is None else min(self.rules.most, limit)
 
-    def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> str:
-        """Place copies again on instances that stay and on new ones; return why they can't be had, or nothing."""
+    def _replace_all(self, kept: Sequence[_Instance], count: int, seats: Sequence[Seat]) -> None:
+        """Place copies again on instances that stay and on new ones."""
         now_s = self._clock.now_s()
-        try:
-            new = [self._instance() for _ in range(count - len(kept))]
-        except CopyFailed as failure:
-            return str(failure)
+        new = [self._instance() for _ in range(count - len(kept))]
         self._instances = [*(_Instance(now_s, each.pool, running=True) for each in kept), *new]
-        return self._place_all(seats, most=max(self._most(), count))
+        self._place_all(seats, most=max(self._most(), count))
 
-    def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> str:
-        """Place copies, with more instances where they don't fit; return why they can't be had, or nothing."""
+    def _place_all(self, seats: Sequence[Seat], *, most: int, strategy: str = "") -> None:
+        """Place copies, with more instances where they don't fit."""
         for seat in seats:
-            if not any(pool.takes(seat.devices) for pool in self.rules.choices):
-                return (
-                    f"InsufficientInstanceCapacity: a copy of {seat.owner} needs {seat.devices} accelerators, and "
-                    f"{self.rules.instance_type} has {self.rules.accelerators}."
-                )
+            if not any(pool.takes(seat.needs) for pool in self.rules.choices):
+                raise CopyFailed(NO_HARDWARE)
             home = self._home(seat, strategy)
             if home is None:
-                try:
-                    home = self._instance(seat.devices)
-                except CopyFailed as failure:
-                    return str(failure)
+                home = self._instance(seat.needs)
                 self._instances.append(home)
             home.seats.append(seat)
             seat.instance_type = home.pool.instance_type
         if not seats or len(self._instances) <= most:
-            return ""
+            return
         owner = seats[0].owner
         held = sum(seat.owner == owner for instance in self._instances for seat in instance.seats)
-        return self._settings().no_capacity_reason or (
-            f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
+        # Others hold what the variant may have, or the instances that it may have can't be had.
+        failure = NoRoom if len(self._instances) > self.rules.most else CopyFailed
+        raise failure(
+            self._settings().no_capacity_reason
+            or f"InsufficientInstanceCapacity: {held} copies of {owner} need {len(self._instances)} instances of "
             f"{self.rules.instance_type} with the endpoint's other copies, and its variant has at most {self._most()}."
         )
 
     def _home(self, seat: Seat, strategy: str) -> _Instance | None:
         """Return the instance that takes a copy: spread over all, packed on the fullest, or the first with room."""
-        open_ = [instance for instance in self._instances if instance.has_room(seat.devices)]
+        open_ = [instance for instance in self._instances if instance.has_room(seat.needs)]
         if strategy == "SPREAD":
             # First by the copies of the same component, then by the accelerators that are taken.
             return min(
-                open_, key=lambda home: (sum(held.owner == seat.owner for held in home.seats), home.used), default=None
+                open_,
+                key=lambda home: (sum(held.owner == seat.owner for held in home.seats), home.used.devices),
+                default=None,
             )
         if strategy == "BINPACK":
-            return max(open_, key=lambda home: home.used, default=None)
+            return max(open_, key=lambda home: home.used.devices, default=None)
         return next(iter(open_), None)
 
     def _consolidate(self, now_s: float) -> None:
         """Move the copies of the emptiest instance to the others when all of them fit there."""
         taken = (instance for instance in self._instances if instance.seats and instance.running)
-        used = sorted(taken, key=lambda each: each.used)
+        used = sorted(taken, key=lambda each: each.used.devices)
         if len(used) < _FEWEST_TO_MERGE:
             return
         source, others = used[0], used[1:]
         homes = {each: each.used for each in others}
         moves = []
         for seat in source.seats:
-            home = next((each for each in others if each.pool.takes(homes[each] + seat.devices)), None)
+            home = next((each for each in others if each.pool.takes(homes[each] + seat.needs)), None)
             if home is None:
                 return
-            homes[home] += seat.devices
+            homes[home] += seat.needs
             moves.append((seat, home))
         for seat, home in moves:
             source.seats.remove(seat)
@@ -384,8 +425,8 @@ class Fleet:
                     instance.seats.remove(seat)
                     instance.idle_since_s = self._clock.now_s()
 
-    def _instance(self, wanted: int = 0) -> _Instance:
-        """Return a new instance for a copy with `wanted` accelerators; it doesn't run yet."""
+    def _instance(self, wanted: Resources = NOTHING) -> _Instance:
+        """Return a new instance for a copy that reserves this; it doesn't run yet."""
         return _Instance(self._clock.now_s(), pool_with_capacity(self.rules.choices, self._settings, wanted))
 
     def _await(self, fresh: Sequence[_Instance], meanwhile: Meanwhile | None = None) -> None:
@@ -442,17 +483,24 @@ class InstancePool:
     """One instance type of a variant.
 
     Attributes:
-        accelerators: Of one instance; None for a type that is not in the catalog.
+        resources: What copies can reserve of one instance; None for a type that is not in the catalog.
         model_name: The model on instances of this pool; empty for a variant that hosts inference components.
     """
 
     instance_type: str
-    accelerators: int | None = None
+    resources: Resources | None = None
     model_name: str = ""
 
-    def takes(self, devices: int) -> bool:
-        """Return whether a copy with this number of accelerators fits on an empty instance."""
-        return self.accelerators is None or devices <= self.accelerators
+    def takes(self, wanted: Resources) -> bool:
+        """Return whether an empty instance holds this."""
+        return self.resources is None or self.resources.holds(wanted)
+
+
+def reservable(instance: Instance) -> Resources:
+    """Return what copies can reserve of an instance: the shares are what the catalog knows, and assumes, of them."""
+    return Resources(
+        instance.accelerator_count, instance.vcpus * SHARE_OF_CPUS, int(instance.memory_mib * SHARE_OF_MEMORY)
+    )
 
 
 def pools_of(variant: Document) -> tuple[InstancePool, ...]:
@@ -463,21 +511,23 @@ def pools_of(variant: Document) -> tuple[InstancePool, ...]:
     for pool in listed or [variant]:
         instance_type = text_member(pool, "InstanceType")
         known = find_instance(instance_type)
-        accelerators = known.accelerator_count if known else None
-        pools.append(InstancePool(instance_type, accelerators, text_member(pool, "ModelNameOverride", model)))
+        resources = reservable(known) if known else None
+        pools.append(InstancePool(instance_type, resources, text_member(pool, "ModelNameOverride", model)))
     return tuple(pools)
 
 
 def pool_with_capacity(
-    pools: Sequence[InstancePool], settings: Callable[[], ControlSettings], devices: int = 0
+    pools: Sequence[InstancePool],
+    settings: Callable[[], ControlSettings],
+    wanted: Resources = NOTHING,
 ) -> InstancePool:
-    """Return the first pool that has capacity for a copy with this number of accelerators.
+    """Return the first pool that has capacity for a copy that reserves this.
 
     Raises:
         CopyFailed: InsufficientInstanceCapacity, none has.
     """
     lacking = settings().no_capacity
-    fitting = [pool for pool in pools if pool.takes(devices)]
+    fitting = [pool for pool in pools if pool.takes(wanted)]
     chosen = next((pool for pool in fitting if pool.instance_type not in lacking), None)
     if chosen is None:
         types = ", ".join(pool.instance_type for pool in fitting or pools)

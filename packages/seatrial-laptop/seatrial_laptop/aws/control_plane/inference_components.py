@@ -14,7 +14,7 @@ from seatrial_laptop.aws.api import ApiError, invalid
 from seatrial_laptop.aws.control_plane.cloud import Cloud, clipped, in_background
 from seatrial_laptop.aws.control_plane.containers import component_container, known_instance_role
 from seatrial_laptop.aws.control_plane.endpoints import components_of, settled_record
-from seatrial_laptop.aws.control_plane.fleets import pool_with_capacity, pools_of
+from seatrial_laptop.aws.control_plane.fleets import LOOK_S, NoRoom, pool_with_capacity, pools_of
 from seatrial_laptop.aws.control_plane.records import (
     Kind,
     Record,
@@ -42,12 +42,15 @@ from seatrial_laptop.aws.runtime.telemetry import copy_dimensions, metric_dimens
 if TYPE_CHECKING:
     from seatrial_laptop.aws.control_plane.cloud import Cloud
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
+    from seatrial_laptop.aws.runtime.running_copies import CopyProcess
 
 
 FEWEST: Final = 2
 """Specifications at least, when there are several."""
 BASE: Final = "BaseInferenceComponentName"
 
+LONGEST_WITHOUT_ROOM_S: Final = 3_600
+"""The longest ContainerStartupHealthCheckTimeoutInSeconds, of a request that doesn't say."""
 STUCK_POLL_S: Final = 0.05
 """Real seconds between two looks whether an update is still held by a fault."""
 
@@ -264,11 +267,22 @@ class _Update:
 
 
 def _create(cloud: Cloud, record: Record, wanted: Configured) -> None:
-    try:
-        copies = launch_copies(cloud, record.name, wanted, wanted.copies)
-    except CopyFailed as failure:
-        cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(str(failure)))
-        return
+    """Start the copies of a new component; without room it is Creating for as long as its container may take to start.
+
+    Components were seen in Creating for an hour and for days, and nobody could delete them (huggingface/skills;
+    aws/amazon-sagemaker-examples issue 3432). That a lack of room is among the causes is assumed.
+    """
+    limit_s = wanted.spec.startup_limit_s if wanted.spec else None
+    end_s = cloud.clock.now_s() + (LONGEST_WITHOUT_ROOM_S if limit_s is None else limit_s)
+    copies: tuple[CopyProcess, ...] | None = None
+    while copies is None:
+        try:
+            copies = launch_copies(cloud, record.name, wanted, wanted.copies)
+        except CopyFailed as failure:
+            if not isinstance(failure, NoRoom) or cloud.clock.now_s() >= end_s:
+                cloud.store.change(record, status=Status.FAILED, failure_reason=clipped(str(failure)))
+                return
+            cloud.clock.wait(LOOK_S)
     cloud.running.put(CopyPlace(record.name), copies)
     cloud.store.change(record, status=Status.IN_SERVICE)
 

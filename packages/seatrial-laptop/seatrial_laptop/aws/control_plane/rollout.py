@@ -18,7 +18,7 @@ from seatrial_laptop.aws.control_plane.containers import component_container, mo
 from seatrial_laptop.aws.control_plane.fleets import (
     StartTimes,
     lack_of_capacity,
-    needed_accelerators,
+    needed_resources,
     placement,
     pool_with_capacity,
     pools_of,
@@ -148,7 +148,7 @@ def launch_copies(
     if side.spec is None:
         raise CopyFailed(f"The model of the former specification of {name} was deleted.")
     fleet = cloud.fleets.find(text_member(side.request, "EndpointName"), text_member(side.request, "VariantName"))
-    needed, strategy = needed_accelerators(side.request), placement(side.request)
+    needed, strategy = needed_resources(side.request), placement(side.request)
     seats = fleet.reserve(name, needed, count, strategy=strategy, meanwhile=meanwhile) if fleet else ()
     try:
         StartTimes(cloud.clock, cloud.faults.settings).await_copies(side.spec, meanwhile)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
+from seatrial_base.catalog.engine_limits import Start, loader_of, start_cautions, start_refusals
 from seatrial_base.catalog.images import NEWEST_AMI, ami_cuda, ami_version
 from seatrial_base.catalog.instances import computes_in, has_kernels
+from seatrial_base.catalog.models import (
+    given_instead_of_text,
+    is_gated,
+    resolve_model,
+    split_precision,
+    unsupported_format,
+)
 from seatrial_lint.lint.redaction import secret_in
 from seatrial_lint.lint.rules import MOUNT, finding, hub_id, rule
 
@@ -77,6 +87,82 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
     if cache and cache.value.startswith("fp8") and not has_fp8:
         message = f"{no_fp8}: some attention kernels reject an FP8 cache"
         yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
+
+
+_LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
+_DEGREES = (1, 2, 4, 8, 16)
+
+
+@rule("SEA254", "SEA257")
+def start(subject: Subject) -> Iterator[Finding]:
+    """Weights that the engine can't load, at this degree or on this accelerator; what nobody measured."""
+    model, target = subject.fields.get("model_id"), subject.target
+    loader = _LOADERS.get(target.dialect) if target else None
+    if model is None or target is None or loader is None or not hub_id(model.value):
+        return
+    known, chosen = resolve_model(model.value), subject.fields.get("quantization")
+    degree, dtype, instance = (
+        subject.fields.get("tensor_parallel_degree"),
+        subject.fields.get("dtype"),
+        subject.instance,
+    )
+    # LMI takes every GPU where none is said.
+    every = instance.accelerator_count if instance and target.engine == "lmi" else 1
+    number = (degree.number if degree else None) or every
+    groups, half = subject.text("ep_size"), instance is not None and not instance.has_bf16
+    dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
+    named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
+    case = Start(
+        *loader_of(loader, None if target.assumed else target.version),
+        (chosen.value if chosen else "") or named,
+        number,
+        int(groups) if groups.isdecimal() and groups != "0" else dealt,
+        instance.accelerator if instance else None,
+        dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
+        known[0] if known else None,
+    )
+    for refusal in start_refusals(case):
+        fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
+        of_degree = number > 1 and bool(fits) and str(number) not in fits
+        whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=number))
+        others = "choose weights of another format, or an engine or accelerator that loads these"
+        fix = f"write a degree of {' or '.join(fits)}" if of_degree else others
+        fix += ", or enable_expert_parallel" if whole else ""
+        entry = degree.option.entry if degree and of_degree else model.option.entry
+        yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
+    for caution in start_cautions(case):
+        yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
+
+
+@rule("SEA255", handler="any")
+def textless(subject: Subject) -> Iterator[Finding]:
+    """A model of embeddings or scores: TGI serves none, and what is known of the others is of generation."""
+    model, target = subject.fields.get("model_id"), subject.target
+    kind = given_instead_of_text(model.value) if model and hub_id(model.value) else None
+    if model is None or target is None or kind is None:
+        return
+    tgi = target.engine == "tgi"
+    message = f"{model.value} gives {kind}{', which TGI does not serve' if tgi else ': no rule here judges that'}"
+    severity: Severity = "error" if tgi else "note"
+    yield finding(subject, "SEA255", model.option.entry, message, INSTEAD_OF_TEXT, severity=severity)
+
+
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN", "HF_API_TOKEN", "HF_TOKEN_PATH")
+
+
+@rule("SEA256", handler="any")
+def gated(subject: Subject) -> Iterator[Finding]:
+    """A gated repository, and nothing in the whole environment that gives access to it."""
+    model, source = subject.fields.get("model_id"), subject.source
+    whole = source.kind in ("model definition", "CloudFormation template", "Terraform plan") and not source.is_partial
+    if model is None or not whole or not hub_id(model.value) or not is_gated(model.value):
+        return
+    keys = {entry.key.removeprefix("OPTION_").upper() for entry in source.entries}
+    if not keys.isdisjoint(_TOKENS) or subject.fact("s3_uri"):
+        return
+    message = f"{model.value} is gated: without a token the container ends with 401, after the instance has started"
+    fix = "accept its licence and pass HF_TOKEN from Secrets Manager, or stage the weights to S3 (seatrial stage)"
+    yield finding(subject, "SEA256", model.option.entry, message, fix)
 
 
 @rule("SEA340")

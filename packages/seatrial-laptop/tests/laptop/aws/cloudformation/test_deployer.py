@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Laptop = Any  # the fixture's class lives in conftest.py, which nobody can import
 LONGEST_S = 30.0
 CLOUDFORMATION = "cloudformation.amazonaws.com"
+EXECUTION = "arn:aws:iam::000000000000:role/an-execution-role"
+LMI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 WRITE = ("ssm:PutParameter", "ssm:AddTagsToResource", "ssm:GetParameters")
 READ = ("ssm:GetParameters", "ssm:ListTagsForResource")
 USER = r"User: arn:aws:sts::000000000000:assumed-role/{role}/AWSCloudFormation"
@@ -161,3 +163,33 @@ def test_without_a_role_a_user_deploys_with_rights_of_its_own(laptop: Laptop) ->
         iam.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=document)
         assert ended(laptop, stack, create, TemplateBody=template("/h/i")) == status
         assert actions or denied in failure(laptop, stack)
+
+
+def test_late_tags_let_a_launch_succeed_and_its_rollback_be_repeated(
+    laptop: Laptop, control: Callable[..., object]
+) -> None:
+    """The rights are those that the launch role has on models: to create with its tag, to delete by its tag."""
+    arn, client, key = role(laptop), laptop.cloudformation, "seatrial:environment"
+    statements = [
+        {"Effect": "Allow", "Action": [*actions], "Resource": "*", "Condition": condition}
+        for actions, condition in (
+            (["iam:PassRole"], {}),
+            (["sagemaker:CreateModel", "sagemaker:AddTags"], {"StringEquals": {f"aws:RequestTag/{key}": "dev"}}),
+            (["sagemaker:DescribeModel", "sagemaker:DeleteModel"], {"StringEquals": {f"aws:ResourceTag/{key}": "dev"}}),
+        )
+    ]
+    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    boto3.client("iam").put_role_policy(RoleName=arn.rpartition("/")[2], PolicyName="m", PolicyDocument=document)
+    container = {"Image": LMI, "Environment": {"HF_MODEL_ID": "org/model"}}
+    properties = {"ExecutionRoleArn": EXECUTION, "PrimaryContainer": container, "Tags": [{"Key": key, "Value": "dev"}]}
+    model = {"Model": {"Type": "AWS::SageMaker::Model", "Properties": properties}}
+    # What comes after the model is not allowed: the model is deleted while its tags are not visible.
+    parameter = {**json.loads(template("/h/late"))["Resources"]["P"], "DependsOn": "Model"}
+    control(tags_late_s=600.0)
+    stacks = []
+    for resources, status in ((model, "CREATE_COMPLETE"), ({**model, "P": parameter}, "ROLLBACK_FAILED")):
+        stack, body = laptop.name("launched"), json.dumps({"Resources": resources})
+        assert ended(laptop, stack, client.create_stack, TemplateBody=body, RoleARN=arn) == status
+        stacks.append(str(client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]))
+    control(tags_late_s=0.0)
+    assert [ended(laptop, stack, client.delete_stack) for stack in stacks] == ["DELETE_COMPLETE"] * 2

@@ -168,3 +168,29 @@ def test_a_named_resource_is_not_replaced_under_its_name(laptop: Laptop) -> None
     ]
     laptop.cloudformation.delete_stack(StackName=stack)
     assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
+
+
+def test_a_role_of_a_stack_has_its_permissions_boundary(laptop: Laptop) -> None:
+    """MiniStack forgot it: a policy that asks for it refused every role of a stack, and no boundary bounded one."""
+    iam, stack = boto3.client("iam"), laptop.name("bounded")
+    allowed = {"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    policy = iam.create_policy(PolicyName=stack, PolicyDocument=document)["Policy"]["Arn"]
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "sagemaker.amazonaws.com"}}
+    trusted = {"Statement": [trust]}
+    role = resource("IAM::Role", RoleName=stack, AssumeRolePolicyDocument=trusted, PermissionsBoundary=policy)
+    body = json.dumps({"Resources": {"Role": role}})
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=body, Capabilities=["CAPABILITY_NAMED_IAM"])
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
+    assert iam.get_role(RoleName=stack)["Role"]["PermissionsBoundary"]["PermissionsBoundaryArn"] == policy
+
+
+def test_an_alarm_by_promql_is_kept_and_has_no_data(laptop: Laptop) -> None:
+    stack, name = laptop.name("promql"), laptop.name("cache")
+    criteria = {"PromQLCriteria": {"Query": "up > 1", "PendingPeriod": 300, "RecoveryPeriod": 300}}
+    alarm = resource("CloudWatch::Alarm", AlarmName=name, EvaluationCriteria=criteria, EvaluationInterval=60)
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": {"Alarm": alarm}}))
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
+    (told,) = boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert (told["EvaluationCriteria"], told["StateValue"]) == (criteria, "INSUFFICIENT_DATA")
+    assert "MetricName" not in told

@@ -139,6 +139,31 @@ def test_without_capacity_a_component_is_created_without_end_and_nobody_can_dele
     assert instances(stub) == (2, 2)
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_component_without_room_is_created_until_there_is_room_or_its_time_is_over(
+    stub: StubSageMaker,
+    comes: bool,  # noqa: FBT001 (a parameter)
+) -> None:
+    host(stub, ManagedInstanceScaling={**MANAGED, "MaxInstanceCount": 1})
+    component(stub)
+    longest = {"ContainerStartupHealthCheckTimeoutInSeconds": 600}
+    stub.call("CreateInferenceComponent", **ask("candidate", "one", **longest))
+    since_s = stub.cloud.clock.now_s()
+    until(lambda: stub.cloud.clock.now_s() > since_s + 300, "300 virtual seconds")
+    record = stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "candidate")
+    assert record.status is Status.CREATING
+    error = refused(lambda: stub.call("DeleteInferenceComponent", InferenceComponentName="candidate"))
+    assert error.message.startswith(f'Cannot update in-progress inference component "{record.arn}"')
+    if comes:
+        stub.call("DeleteInferenceComponent", InferenceComponentName="model")
+        assert stub.settled(Kind.INFERENCE_COMPONENT, "candidate").status is Status.IN_SERVICE
+        return
+    settled = stub.settled(Kind.INFERENCE_COMPONENT, "candidate")
+    assert (settled.status, settled.failure_reason.partition(":")[0]) == (Status.FAILED, "InsufficientInstanceCapacity")
+    assert stub.cloud.clock.now_s() >= since_s + 600
+    stub.call("DeleteInferenceComponent", InferenceComponentName="candidate")
+
+
 def test_without_capacity_an_endpoint_is_created_without_end_and_nobody_can_delete_it(stub: StubSageMaker) -> None:
     stub.config("config", one_gpu())
     faults(stub, capacity_pending=True)
