@@ -104,6 +104,7 @@ def _instance(name: str, fact: Row, price: Row | None, date: str) -> Row:
         **_price(fact, price),
         "source": f"{_public(fact['spec_source'])}; {_public(fact['shape_source'])}",
         "date": date,
+        **({"reservable": True} if "reservable" in fact else {}),
     }
 
 

@@ -26,7 +26,8 @@ _NAMES = {
     "jobs.optimization_job": "OptimizationJob OptimizationsStack optimizations_stack add_jobs OptimizedWeights",
     "jobs.optimization_service": "OptimizationService",
     "observability.endpoint_alarms": (
-        "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms"
+        "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms "
+        "ReservationAlarm"
     ),
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
     "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard EnvironmentBudget",

@@ -46,6 +46,7 @@ from seatrial_cdk.jobs.optimization_service import OptimizationService as Optimi
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic as AlarmTopic
 from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms as ContainerAlarms
 from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms as EndpointAlarms
+from seatrial_cdk.observability.endpoint_alarms import ReservationAlarm as ReservationAlarm
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms as allow_alarms
 from seatrial_cdk.observability.endpoint_alarms import longest_latency_ms as longest_latency_ms
 from seatrial_cdk.observability.endpoint_alarms import topic_arn as topic_arn

@@ -51,6 +51,10 @@ UNNAMED_RESOURCE_ACTIONS: Mapping[str, str] = MappingProxyType(
         "sagemaker:ListInferenceComponents": "has no resource level: names and states alone",
         "sns:Unsubscribe": "has no resource level: a subscription is named in the request alone",
         "ssm:DescribeParameters": "has no resource level: names and types alone",
+        **{
+            f"ssmmessages:{name}": "has no resource level: a channel of the agent to Session Manager"
+            for name in ("CreateControlChannel", "CreateDataChannel", "OpenControlChannel", "OpenDataChannel")
+        },
         "ecr:GetAuthorizationToken": "has no resource level: the token is the registry's, the pull is granted by name",
     }
 )

@@ -76,7 +76,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
         products: "Standard endpoints that product teams launch.",
-        jobs: "Optimization jobs, which make compiled weights.",
+        jobs: "Jobs that make weights, or recommend a deployment.",
     },
     "Operate": {
         trial: "Follow the trial of a deployment, or start one.",

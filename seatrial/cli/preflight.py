@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
@@ -34,7 +35,7 @@ def preflight_command(
     """Check that the account has what a deployment needs; exit 1 when something is missing.
 
     It checks instance quotas (of all specs together, with the instances of an update), secrets, weights, KMS key,
-    network and the CDK bootstrap. What could not be checked is listed and is no problem.
+    network, the CDK bootstrap and reserved capacity. What could not be checked is listed and is no problem.
     """
     from seatrial.account.clients import account_clients
     from seatrial.operations.preflight import check_environment as run_checks
@@ -47,10 +48,11 @@ def preflight_command(
         message = f"the specs have different environments named {deployments[0].environment.name}; give --environments"
         raise typer.BadParameter(message, param_hint="SPEC…")
     place = deployments[0].environment
-    checks = run_checks(deployments, place, account_clients(place))
+    checks = run_checks(deployments, place, account_clients(place), now=datetime.now(UTC))
     judgement = preflight_judgement(checks, place)
     show_judgement(judgement, output_format, {"text": lambda: lines_text(preflight_lines(checks))})
-    exit_judged(judgement.findings)
+    # A warning is of what comes: a pipeline that it ended could not deploy what averts it.
+    exit_judged(finding for finding in judgement.findings if finding.severity == "error")
 
 
 def _deployment(loaded: LoadedSpec) -> Deployment:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -28,10 +30,12 @@ def validate_command(
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.operations.preflight import reservation_end
     from seatrial.planner.resolve import unplannable
+    from seatrial.specs.hosting import router_findings
     from seatrial.specs.load import environment_names, load_spec
 
-    with problems_in(output_format, "validate"):
+    with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
         files = spec_files(specs)
@@ -52,6 +56,14 @@ def validate_command(
                     refused, warned = unplannable(loaded)
                     problems += (*absent_specs(loaded), *refused)
                     warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
+                    notes.extend(replace(each, severity="note") for each in router_findings(loaded))
+                    ending = reservation_end(loaded.endpoint.hosting, None, datetime.now(UTC))
+                    if ending is not None:
+                        path, words = ("hosting", "capacity_reservation_arn"), (ending.message, ending.hint)
+                        # A note until the end: a day of the calendar must not fail every pull request.
+                        ended = loaded.problem(path, ending.rule, *words)
+                        late = ending.severity == "error"
+                        (problems if late else notes).append(ended if late else replace(ended, severity="note"))
         for text in warnings:
             typer.echo(text, err=True)
         if problems:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _RULE = "SEA128"
 # Fields of `hosting` that the endpoint decides for all of its models.
-_OF_THE_HOST = ("kind", "more_models", "traffic", "router", "instance_pools", "capacity_reservation_arn", "routing")
+_OF_THE_HOST = (
+    *("kind", "more_models", "traffic", "router", "instance_pools", "routing", "ssm_access", "core_dump_s3_uri"),
+    *(f"capacity_reservation_{part}" for part in ("arn", "ends_at", "notice_days")),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.guests import Guest
     from seatrial.deployment.packing import Packing
     from seatrial.documents.plan import Plan
+    from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import FieldPath
@@ -353,20 +354,22 @@ def read_variants(loaded: LoadedSpec) -> Iterator[Deployment]:
             problem = loaded.problem(path, "SEA130", f"there is no spec {file.name} beside this one", f"write {file}")
             raise SpecError([problem])
         other = load_spec(file, loaded.environment.name, environments=Path(loaded.place.path).parent)
-        if wrong := _unfit_variant(loaded.endpoint.name, other):
+        if wrong := _unfit_variant(loaded.endpoint, other):
             raise SpecError([loaded.problem(path, "SEA130", f"{file.name} {wrong[0]}", wrong[1])])
         yield deployment_of(other)
 
 
-def _unfit_variant(endpoint: str, other: LoadedSpec) -> tuple[str, str] | None:
+def _unfit_variant(endpoint: EndpointSpec, other: LoadedSpec) -> tuple[str, str] | None:
     """Return what is wrong with a spec as a variant of an endpoint, and a hint."""
     spec = other.endpoint
-    if spec.name != other.path.stem or spec.name == endpoint:
+    if spec.name != other.path.stem or spec.name == endpoint.name:
         return f"has the name {spec.name}", "name another spec, whose name is that of its file"
     if spec.hosting.kind != "single_model":
         return "is planned for inference components", "set hosting.kind: single_model in it, and plan it again"
     if spec.hosting.variants or spec.hosting.shadow:
         return "has variants itself", "name a spec with one model"
+    if spec.hosting.capacity_reservation_arn not in {None, endpoint.hosting.capacity_reservation_arn}:
+        return "has another capacity reservation, and an endpoint has one", "name the same one in both, or in this one"
     return None
 
 

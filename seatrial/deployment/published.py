@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import ValidationError
@@ -183,12 +184,40 @@ def kept_templates(products: Path, environment: str) -> tuple[Path, ...]:
 
 
 def weights_of(template: Path) -> Iterator[str]:
-    """Yield the S3 prefixes of the models of a published version."""
+    """Yield the S3 prefixes of the models of a published version, and the archives of its adapters."""
     for resource in json.loads(read_text(template))["Resources"].values():
         if resource["Type"] == "AWS::SageMaker::Model":
             source = resource["Properties"]["PrimaryContainer"].get("ModelDataSource")
             if source is not None:
                 yield source["S3DataSource"]["S3Uri"]
+        if resource["Type"] == "AWS::SageMaker::InferenceComponent":
+            container = resource["Properties"].get("Specification", {}).get("Container", {})
+            if "ArtifactUrl" in container:
+                yield container["ArtifactUrl"]
+
+
+OUTPUTS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("DestinationS3Uri", "S3OutputPath", "S3FailurePath"), "prefix"),
+        **dict.fromkeys(("SuccessTopic", "ErrorTopic"), "topic"),
+        "EnableSSMAccess": "shell",
+    }
+)
+"""What a property of a configuration lets a role do: write below a prefix of S3, notify a topic, open a shell."""
+
+
+def outputs_of(template: Path) -> Iterator[tuple[str, str]]:
+    """Yield what roles of a published version may write to: a kind of `OUTPUTS`, and the URI or ARN."""
+    resources = json.loads(read_text(template))["Resources"].values()
+    nodes: list[object] = [each["Properties"] for each in resources if each["Type"] == "AWS::SageMaker::EndpointConfig"]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if name in OUTPUTS and value:
+                yield OUTPUTS[name], str(value)
+            nodes.append(value)
 
 
 def secrets_of(template: Path) -> Iterator[str]:

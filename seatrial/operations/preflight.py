@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from seatrial.account.reader import (
     error_code,
     error_sentence,
     mapping,
+    moment,
     rows,
     text_at,
 )
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from seatrial.account.clients import AccountClients
     from seatrial.deployment.document import Deployment
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.hosting import HostingSpec
     from seatrial_base.printer import Json
 
 UNREAD = "SEA436"
@@ -69,7 +72,8 @@ class AccountCheck:
 
     Attributes:
         answer: What the account has, or why it could not be read.
-        finding: What is wrong, an error; a note where it could not be read; `None` where all is well.
+        finding: What is wrong, an error, or a warning of what will be; a note where it could not be read; `None` where
+            all is well.
     """
 
     subject: str
@@ -85,6 +89,11 @@ class AccountCheck:
     def is_wrong(self) -> bool:
         """Whether something would fail."""
         return self.finding is not None and self.finding.severity == "error"
+
+    @property
+    def warns(self) -> bool:
+        """Whether something will fail later."""
+        return self.finding is not None and self.finding.severity == "warning"
 
     @property
     def is_unread(self) -> bool:
@@ -316,8 +325,88 @@ def function_checks(
     yield account_check(subject, ask, refusals={})
 
 
+def reservation_end(hosting: HostingSpec, ends_at: datetime | None, now: datetime) -> Finding | None:
+    """Return that reserved capacity has ended or ends within the notice of its spec; `None` where it does not.
+
+    Args:
+        ends_at: When, by the account; default: by the spec.
+    """
+    ends_at, arn = ends_at or hosting.reservation_end, hosting.capacity_reservation_arn
+    if arn is None or ends_at is None or ends_at - now > timedelta(days=hosting.capacity_reservation_notice_days):
+        return None
+    days = (ends_at - now) / timedelta(days=1)
+    when = f"ends in {days:.1f} days" if days > 0 else "has ended"
+    message = f"the reserved capacity {when} ({_utc(ends_at)}): no instance of it serves after that"
+    hint = (
+        f"extend it: `aws sagemaker search-training-plan-offerings --training-plan-arn {arn}` lists the offerings, "
+        "`aws sagemaker extend-training-plan --training-plan-extension-offering-id ID` buys one; or name another "
+        "reservation, or none, and deploy before that"
+    )
+    place = Place(field="hosting.capacity_reservation_arn")
+    return Finding("SEA630", place, message, hint, severity="warning" if days > 0 else "error")
+
+
+def reservation_checks(
+    deployments: Iterable[Deployment], clients: AccountClients, now: datetime
+) -> Iterator[AccountCheck]:
+    """Yield the checks of each reserved capacity that a deployment names: that it holds the endpoint, and how long."""
+    for deployment in deployments:
+        hosting = deployment.endpoint.hosting
+        if (arn := hosting.capacity_reservation_arn) is None:
+            continue
+        plan: dict[str, object] = {}
+        kind, _, name = arn.rpartition(":")[2].partition("/")
+        subject = f"capacity reservation {name} of {deployment.endpoint_name}"
+        if deployment.environment.is_embedded:
+            read = unread(subject, "the embedded AWS has none")
+        elif kind != "training-plan" or not hasattr(clients.endpoints, "describe_training_plan"):
+            read = unread(subject, f"this boto3 describes no {kind}")
+        else:
+            missing = refusal("SEA631", "there is no such training plan", "name another reservation, or none")
+            ask = partial(_describe_plan, subject, name, plan, clients.endpoints)
+            read = account_check(subject, ask, refusals={"ResourceNotFoundException": missing})
+        ends_at, written = moment(plan, "EndTime"), hosting.reservation_end
+        ending = reservation_end(hosting, ends_at, now)
+        wrong = [AccountCheck(subject, ending.message, ending)] if ending is not None else []
+        wrong += [problem(subject, "SEA631", *each) for each in _unfit_plan(deployment, plan)] if plan else []
+        if ends_at is not None and (written is None or abs(ends_at - written) >= timedelta(minutes=1)):
+            message = f"it ends at {_utc(ends_at)}, and the spec says {'nothing' if written is None else _utc(written)}"
+            hint = "write capacity_reservation_ends_at and deploy: the alarm before the end goes by the spec"
+            place = Place(field="hosting.capacity_reservation_ends_at")
+            wrong.append(AccountCheck(subject, message, Finding("SEA632", place, message, hint, severity="warning")))
+        yield from wrong
+        if not wrong or not read.is_ok:
+            yield read
+
+
+def _describe_plan(subject: str, name: str, plan: dict[str, object], endpoints: SageMakerClient) -> AccountCheck:
+    plan |= endpoints.describe_training_plan(TrainingPlanName=name)
+    return ok(subject, f"{text_at(plan, 'Status')}, {count(plan, 'TotalInstanceCount')} instances")
+
+
+def _utc(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+
+
+def _unfit_plan(deployment: Deployment, plan: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield why a training plan can't hold an endpoint, each with its remedy."""
+    planned, needed, status = deployment.plan.instance_type.value, deployment.most_instances, text_at(plan, "Status")
+    if status in {"Failed", "Expired"}:
+        yield f"its status is {status}", "name another reservation, or none"
+    targets = plan.get("TargetResources")
+    if isinstance(targets, list) and "endpoint" not in targets:
+        yield f"it is for {', '.join(map(str, targets))}", "buy one with TargetResources endpoint"
+    types = sorted({text_at(row, "InstanceType") for row in rows(plan, "ReservedCapacitySummaries")})
+    if types and planned not in types:
+        yield f"it reserves {', '.join(types)}, and {planned} is planned", "name its type in serving.instance_types"
+    reserved = count(plan, "TotalInstanceCount")
+    if reserved < needed:
+        hint = "lower scaling.max_copies, or reserve more"
+        yield f"it has {counted(reserved, 'instance')}, and the endpoint with an update needs {needed}", hint
+
+
 def check_environment(
-    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients
+    deployments: tuple[Deployment, ...], environment: EnvironmentSpec, clients: AccountClients, *, now: datetime
 ) -> tuple[AccountCheck, ...]:
     """Check the account for everything that deployments of one environment need.
 
@@ -332,6 +421,7 @@ def check_environment(
         *instance_checks(needs_of(deployments), environment, clients),
         *part_checks(deployments, environment, clients),
         *function_checks(deployments, environment, clients.functions),
+        *reservation_checks(deployments, clients, now),
     )
 
 
@@ -339,18 +429,19 @@ def preflight_lines(checks: tuple[AccountCheck, ...]) -> Iterator[str]:
     """Yield the checks as a table: subject, result, and the remedy of a problem."""
     width = max(len(_status(check)) for check in checks)
     for check in checks:
-        finding = check.finding if check.is_wrong else None
+        finding = check.finding if check.is_wrong or check.warns else None
         rule = f"{finding.rule}: " if finding is not None else ""
         yield f"{_status(check):<{width}}  {check.subject}: {rule}{check.answer}"
         if finding is not None and finding.hint:
             yield f"{'':<{width}}    hint: {finding.hint}"
     numbers = Counter(map(_status, checks))
     yield ""
-    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem, {numbers[_UNREAD]} {_UNREAD}"
+    warned = f", {numbers['warning']} with a warning" if numbers["warning"] else ""
+    yield f"{numbers['ok']} ok, {numbers['problem']} with a problem{warned}, {numbers[_UNREAD]} {_UNREAD}"
 
 
 def _status(check: AccountCheck) -> str:
-    return "ok" if check.is_ok else "problem" if check.is_wrong else _UNREAD
+    return "ok" if check.is_ok else "problem" if check.is_wrong else "warning" if check.warns else _UNREAD
 
 
 def preflight_judgement(checks: tuple[AccountCheck, ...], environment: EnvironmentSpec) -> Judgement:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.relations import excludes, is_mapping, is_other, is_set, is_value, needs
+from seatrial_base.catalog.instances import INSTANCES
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field
+from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial.specs.load import LoadedSpec
     from seatrial.specs.relations import Fields, Rule
     from seatrial.specs.yaml_source import FieldPath, Yaml
     from seatrial_base.findings import Finding
@@ -23,6 +27,7 @@ InstanceType = Annotated[str, StringConstraints(pattern=shapes.INSTANCE_TYPE)]
 ImageUri = Annotated[str, StringConstraints(pattern=shapes.IMAGE_URI)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 ReservationArn = Annotated[str, StringConstraints(pattern=shapes.RESERVATION_ARN, max_length=258)]
+UtcTime = Annotated[str, StringConstraints(pattern=shapes.UTC_TIME)]
 OutputUri = Annotated[str, StringConstraints(pattern=shapes.S3_PREFIX, max_length=512)]
 AdapterUri = Annotated[str, StringConstraints(pattern=shapes.ARCHIVE_URI, max_length=1024)]
 PartName = Annotated[str, StringConstraints(pattern=shapes.ENDPOINT_NAME, max_length=20)]
@@ -38,6 +43,9 @@ MOST_MODELS = 50
 MOST_ADAPTERS = 200
 MOST_VARIANTS = 10
 SHORTEST_PROVISION_S, LONGEST_PROVISION_S = 300, 3600
+# botocore 1.44.8, InvokeInferenceRouter and InvokeEndpoint; AWS Lambda quotas, payload of an invocation.
+LONGEST_ROUTED_MS, MOST_ROUTED_BYTES = 60_000, 6_291_456
+LONGEST_NOTICE_DAYS = 182  # a bound against slips of the hand, not one of the service
 
 
 class RoutingSpec(FrozenModel):
@@ -179,7 +187,31 @@ class HostingSpec(FrozenModel):
         None, "Time to find capacity in all pools, in seconds; for `instance_pools` only.", planned=False
     )
     capacity_reservation_arn: ReservationArn | None = model_field(
-        None, "ARN of reserved capacity. Only it is used: without free capacity no instance starts.", planned=False
+        None,
+        "ARN of reserved capacity (a training plan for endpoints). Only it is used: without free capacity no instance "
+        "starts, and when it ends the endpoint serves no more. It is of one instance type, which `serving` names.",
+        planned=False,
+    )
+    capacity_reservation_ends_at: UtcTime | None = model_field(
+        None,
+        "When the reserved capacity ends, in UTC, in quotes. An alarm is raised before, and `validate`, `preflight` "
+        "and `drift` warn.",
+        planned=False,
+    )
+    capacity_reservation_notice_days: Annotated[int, Field(ge=1, le=LONGEST_NOTICE_DAYS)] = model_field(
+        7, "How long before the end the alarm is raised and commands warn, in days.", planned=False
+    )
+    ssm_access: bool = model_field(
+        default=False,
+        description="Let Session Manager open a shell in the containers, for debugging. SageMaker patches and replaces "
+        "such instances a day later, and AWS Support must have allowed it for the account.",
+        planned=False,
+    )
+    core_dump_s3_uri: OutputUri | None = model_field(
+        None,
+        "S3 prefix of core dumps of a container that crashes, with its final slash. They hold what was in memory: "
+        "prompts, answers, weights.",
+        planned=False,
     )
     routing: RoutingSpec = model_field(RoutingSpec(), planned=False)
     data_cache: bool = model_field(
@@ -209,6 +241,19 @@ class HostingSpec(FrozenModel):
         None, "Metrics that are published.", json_schema_extra=left_out_or_mapping, planned=False
     )
 
+    @property
+    def reservation_end(self) -> datetime | None:
+        """When the reserved capacity ends; `None` where the spec doesn't say."""
+        return None if self.capacity_reservation_ends_at is None else _time(self.capacity_reservation_ends_at)
+
+
+def _time(text: str) -> datetime | None:
+    """Return a time of the calendar; `None` for one that it lacks, such as February 30."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
 
 _COMPONENTS, _SINGLE = "inference_component", "single_model"
 _ONLY_COMPONENTS = (
@@ -220,9 +265,9 @@ _PREFIX_AWARE = is_value("hosting.routing.strategy", "prefix_aware")
 _LORA = "serving.overrides.lora"
 
 # Field, its value (None for any), why a stack can't have it, and what to do.
-# Read on 2026-11-25: botocore 1.44.8, which has all three (CreateInferenceRouter, KV_AWARE, AcceleratorPartitionType);
-# the resource schemas of cfn-lint and aws-cdk-lib 2.275.0, which have none. A change that CloudFormation does not know
-# of would be undone by its next update, so no custom resource makes them.
+# Read on 2026-11-27: botocore 1.44.8, which has all (CreateInferenceRouter, CrossRegionTrafficConfig, KV_AWARE,
+# AcceleratorPartitionType); the resource schemas of cfn-lint 1.58.0 and aws-cdk-lib 2.275.0, which have none. A change
+# that CloudFormation does not know of would be undone by its next update, so no custom resource makes them.
 _NOT_IN_CLOUDFORMATION: tuple[tuple[str, str | None, str, str], ...] = (
     (
         "hosting.routing.strategy",
@@ -239,10 +284,45 @@ _NOT_IN_CLOUDFORMATION: tuple[tuple[str, str | None, str, str], ...] = (
     (
         "hosting.inference_router",
         None,
-        "inference routers are in SageMaker's API alone: CloudFormation has no such type",
+        "inference routers are in SageMaker's API alone, and their runtime streams nothing, takes 6 MB, waits for 60 s",
         "remove it; hosting.router splits requests by a function, and the alias follows the endpoint",
     ),
+    (
+        "hosting.cross_region_traffic",
+        None,
+        "CrossRegionTrafficConfig is in SageMaker's API alone: CloudFormation's EndpointConfig has none",
+        "remove it; docs/reference/sagemaker-features.md says which cap to set once CloudFormation takes it",
+    ),
 )
+
+
+def router_findings(loaded: LoadedSpec, predicted_ms: float | None = None) -> Iterator[Finding]:
+    """Yield what a workload loses through `hosting.router`, whose limits are those of SageMaker's inference routers.
+
+    Args:
+        predicted_ms: 95th percentile of the end-to-end latency at the planned load; default: what the SLO allows.
+    """
+    endpoint, path = loaded.endpoint, ("hosting", "router")
+    slo, workload, direct = endpoint.slo, endpoint.workload, "let its callers invoke the components (seatrial.client)"
+    if not endpoint.hosting.router:
+        return
+    bounded = [name for name in ("ttft_ms", "tpot_ms") if getattr(slo, name).model_dump(exclude_none=True)]
+    if bounded or workload.turns > 1:
+        what = f"slo.{bounded[0]} is of streams" if bounded else "conversations are streamed"
+        message = f"{what}, and the router streams nothing: its callers get the first token with the last"
+        yield loaded.problem(path, "SEA147", message, direct)
+    bounds = [each for each in slo.e2e_latency_ms.model_dump(exclude_none=True).values() if each is not None]
+    longest_ms = max(bounds, default=0) if predicted_ms is None else predicted_ms
+    if longest_ms > LONGEST_ROUTED_MS:
+        which = "its SLO allows" if predicted_ms is None else "p95 is predicted to take"
+        message = f"{which} {longest_ms / MS_PER_S:g} s, and SageMaker ends a request through the router after 60 s"
+        yield loaded.problem(path, "SEA147", message, f"bound the output, or {direct} as streams")
+    if workload.dataset is not None and (file := loaded.path.parent / workload.dataset).is_file():
+        with file.open("rb") as lines:
+            largest = max(map(len, lines), default=0)
+        if largest > MOST_ROUTED_BYTES:
+            message = f"a line of {workload.dataset} has {largest:,} bytes, and the router takes {MOST_ROUTED_BYTES:,}"
+            yield loaded.problem(path, "SEA147", message, direct)
 
 
 def _not_in_cloudformation(fields: Fields) -> Iterator[Finding]:
@@ -259,6 +339,23 @@ def _pools(fields: Fields) -> Iterator[Finding]:
         message = f"serving.instance_types differs from {pools[0]}, the first of hosting.instance_pools"
         hint = "remove serving.instance_types: the plan is made for the first pool"
         yield fields.problem("serving.instance_types", "SEA127", message, hint)
+
+
+def _reservation(fields: Fields) -> Iterator[Finding]:
+    types, pools = fields.value("serving.instance_types"), fields.written("hosting.instance_pools")
+    if fields.written("hosting.capacity_reservation_arn") is not None and pools is None:
+        reservable = [row.instance_type for row in INSTANCES.rows if row.reservable]
+        hint = f"write `instance_types: [TYPE]` below serving: one of {', '.join(reservable)}"
+        if not types or len(types) > 1:
+            message = "a capacity reservation is of one instance type, and serving.instance_types doesn't name one"
+            yield fields.problem("hosting.capacity_reservation_arn", "SEA144", message, hint)
+        for index, name in enumerate(types or ()):
+            if name not in reservable:
+                place = ("serving", "instance_types", index)
+                yield fields.document.problem(place, "SEA144", f"{name} can't be reserved", hint)
+    path = "hosting.capacity_reservation_ends_at"
+    if (ends_at := fields.value(path)) is not None and _time(ends_at) is None:
+        yield fields.problem(path, "SEA145", f"the calendar has no {ends_at}", shapes.HINTS[shapes.UTC_TIME])
 
 
 def _more_models(fields: Fields) -> Iterator[Finding]:
@@ -392,6 +489,19 @@ RULES: tuple[Rule, ...] = (
         "hosting.capacity_reservation_arn",
         message="a capacity reservation is of one instance type, instance_pools are several",
         hint="keep one of them",
+    ),
+    _reservation,
+    needs(
+        "SEA145",
+        "hosting.capacity_reservation_ends_at",
+        "hosting.capacity_reservation_arn",
+        hint="remove it, or name the reservation",
+    ),
+    needs(
+        "SEA145",
+        "hosting.capacity_reservation_notice_days",
+        "hosting.capacity_reservation_ends_at",
+        hint='write `capacity_reservation_ends_at: "2027-01-31T11:30:00Z"`, as the training plan has it',
     ),
     _more_models,
     needs("SEA129", is_other("hosting.router", value=False), "hosting.traffic", hint="add hosting.traffic"),

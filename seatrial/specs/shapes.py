@@ -58,6 +58,7 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
 ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
+UTC_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$"
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 
 HINTS = MappingProxyType(
@@ -76,6 +77,7 @@ HINTS = MappingProxyType(
         MODEL_URI: "as in s3://bucket/model/, with the final slash, or s3://bucket/model.tar.gz",
         ARCHIVE_URI: "as in s3://bucket/adapters/sql.tar.gz",
         RESERVATION_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
+        UTC_TIME: 'a time in UTC, in quotes, as in "2027-01-31T11:30:00Z"',
         MODEL_PACKAGE_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:model-package/GROUP/1",
         HUB_CONTENT_ARN: "as in arn:aws:sagemaker:REGION:ACCOUNT:hub-content/HUB/Model/NAME/1.0.0",
         IMAGE_URI: "write it as ACCOUNT.dkr.ecr.REGION.amazonaws.com/REPOSITORY:TAG",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import CfnOutput, Stack, Tags
 
 from seatrial.deployment.document import products_stack
-from seatrial.deployment.published import kept_templates, published_versions, secrets_of, weights_of
+from seatrial.deployment.published import kept_templates, outputs_of, published_versions, secrets_of, weights_of
 from seatrial.specs.load import load_environment
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.place import stack_environment
@@ -60,6 +60,7 @@ class VendingStack(Stack):
             for template in published
             for uri in weights_of(template)
         }
+        written = sorted({each for template in published for each in outputs_of(template)})
         secrets = {secret for template in published for secret in secrets_of(template)}
         role_options = RoleOptions.of(self, environment.security)
         self.launch_role = LaunchRole(
@@ -71,6 +72,7 @@ class VendingStack(Stack):
             weights=tuple(sorted(weights)),
             kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
             secrets=tuple(sorted(secrets)),
+            outputs=tuple(written),
         )
         self.portfolio = ProductPortfolio(
             self,

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Seatrial
 
 
+def test_a_recommendation_is_compared_with_the_plan_without_an_account(seatrial: Seatrial, project: Path) -> None:
+    job = project / "job.json"
+    for text, told, code in (
+        ('{"AIRecommendationJobStatus": "Completed", "Recommendations": [{}]}', "", 0),
+        ("{", "SEA633", 2),
+    ):
+        job.write_text(text)
+        done = seatrial("jobs", "compare", SPECS[0], "-e", "dev", "--file", "job.json")
+        assert (done.returncode, "recommendation 1" in done.stdout, told in done.stderr) == (code, code == 0, True)
+
+
 class TestValidate:
     def test_the_shipped_specs_are_valid_in_every_environment(self, seatrial: Seatrial) -> None:
         done = seatrial("validate", *SPECS)
@@ -51,6 +62,20 @@ class TestValidate:
         assert done.returncode == 2
         told = [line.partition("hosting.")[2] for line in done.stderr.splitlines()[::2]]
         assert [line.partition(": there")[0] for line in told] == ["more_models[1]: SEA128", "more_models[2]: SEA128"]
+
+    @pytest.mark.parametrize(("year", "code"), [(2020, 2), (2999, 0)])
+    def test_reserved_capacity_that_has_ended_is_told(
+        self, seatrial: Seatrial, project: Path, year: int, code: int
+    ) -> None:
+        spec = project / "endpoints" / "llama-2-7b-chat.yaml"
+        text = spec.read_text().replace("[ml.g5.2xlarge, ml.g5.12xlarge, ml.g6e.2xlarge]", "[ml.p5.48xlarge]")
+        arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/may"
+        spec.write_text(
+            f"{text}hosting:\n  capacity_reservation_arn: {arn}\n"
+            f'  capacity_reservation_ends_at: "{year}-01-31T11:30:00Z"\n'
+        )
+        done = seatrial("validate", "endpoints/llama-2-7b-chat.yaml", "-e", "dev")
+        assert (done.returncode, "hosting.capacity_reservation_arn: SEA630" in done.stderr) == (code, code == 2)
 
     def test_from_the_folder_of_the_specs_the_environments_are_found(self, seatrial: Seatrial, project: Path) -> None:
         done = seatrial("validate", "llama-2-7b-chat.yaml", folder=project / "endpoints")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,6 +71,19 @@ def test_everything_that_a_hosted_model_cant_have_is_told_at_once(folders: Folde
     assert ("SEA128", "hosting.more_models") in found
     assert ("SEA128", "trial.mode") in found or ("SEA128", "trial") in found
     assert ("SEA214", "serving.instance_types") in found
+
+
+@pytest.mark.parametrize(("own", "refusals"), [("a", []), ("b", [("SEA130", "hosting.shadow.spec")])])
+def test_an_endpoint_has_one_capacity_reservation(folders: Folders, own: str, refusals: list[tuple[str, str]]) -> None:
+    arn = "capacity_reservation_arn: 'arn:aws:sagemaker:us-east-1:111122223333:training-plan/{}'"
+    for name, reservation, more in (("next", "a", ""), ("chat", own, ", shadow: {spec: next}")):
+        hosting = f"hosting: {{kind: single_model, {arn.format(reservation)}{more}}}\n"
+        write(folders, name, GUEST + hosting, "ml.p5.4xlarge")
+    load = partial(load_deployment, folders[0] / "chat.yaml", folders[1], "dev")
+    if refusals:
+        assert refused(load) == refusals
+    else:
+        assert load().variants
 
 
 def test_a_missing_and_an_unlocked_model_are_told(folders: Folders) -> None:

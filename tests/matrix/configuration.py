@@ -97,7 +97,8 @@ class Configuration:
     def write(self, folder: Path, version: str = "1.0.0") -> None:
         """Write the documents as a platform team has them, with every plan locked; a product is published."""
         environments = folder / "environments"
-        for name, document in (("lab", {**self.place, "vending": self.is_product}), ("dev", PLACE)):
+        rails = {name: value for name, value in self.place.items() if name == "guard_rails"}
+        for name, document in (("lab", {**self.place, "vending": self.is_product}), ("dev", {**PLACE, **rails})):
             _write(environments / f"{name}.yaml", {"name": name, **document})
         other = {**CHAT, "model": self.endpoint["model"], "trial": {"mode": "off"}}
         if (kind := self.endpoint.get("hosting", {}).get("kind")) is not None:

@@ -19,6 +19,8 @@ SUBNETS = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3
 MANY_TAGS = {f"key-{number}": "value" for number in range(30)}
 LORA = {"lora": {"max_adapters": 2, "max_rank": 16}}
 SMALL, LARGE = "ml.g5.2xlarge", "ml.g6e.2xlarge"
+RESERVABLE = "ml.p5.4xlarge"
+RESERVATION = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/may"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,14 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         ),
     },
     "pools": {"one": NOTHING, "two": endpoint(hosting__instance_pools=[SMALL, LARGE])},
+    "reservation": {
+        "none": NOTHING,
+        "ending": endpoint(
+            serving__instance_types=[RESERVABLE],
+            hosting__capacity_reservation_arn=RESERVATION,
+            hosting__capacity_reservation_ends_at="2027-01-31T11:30:00Z",
+        ),
+    },
     "guests": {
         "none": NOTHING,
         "one": endpoint(hosting__more_models=["other"]),
@@ -128,6 +138,13 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
     "placement": {
         "default": NOTHING,
         "spread": endpoint(hosting__placement={"strategy": "spread"}, hosting__data_cache=True),
+    },
+    "debugging": {
+        "none": NOTHING,
+        "both": Change(
+            endpoint={"hosting.ssm_access": True, "hosting.core_dump_s3_uri": "s3://results-of-ours/dumps/"},
+            environment={"guard_rails.ssm_access": "allowed"},
+        ),
     },
     "metrics": {"default": NOTHING, "detailed": endpoint(hosting__metrics={"detailed": True, "enhanced": True})},
     "engine": {
@@ -164,6 +181,9 @@ REFUSED: Final[dict[tuple[tuple[str, str], tuple[str, str]], str]] = {
     (("tags", "many"), ("delivery", "product")): "SEA142",
     (("guests", "one"), ("delivery", "product")): "SEA128",
     **{(("guests", guests), ("delivery", "product")): "SEA129" for guests in ("split", "router")},
+    # Reserved capacity is of one type, and so are the guests that it hosts.
+    (("pools", "two"), ("reservation", "ending")): "SEA127",
+    **{(("reservation", "ending"), ("guests", guests)): "SEA214" for guests in GUESTS},
     **{(("adapters", "one"), ("engine", engine)): "SEA132" for engine in ("tgi", "sglang")},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import boto3
@@ -22,6 +23,7 @@ from seatrial.operations.preflight import (
     preflight_judgement,
     preflight_lines,
     quota_link,
+    reservation_checks,
 )
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 ACCOUNT = "123456789012"
 G5 = "ml.g5.2xlarge for endpoint usage"
+NOW = datetime(2027, 1, 20, 11, 30, tzinfo=UTC)
 
 
 def refused(code: str, operation: str = "Any", message: str = "no") -> ClientError:
@@ -58,6 +61,7 @@ class Account:
     addresses: int = 50
     bootstrap: str = "21"
     functions: int = 10
+    plan: dict[str, object] = field(default_factory=dict)
     alarms: list[dict[str, object]] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
@@ -138,6 +142,11 @@ class Account:
         assert asked["StateValue"] == "ALARM"
         return {"MetricAlarms": self.alarms}
 
+    def describe_training_plan(self, *, TrainingPlanName: str) -> Mapping[str, object]:  # noqa: N803
+        self._ask("plan")
+        assert TrainingPlanName == "may"
+        return self.plan
+
     def get_account_settings(self) -> Mapping[str, object]:
         self._ask("functions")
         return {"AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": self.functions}}
@@ -204,12 +213,12 @@ def status_of(check: AccountCheck) -> str:
 
 
 def checked(account: Account, *deployments: Deployment) -> dict[str, AccountCheck]:
-    found = check_environment(deployments or (deployment(),), ENVIRONMENT, account.clients())
+    found = check_environment(deployments or (deployment(),), ENVIRONMENT, account.clients(), now=NOW)
     return {check.subject.partition(" ")[0]: check for check in found}
 
 
 def test_an_account_that_has_everything() -> None:
-    found = check_environment((deployment(),), ENVIRONMENT, Account().clients())
+    found = check_environment((deployment(),), ENVIRONMENT, Account().clients(), now=NOW)
     assert all(check.is_ok for check in found)
     assert [check.subject for check in found] == [
         f"quota {G5}",
@@ -314,6 +323,7 @@ def test_the_specs_are_added_up_by_type() -> None:
         (deployment("one"), deployment("two", instance_type="ml.g6.2xlarge")),
         ENVIRONMENT,
         Account(set_quotas={G5: 5, other: 5}).clients(),
+        now=NOW,
     )
     states = [(check.subject, status_of(check)) for check in both[:2]]
     assert states == [
@@ -345,7 +355,9 @@ def test_an_endpoint_that_goes_while_it_is_counted() -> None:
 
 def test_the_embedded_aws_has_no_quotas() -> None:
     local = ENVIRONMENT.model_copy(update={"account": EMBEDDED_ACCOUNT})
-    check = check_environment((deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients())[0]
+    check = check_environment(
+        (deployment(environment=local),), local, Account(account=EMBEDDED_ACCOUNT).clients(), now=NOW
+    )[0]
     assert (status_of(check), check.answer) == ("unknown", "the embedded AWS has no service quotas")
 
 
@@ -382,6 +394,78 @@ def test_what_can_not_be_asked_is_no_problem(call: str, error: Exception) -> Non
     assert [one.is_unread for one in found.values() if not one.is_ok] == [True]
 
 
+RESERVED = {
+    "Status": "Active",
+    "TotalInstanceCount": 5,
+    "TargetResources": ["endpoint"],
+    "ReservedCapacitySummaries": [{"InstanceType": "ml.p5.48xlarge"}],
+    "EndTime": NOW + timedelta(days=30),
+}
+"""A training plan that holds `deployment()` on its type for 30 days."""
+
+
+def on_reserved(ends_at: str | None = "2027-02-19T11:30:00Z", kind: str = "training-plan") -> Deployment:
+    """Return a deployment on reserved capacity whose end is written, within 7 days of which commands warn."""
+    made = deployment(instance_type="ml.p5.48xlarge")
+    arn = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:{kind}/may"
+    hosting = made.endpoint.hosting.model_copy(
+        update={"capacity_reservation_arn": arn, "capacity_reservation_ends_at": ends_at}
+    )
+    return replace(made, endpoint=made.endpoint.model_copy(update={"hosting": hosting}))
+
+
+END = "2027-02-19T11:30:00Z"
+
+
+@pytest.mark.parametrize(
+    ("plan", "ends_at", "expected"),
+    [
+        ({}, END, []),
+        ({}, None, ["SEA632 warning"]),
+        ({}, "2027-02-18T11:30:00Z", ["SEA632 warning"]),
+        ({"EndTime": NOW + timedelta(days=7)}, "2027-01-27T11:30:00Z", ["SEA630 warning"]),
+        ({"EndTime": NOW + timedelta(days=7, minutes=1)}, "2027-01-27T11:31:00Z", []),
+        ({"EndTime": NOW}, "2027-01-20T11:30:00Z", ["SEA630 error"]),
+        ({"Status": "Expired"}, END, ["SEA631 error"]),
+        ({"TargetResources": ["training-job"], "TotalInstanceCount": 4}, END, ["SEA631 error"] * 2),
+        ({"ReservedCapacitySummaries": [{"InstanceType": "ml.p5e.48xlarge"}]}, END, ["SEA631 error"]),
+    ],
+)
+def test_reserved_capacity_holds_the_endpoint_and_does_not_end_soon(
+    plan: dict[str, object], ends_at: str | None, expected: list[str]
+) -> None:
+    account = Account(plan=RESERVED | plan)
+    found = [*reservation_checks([deployment(), on_reserved(ends_at)], account.clients(), NOW)]
+    assert [f"{one.finding.rule} {one.finding.severity}" for one in found if one.finding] == expected
+    assert all(one.finding is None or one.finding.hint for one in found)
+
+
+@pytest.mark.parametrize(
+    ("account", "reserved", "expected"),
+    [
+        pytest.param(Account(errors={"plan": refused("ResourceNotFoundException")}), on_reserved(), ["SEA631"]),
+        pytest.param(Account(errors={"plan": refused("AccessDeniedException")}), on_reserved(), ["SEA436"]),
+        # What can't be read still ends when the spec says.
+        pytest.param(
+            Account(errors={"plan": refused("AccessDeniedException")}),
+            on_reserved("2027-01-21T11:30:00Z"),
+            ["SEA630", "SEA436"],
+        ),
+        pytest.param(Account(), on_reserved(kind="ml-reservation"), ["SEA436"]),
+    ],
+)
+def test_reserved_capacity_that_can_not_be_read(account: Account, reserved: Deployment, expected: list[str]) -> None:
+    found = [*reservation_checks([reserved], account.clients(), NOW)]
+    assert [one.finding.rule for one in found if one.finding] == expected
+
+
+def test_a_warning_is_listed_with_its_remedy_and_is_no_problem() -> None:
+    found = (*reservation_checks([on_reserved()], Account(plan=RESERVED | {"EndTime": NOW}).clients(), NOW),)
+    warned = [one for one in found if one.warns]
+    assert [line for line in preflight_lines(tuple(warned)) if "extend-training-plan" in line or "SEA6" in line]
+    assert [*preflight_lines(tuple(warned))][-1] == "0 ok, 0 with a problem, 1 with a warning, 0 could not be read"
+
+
 def test_without_an_identity_nothing_is_asked() -> None:
     with pytest.raises(SeatrialError) as caught:
         checked(Account(errors={"identity": NoCredentialsError()}))
@@ -396,12 +480,12 @@ def test_another_account_is_refused() -> None:
 
 def test_a_region_without_inference_components() -> None:
     elsewhere = ENVIRONMENT.model_copy(update={"region": "af-south-1"})
-    found = check_environment((deployment(environment=elsewhere),), elsewhere, Account().clients())
+    found = check_environment((deployment(environment=elsewhere),), elsewhere, Account().clients(), now=NOW)
     assert [(one.subject, one.finding.rule) for one in found if one.finding] == [("region af-south-1", "SEA461")]
 
 
 def test_how_it_reads() -> None:
-    found = check_environment((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients())
+    found = check_environment((deployment(),), ENVIRONMENT, Account(secrets={}, bootstrap="5").clients(), now=NOW)
     lines = [*preflight_lines(found)]
     assert lines[2:4] == [
         "problem  secret hub-token: SEA462: it does not exist",

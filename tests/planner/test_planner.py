@@ -53,6 +53,15 @@ def test_equal_input_gives_an_equal_plan(ask: Ask) -> None:
     assert canonical_json(make_plan(loaded)) == canonical_json(make_plan(loaded))
 
 
+@pytest.mark.parametrize("router", [True, False])
+def test_the_plan_says_what_does_not_fit_through_the_router(ask: Ask, router: bool) -> None:  # noqa: FBT001 (a case)
+    shares = [{"spec": "chat", "weight": 1}, {"spec": "b", "weight": 1}]
+    hosting = {"router": router, "more_models": ["b"], "traffic": shares}
+    long = {"input_tokens": 256, "output_tokens": 2500, "concurrency": 2}
+    warnings = make_plan(ask(hosting=hosting, workload=long, trial={"request_timeout_s": 200})).warnings
+    assert any(each.startswith("SEA147: p95 is predicted") for each in warnings) is router
+
+
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the concurrency of each simulation, one after the other."""

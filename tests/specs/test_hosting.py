@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from seatrial.specs.hosting import router_findings
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/a"
+P5 = "serving: {instance_types: [ml.p5.48xlarge]}"
 IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/a:1"
 LORA = "overrides: {lora: {max_rank: 16, max_adapters: 2}}"
 
@@ -70,6 +73,24 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
         ),
         (f"hosting: {{instance_pools: [ml.g6.xlarge, ml.g5.xlarge], capacity_reservation_arn: '{PLAN}'}}",
          [("SEA127", "hosting.capacity_reservation_arn")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN}'}}", [("SEA144", "hosting.capacity_reservation_arn")]),
+        (
+            f"hosting: {{capacity_reservation_arn: '{PLAN}'}}\n"
+            "serving: {instance_types: [ml.g5.xlarge, ml.p5.48xlarge]}",
+            [("SEA144", "hosting.capacity_reservation_arn"), ("SEA144", "serving.instance_types[0]")],
+        ),
+        (
+            f"hosting: {{capacity_reservation_arn: '{PLAN}', capacity_reservation_ends_at: '2027-02-30T11:30Z'}}\n{P5}",
+            [("SEA145", "hosting.capacity_reservation_ends_at")],
+        ),
+        ("hosting: {capacity_reservation_ends_at: '2027-02-20T11:30:00Z'}",
+         [("SEA145", "hosting.capacity_reservation_ends_at")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN}', capacity_reservation_notice_days: 3}}\n{P5}",
+         [("SEA145", "hosting.capacity_reservation_notice_days")]),
+        (f"hosting: {{capacity_reservation_arn: '{PLAN.replace('east', 'west')}'}}\n{P5}",
+         [("SEA146", "hosting.capacity_reservation_arn")]),
+        ("hosting: {ssm_access: true}", [("SEA111", "hosting.ssm_access")]),
+        ("hosting: {core_dump_s3_uri: 's3://bucket'}", [("SEA107", "hosting.core_dump_s3_uri")]),
         ("hosting: {provision_timeout_s: 600}", [("SEA127", "hosting.provision_timeout_s")]),
         ("hosting: {more_models: [chat]}", [("SEA128", "hosting.more_models[0]")]),
         ("hosting: {more_models: [a, a]}", [("SEA128", "hosting.more_models[1]")]),
@@ -116,11 +137,44 @@ def test_what_is_planned_for_makes_a_lock_stale(loaded: Load, added: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("slo", "predicted_ms", "line_bytes", "told"),
+    [
+        ("{}", None, 6_291_455, []),
+        ("{ttft_ms: {p95: 500}}", None, 9, ["slo.ttft_ms is of streams"]),
+        ("{e2e_latency_ms: {p95: 60001}}", None, 9, ["its SLO allows 60.001 s"]),
+        ("{e2e_latency_ms: {p95: 60001}}", 60_000, 9, []),
+        ("{e2e_latency_ms: {p95: 60000}}", 61_000, 9, ["p95 is predicted to take 61 s"]),
+        ("{}", None, 6_291_457, ["a line of requests.jsonl has 6,291,457 bytes"]),
+    ],
+)
+def test_what_does_not_fit_through_the_router_is_told(
+    write: Write, environments: Path, slo: str, predicted_ms: float | None, line_bytes: int, told: list[str]
+) -> None:
+    router = "more_models: [b], traffic: [{spec: chat, weight: 1}, {spec: b, weight: 1}]"
+    path = write(
+        "name: chat\nmodel: {hub_id: meta-llama/Llama-2-7b-chat-hf, accept_eula: true}\n"
+        f"workload: {{input_tokens: 9, output_tokens: 9, concurrency: 1, dataset: requests.jsonl}}\nslo: {slo}\n"
+        f"hosting: {{router: true, {router}}}\n"
+    )
+    line = '{"input_tokens": 9, "output_tokens": 9, "text": ""}\n'
+    (path.parent / "requests.jsonl").write_text(line.replace('""', f'"{"a" * (line_bytes - len(line))}"'))
+    loaded = load_spec(path, "dev", environments=environments)
+    findings = [f"{each.rule}: {each.message}" for each in router_findings(loaded, predicted_ms)]
+    assert [each.startswith(f"SEA147: {start}") for each, start in zip(findings, told, strict=True)] == [True] * len(
+        told
+    )
+    hosting = loaded.endpoint.hosting.model_copy(update={"router": False})
+    unrouted = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"hosting": hosting}))
+    assert not [*router_findings(unrouted, predicted_ms)]
+
+
+@pytest.mark.parametrize(
     ("hosting", "field"),
     [
         ("routing: {strategy: kv_aware}", "hosting.routing.strategy"),
         ("accelerator_partition: mig-3g.40gb", "hosting.accelerator_partition"),
         ("inference_router: {name: chat}", "hosting.inference_router"),
+        ("cross_region_traffic: {max_percent: 20}", "hosting.cross_region_traffic"),
     ],
 )
 def test_what_cloudformation_cannot_make_is_refused_with_its_reason(loaded: Load, hosting: str, field: str) -> None:

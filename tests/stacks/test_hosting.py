@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Annotations, Match, Template
 
+from seatrial.specs.environment import EMBEDDED_ACCOUNT
 from seatrial.specs.hosting import HostingSpec
 from seatrial_cdk.endpoint.planned_endpoint import planned_instances
 from seatrial_stacks.endpoint_stack import EndpointStack
@@ -54,6 +56,23 @@ def test_pools_stand_in_place_of_the_instance_type(template: Template) -> None:
     }
     expected = {"ProductionVariants": [Match.object_like(variant)]}
     template.has_resource_properties("AWS::SageMaker::EndpointConfig", expected)
+
+
+@pytest.mark.parametrize("kind", ["inference_component", "single_model"])
+def test_containers_are_debugged_as_the_spec_says_and_else_not(kind: str) -> None:
+    for debugged in ({}, {"ssm_access": True, "core_dump_s3_uri": "s3://dumps/chat/"}):
+        base = hosted({"kind": kind, **debugged})
+        plan = base.plan.model_copy(update={"hosting_kind": decided(kind)})
+        template = Template.from_stack(EndpointStack(App(), "Debugged", deployment=replace(base, plan=plan)))
+        text = json.dumps(template.to_json())
+        (config,) = template.find_resources("AWS::SageMaker::EndpointConfig").values()
+        (variant,) = config["Properties"]["ProductionVariants"]
+        dumps = {"DestinationS3Uri": "s3://dumps/chat/"} if debugged else None
+        assert (variant.get("EnableSSMAccess"), variant.get("CoreDumpConfig")) == (True if debugged else None, dumps)
+        roles = 2 if kind == "inference_component" else 1
+        for action in ("ssmmessages:OpenDataChannel", "s3:PutObject"):
+            assert text.count(action) == (roles if debugged else 0)
+        assert text.count(":s3:::dumps/chat/*") == (roles if debugged else 0)
 
 
 def test_a_component_has_one_size_for_every_pool_and_its_cache_and_placement(template: Template) -> None:
@@ -144,6 +163,24 @@ def test_the_dashboard_shows_the_states_of_the_engines_alarms() -> None:
     watched = [name for name, attribute in named if attribute == "Arn"]
     criteria = [template["Resources"][each]["Properties"].get("EvaluationCriteria") for each in watched]
     assert [bool(each) for each in criteria] == [True, True, True]
+
+
+@pytest.mark.parametrize("account", ["123456789012", EMBEDDED_ACCOUNT])
+def test_an_alarm_is_raised_before_reserved_capacity_ends(account: str) -> None:
+    ending = {"capacity_reservation_arn": RESERVATION, "capacity_reservation_ends_at": "2027-01-31T11:30:00Z"}
+    base = hosted(ending | {"capacity_reservation_notice_days": 9})
+    place = base.environment.model_copy(update={"account": account})
+    template = Template.from_stack(EndpointStack(App(), "Reserved", deployment=replace(base, environment=place)))
+    alarms = template.find_resources("AWS::CloudWatch::Alarm", {"Properties": {"Metrics": Match.any_value()}})
+    # The embedded AWS has no metric math in alarms.
+    assert len(alarms) == (account != EMBEDDED_ACCOUNT)
+    for alarm in (each["Properties"] for each in alarms.values()):
+        watched, days = alarm["Metrics"]
+        assert days["Expression"] == "(1801395000 - EPOCH(requests)) / 86400"
+        assert (watched["Id"], watched["ReturnData"], days["ReturnData"]) == ("requests", False, True)
+        assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (9, "LessThanOrEqualToThreshold")
+        assert alarm["AlarmActions"]
+        assert "2027-01-31 11:30 UTC" in alarm["AlarmDescription"]
 
 
 @pytest.mark.parametrize(("engine", "fields"), [("lmi", {}), ("tgi", {"metrics": {"detailed": True}})])

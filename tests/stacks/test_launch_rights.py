@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_cdk.vending.launch_role import NOT_ALLOWED, PRODUCT_TYPES, is_left_out
 from seatrial_laptop.aws.cloudformation.deployer import reference_rights
+from seatrial_laptop.aws.rights import Right
 from tests.launch_rights import (
     ACCOUNT,
+    PARAMETERS,
     Template,
     account_of,
     allows,
@@ -26,6 +28,7 @@ from tests.launch_rights import (
     published,
     resolved,
 )
+from tests.resource_types import resolved_resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +42,7 @@ ZERO = {"sizes": {"small": {"scaling": {"min_copies": 0, "max_copies": 2}}}}
 METRICS = {"hosting": {"metrics": {"detailed": True}}}
 ASYNCHRONOUS = {"kind": "single_model", "asynchronous": {"output_s3_uri": "s3://out/answers/"}}
 CAPTURED = {"kind": "single_model", "data_capture": {"s3_uri": "s3://out/captures/"}}
+DEBUGGED = {"ssm_access": True, "core_dump_s3_uri": "s3://out/dumps/"}
 LORA = {"max_model_len": 512, "max_num_seqs": 8, "lora": {"max_adapters": 2, "max_rank": 16}}
 ADAPTERS = {
     "instance_types": ["ml.g5.2xlarge"],
@@ -59,6 +63,11 @@ CHANGED: dict[str, tuple[Mapping[str, object], Mapping[str, object], Mapping[str
     "zero": (METRICS, {"outputs": "both"}, ZERO),
     "asynchronous": ({"hosting": ASYNCHRONOUS, "trial": {"mode": "off"}}, {}, ZERO),
     "captured": ({"hosting": CAPTURED, "trial": {"mode": "off"}}, {"outputs": "both"}, {}),
+    "debugged": (
+        {"hosting": DEBUGGED, "serving": {"instance_types": ["ml.inf2.8xlarge"]}},
+        {"kms_key_arn": KEY, "guard_rails": {"ssm_access": "allowed"}},
+        {},
+    ),
     "adapters": ({"serving": ADAPTERS}, {"observability": {"dashboards": "endpoint"}}, {}),
 }
 """What differs of the product and its environment; only instances without a disk of their own have one with a key."""
@@ -105,6 +114,33 @@ def test_every_right_that_a_handler_lists_is_granted_or_left_out_with_a_reason(
     assert sorted(action for action in listed - granted - without_key if not is_left_out(action)) == []
     assert all(NOT_ALLOWED.values())
     assert not {action for action in granted if is_left_out(action)}
+
+
+def test_the_boundary_allows_what_the_roles_of_the_product_may_do(published: tuple[Template, Template]) -> None:
+    """A right beyond the boundary is none: captures and answers of products were never written."""
+    template, vending = published
+    with account_of(template):
+        made: list[tuple[str, Any]] = [each[1:] for each in resolved_resources(template, PARAMETERS)]
+    held = [one for kind, properties in made if kind == "AWS::IAM::Role" for one in properties["Policies"]]
+    held += [properties for kind, properties in made if kind == "AWS::IAM::Policy"]
+    may = {
+        (action, resource.replace("*", "x"))
+        for each in held
+        for statement in each["PolicyDocument"]["Statement"]
+        for action in _texts(statement["Action"])
+        if action != "cloudwatch:DescribeAlarms"  # by the logical IDs of alarms here, by their names in the boundary
+        for resource in _texts(statement["Resource"])
+    }
+    assert may
+    for boundary in vending["Resources"].values():
+        if boundary["Type"] == "AWS::IAM::ManagedPolicy":
+            flat = json.dumps(boundary["Properties"]["PolicyDocument"]).replace('{"Ref": "AWS::Partition"}', '"aws"')
+            document, named = json.loads(resolved(json.loads(flat))), {"cloudwatch:namespace": "AWS/SageMaker"}
+            assert sorted(each for each in may if not allows(document, Right(*each, named))) == []
+
+
+def _texts(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def test_secrets_are_read_by_their_names_alone(published: tuple[Template, Template]) -> None:

@@ -13,7 +13,13 @@ from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutput
 from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
 from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
 from seatrial_cdk.endpoint.traffic_router import TrafficRouter
-from seatrial_cdk.observability.endpoint_alarms import ENGINES_WITH_METRICS, ContainerAlarms, EndpointAlarms, topic_arn
+from seatrial_cdk.observability.endpoint_alarms import (
+    ENGINES_WITH_METRICS,
+    ContainerAlarms,
+    EndpointAlarms,
+    ReservationAlarm,
+    topic_arn,
+)
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
@@ -86,6 +92,16 @@ def define_parts(
     alarms, watched = _define_alarms(scope, suffix, endpoint, deployment, topic, deployment)
     for variant in endpoint.further_variants():
         _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
+    # The embedded AWS has no metric math in alarms.
+    if (ends_at := spec.hosting.reservation_end) is not None and not environment.is_embedded:
+        ReservationAlarm(
+            scope,
+            f"Reservation{suffix}",
+            endpoint=endpoint,
+            ends_at=ends_at,
+            notice_days=spec.hosting.capacity_reservation_notice_days,
+            topic_arn=topic,
+        )
     candidate = trial = schedule = router = None
     if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
         candidate, trial = _define_trials(scope, endpoint, deployment, alarms, suffix=suffix)

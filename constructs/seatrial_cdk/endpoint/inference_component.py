@@ -22,7 +22,14 @@ from seatrial_cdk.endpoint.execution_role import (
     repository_of,
 )
 from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
-from seatrial_cdk.endpoint.variant_instances import DEFAULT_TIMEOUT_S, VARIANT_NAME, WAIT_S, batch_of, timeout_s
+from seatrial_cdk.endpoint.variant_instances import (
+    DEFAULT_TIMEOUT_S,
+    VARIANT_NAME,
+    WAIT_S,
+    allow_debugging,
+    batch_of,
+    timeout_s,
+)
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import policy_document
 from seatrial_cdk.value_checks import check_values
@@ -277,6 +284,7 @@ class AddedComponent(ILlmEndpoint):
             weights_key=weights_key,
             role_options=role_options,
         )
+        allow_debugging(self, endpoint.instances, self.role)
         self.component = define_component(
             self, endpoint.endpoint.attr_endpoint_name, self.model, self.component_name, copies
         )

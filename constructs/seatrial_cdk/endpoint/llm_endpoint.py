@@ -30,7 +30,13 @@ from seatrial_cdk.endpoint.inference_component import (
     define_model,
     specification_document,
 )
-from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, VariantInstances, endpoint_update, production_variant
+from seatrial_cdk.endpoint.variant_instances import (
+    VARIANT_NAME,
+    VariantInstances,
+    allow_debugging,
+    endpoint_update,
+    production_variant,
+)
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms
 
 if TYPE_CHECKING:
@@ -258,6 +264,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
             weights_key=weights_key,
             role_options=role_options,
         )
+        allow_debugging(self, instances, *self.roles_of_weights)
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
@@ -321,6 +328,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
                 spec.hosting,
                 spec.scaling,
                 volume_key_arn=None if deployment.has_local_nvme or key is None else key.key_arn,
+                key=key,
                 packing=deployment.packing,
                 guests=[guest.plan for guest in deployment.guests],
             ),

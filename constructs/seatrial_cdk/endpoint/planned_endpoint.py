@@ -94,6 +94,7 @@ def planned_instances(
     scaling: ScalingSpec = AS_SCALED,
     *,
     volume_key_arn: str | None = None,
+    key: kms.IKey | None = None,
     packing: Packing | None = None,
     guests: Sequence[Plan] = (),
 ) -> VariantInstances:
@@ -101,6 +102,7 @@ def planned_instances(
 
     Args:
         volume_key_arn: Key of the volumes; `None` where the instance type has local NVMe; a pool's is looked up.
+        key: Key of core dumps.
         packing: Where the copies of all models run; `None` for one model.
         guests: The plans of the other models.
     """
@@ -109,7 +111,9 @@ def planned_instances(
     ami = max(amis, key=lambda version: (version and ami_cuda(version)) or (0, 0))
     pools, scale_in, routing = hosting.instance_pools or (), scaling.instance_scale_in, hosting.routing
     has_volumes = not any(instance.nvme_gb for instance in map(find_instance, pools) if instance)
-    return VariantInstances(
+    return made_of(
+        VariantInstances,
+        hosting,
         min_count=0 if scaling.goes_to_zero else None,
         scale_in=None
         if scale_in == InstanceScaleInSpec()
@@ -123,8 +127,9 @@ def planned_instances(
         volume_key_arn=volume_key_arn if has_volumes else None,
         startup_timeout_s=plan.startup_timeout_s.value,
         download_timeout_s=plan.download_timeout_s.value,
-        provision_timeout_s=hosting.provision_timeout_s,
-        capacity_reservation_arn=hosting.capacity_reservation_arn,
+        core_dumps=None
+        if hosting.core_dump_s3_uri is None
+        else OutputLocation.of_uri(hosting.core_dump_s3_uri, key=key),
         routing=made_of(RequestRouting, routing, strategy=routing.strategy.upper())
         if routing.strategy == "prefix_aware"
         else RequestRouting(strategy="RANDOM" if routing.strategy == "random" else "LEAST_OUTSTANDING_REQUESTS"),
@@ -135,7 +140,7 @@ def own_variant(scope: Construct, deployment: Deployment, name: str, key: kms.IK
     """Return a variant that runs what a deployment's plan says."""
     spec, key_arn = deployment.endpoint, key.key_arn if key else None
     instances = planned_instances(
-        deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn
+        deployment.plan, spec.hosting, volume_key_arn=None if deployment.has_local_nvme else key_arn, key=key
     )
     return ModelVariant(name=name, container=optimized_container(scope, deployment), instances=instances)
 

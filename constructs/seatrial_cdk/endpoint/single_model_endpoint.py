@@ -28,7 +28,7 @@ from seatrial_cdk.endpoint.output_location import (
     capture_config,
     locations_of,
 )
-from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, production_variant, variants_update
+from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME, allow_debugging, production_variant, variants_update
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge, acknowledge_wildcards, resources_of
 
@@ -305,6 +305,7 @@ class SingleModelEndpoint(SpecEndpoint):
             role_options=self._role_options,
         )
         self._model_roles.append(role)
+        allow_debugging(self, variant.instances, role)
         # What the service does with a model's role: read requests, write answers and captures, notify topics.
         place = StackPlace.of(self)
         statements: list[Statement] = []

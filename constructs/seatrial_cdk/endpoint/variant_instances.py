@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.bounds import INSTANCE_START_S, LONGEST_UPDATE_S
 from seatrial_base.field_facts import made_of
+from seatrial_cdk.place import StackPlace
+from seatrial_cdk.policy import acknowledge_wildcards, resources_of, unnamed_statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from aws_cdk import aws_iam as iam
+    from constructs import Construct
 
+    from seatrial_cdk.endpoint.output_location import OutputLocation
     from seatrial_cdk.endpoint.serving_container import ServingContainer
 
 
@@ -29,6 +33,8 @@ WAIT_S = 60  # for alarms, after each batch; they go on watching while the next 
 ALARM_WAIT_S = 300  # for alarms, after all traffic has moved at once: as long as they look back
 MIN_EXECUTION_TIMEOUT_S, MAX_EXECUTION_TIMEOUT_S = 600, LONGEST_UPDATE_S  # bounds of the API
 HUNDRED_PERCENT = 100
+SHELL_ACTIONS = tuple(f"ssmmessages:{verb}{kind}Channel" for verb in ("Create", "Open") for kind in ("Control", "Data"))
+DEBUGGING = "Channels of Session Manager have no resource level, and the keys of core dumps are below one prefix."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +84,8 @@ class VariantInstances:
         download_timeout_s: Time that a download of model data may take, 60 to 3,600 s.
         provision_timeout_s: Time to find capacity in all pools, 300 to 3,600 s; default: the service's.
         capacity_reservation_arn: Reserved capacity that alone is used; default: on demand.
+        ssm_access: Whether Session Manager may open a shell in the containers.
+        core_dumps: Where core dumps of a container that crashes are written; default: nowhere.
         routing: How a copy is chosen.
         scale_in: How instances are removed; default: as the service does it.
     """
@@ -94,6 +102,8 @@ class VariantInstances:
     download_timeout_s: int = DEFAULT_TIMEOUT_S
     provision_timeout_s: int | None = None
     capacity_reservation_arn: str | None = None
+    ssm_access: bool = False
+    core_dumps: OutputLocation | None = None
     routing: RequestRouting = RequestRouting()
     scale_in: InstanceScaleIn | None = None
 
@@ -199,6 +209,12 @@ def production_variant(
         )
         if reservation_arn is not None
         else None,
+        enable_ssm_access=instances.ssm_access or None,
+        core_dump_config=config.CoreDumpConfigProperty(
+            destination_s3_uri=instances.core_dumps.s3_uri, kms_key_id=instances.core_dumps.key_arn
+        )
+        if instances.core_dumps
+        else None,
         routing_config=config.RoutingConfigProperty(
             routing_strategy=routing.strategy,
             prefix_aware_routing_config=config.PrefixAwareRoutingConfigProperty(
@@ -208,6 +224,22 @@ def production_variant(
             else None,
         ),
     )
+
+
+def allow_debugging(scope: Construct, instances: VariantInstances, *roles: iam.IRole) -> None:
+    """Let roles do what SageMaker does with them for shells in containers and core dumps.
+
+    The agent of Systems Manager uses "the execution role that the endpoint runs under" (developer guide, "Access
+    containers through SSM"). Which one it is of an endpoint with components is not documented, nor with which a dump is
+    written, so that of the configuration and those of the models may.
+    """
+    statements = [unnamed_statement(*SHELL_ACTIONS)] if instances.ssm_access else []
+    if instances.core_dumps is not None:
+        statements += instances.core_dumps.writing(StackPlace.of(scope))
+    for role in roles if statements else ():
+        for statement in statements:
+            role.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+        acknowledge_wildcards(role, resources_of(statements), DEBUGGING)
 
 
 def endpoint_update(

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
-from seatrial_base.units import MS_PER_S, S_PER_MINUTE
+from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
 from seatrial_load.aws.container_metrics import (
@@ -29,6 +29,7 @@ from seatrial_load.aws.container_metrics import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from aws_cdk import aws_kms as kms
 
@@ -398,6 +399,59 @@ class ContainerAlarms(Construct):
                 section="time-to-first-token",
             )
             self.alarms = (*self.alarms, first_token)
+
+
+class ReservationAlarm(Construct):
+    """An alarm that is raised some days before an endpoint's reserved capacity ends, and notifies.
+
+    It compares the time itself, by metric math: `EPOCH` has a value for each hour, whether there were requests or not
+    (CloudWatch user guide, "Metric math syntax and functions"). A schedule of EventBridge Scheduler would need a role,
+    and one in the past is refused, so that no stack could be deployed within the notice.
+
+    Args:
+        endpoint: What the capacity is reserved for.
+        ends_at: When it ends, with its time zone.
+        notice_days: How long before that the alarm is raised, in days.
+        topic_arn: ARN of the topic that is notified; default: none.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: ILlmEndpoint,
+        ends_at: datetime,
+        notice_days: int,
+        topic_arn: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        check_number(self, "notice_days", notice_days, AT_LEAST_ONE)
+        beginning = alarm_beginning(self, endpoint)
+        actions = None if topic_arn is None else [topic_arn]
+        alarm = cloudwatch.CfnAlarm
+        dimensions = [
+            alarm.DimensionProperty(name=name, value=value) for name, value in endpoint.metric_dimensions.items()
+        ]
+        requests = alarm.MetricProperty(namespace=NAMESPACE, metric_name="Invocations", dimensions=dimensions)
+        hourly = alarm.MetricStatProperty(metric=requests, period=S_PER_HOUR, stat="Sum")
+        days = f"({int(ends_at.timestamp())} - EPOCH(requests)) / 86400"
+        self.alarm = cloudwatch.CfnAlarm(
+            self,
+            "Resource",
+            alarm_name=None if beginning is None else f"{beginning}{construct_id}",
+            alarm_description=f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%d %H:%M %Z}: "
+            f"no instance of it serves after that. Runbook: {RUNBOOK}#reserved-capacity",
+            metrics=[
+                alarm.MetricDataQueryProperty(id="requests", metric_stat=hourly, return_data=False),
+                alarm.MetricDataQueryProperty(id="days", expression=days, return_data=True),
+            ],
+            comparison_operator="LessThanOrEqualToThreshold",
+            threshold=notice_days,
+            evaluation_periods=1,
+            treat_missing_data="ignore",
+            alarm_actions=actions,
+        )
 
 
 def _query_alarm(

@@ -20,6 +20,7 @@ from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import METRIC_NAMESPACES, NO_OPTIONS, join_network
+from seatrial_cdk.endpoint.variant_instances import SHELL_ACTIONS
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards, allow_unnamed
@@ -111,6 +112,7 @@ class LaunchRole(Construct):
         weights: S3 ARNs of the objects that products' models may read.
         kms_key_arns: Keys of weights, of the disks of instances and of secrets.
         secrets: Names or ARNs of the secrets that products' templates read.
+        outputs: What models' roles write to (`seatrial.deployment.published.outputs_of`).
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class LaunchRole(Construct):
         weights: tuple[str, ...] = (),
         kms_key_arns: tuple[str, ...] = (),
         secrets: tuple[str, ...] = (),
+        outputs: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         stack, given = Stack.of(self), role_options.permissions_boundary
@@ -136,7 +139,10 @@ class LaunchRole(Construct):
                     f"{WEIGHTS_CHARACTERS:,} characters; it names {', '.join(prefixes)}"
                 )
                 Annotations.of(self).add_warning_v2("seatrial:SEA784", message)
-            serving = [*_serving(stack, environment, network, weights, kms_key_arns)]
+            serving = [
+                *_serving(stack, environment, network, weights, kms_key_arns),
+                *_outputs(stack, outputs, kms_key_arns),
+            ]
             boundary = iam.CfnManagedPolicy(
                 self,
                 "Boundary",
@@ -195,6 +201,24 @@ def _serving(
     if network.subnet_ids:
         for statement in join_network(StackPlace.of(stack), ContainerNetwork.of(network)):
             yield iam.PolicyStatement.from_json(statement)
+
+
+def _outputs(
+    stack: Stack, outputs: tuple[tuple[str, str], ...], kms_key_arns: tuple[str, ...]
+) -> Iterator[iam.PolicyStatement]:
+    """Return what the role of a model writes at most: answers, captures, core dumps, notices; and shells."""
+    by_kind = {kind: [value for each, value in outputs if each == kind] for kind, _ in outputs}
+    if prefixes := [uri.removeprefix("s3://") for uri in by_kind.get("prefix", ())]:
+        begin = f"arn:{stack.partition}:s3:::"
+        objects = [f"{begin}{prefix}*" for prefix in prefixes]
+        yield _allow(["s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"], objects)
+        yield _allow(["s3:ListBucket"], sorted({f"{begin}{prefix.partition('/')[0]}" for prefix in prefixes}))
+        if kms_key_arns:
+            yield _allow(["kms:GenerateDataKey"], list(kms_key_arns))
+    if "topic" in by_kind:
+        yield _allow(["sns:Publish"], by_kind["topic"])
+    if "shell" in by_kind:
+        yield allow_unnamed(*SHELL_ACTIONS)
 
 
 def _launching(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:

@@ -17,7 +17,7 @@ from seatrial.documents.live import LiveVariant
 from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import deployed_trial, scheduled_trial, trial_findings
-from seatrial.operations.preflight import instance_checks, needs_of
+from seatrial.operations.preflight import instance_checks, needs_of, reservation_checks
 from seatrial.specs.load import environments_of, load_environment
 from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
@@ -281,8 +281,11 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     for name, problems in locked.unreadable.items():
         findings = tuple(replace(problem, place=Place(field="lock"), severity="warning") for problem in problems)
         drifts.append(EndpointDrift(endpoint=name, stack_name=stack_name(place, name), findings=findings))
-    checks = tuple(instance_checks(needs_of(locked.deployments), locked.environment, clients.account))
-    quotas = tuple(check.finding for check in checks if check.finding is not None and check.is_wrong)
+    checks = (
+        *instance_checks(needs_of(locked.deployments), locked.environment, clients.account),
+        *reservation_checks(locked.deployments, clients.account, now),
+    )
+    account = tuple(check.finding for check in checks if check.finding is not None and not check.is_unread)
     unread = tuple(f"{check.subject}: {check.answer}" for check in checks if check.is_unread)
     known = {endpoint_name(place, name) for name in locked.names}
     current = {deployment.endpoint_name for deployment in locked.deployments}
@@ -291,7 +294,7 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     return DriftReport(
         environment=place,
         endpoints=tuple(sorted(drifts, key=lambda drift: drift.endpoint)),
-        findings=(*quotas, *(unknown or ())),
+        findings=(*account, *(unknown or ())),
         not_asked=(*unread, *([f"endpoints without a spec: {because}"] if because else ())),
     )
 

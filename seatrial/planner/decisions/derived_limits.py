@@ -36,6 +36,7 @@ from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
 from seatrial.planner.search.sizing import instances_for, usd_per_hour
+from seatrial.specs.hosting import router_findings
 from seatrial.specs.recipe import compiles
 from seatrial.specs.workload import RATE_SHARES
 from seatrial_base.bounds import LONGEST_TRIAL_S
@@ -136,6 +137,10 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),
             *target_warnings(best, demand, predicted),
+            *(
+                f"{each.rule}: {each.message}."
+                for each in router_findings(chosen.loaded, best.at_gate.e2e_latency_ms.p95)
+            ),
             *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
             *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),

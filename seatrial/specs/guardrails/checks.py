@@ -53,12 +53,19 @@ def guard_rail_problems(
     rails = _Rails(endpoint, environment, document, place)
     for rule in (
         *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
-        *(rails.hub_token, rails.objectives, rails.trial, rails.tags),
+        *(rails.hub_token, rails.objectives, rails.trial, rails.tags, rails.shells),
     ):
         yield from rule()
     if environment.network.isolated and endpoint.model.hub_id is not None:
         message = f"{environment.name} has network isolation, so the weights can't come from a hub"
         yield document.problem(("model",), _RULE, message, "stage the weights to S3 and give model.s3_uri")
+    if (arn := endpoint.hosting.capacity_reservation_arn) is not None:
+        region, account = arn.split(":")[3:5]
+        for what, there, here in (("region", region, environment.region), ("account", account, environment.account)):
+            if here not in {there, None}:
+                message = f"the capacity reservation is in {what} {there}, and {environment.name} in {here}"
+                hint = f"name a reservation of {what} {here}, or leave it out for {environment.name}"
+                yield document.problem(("hosting", "capacity_reservation_arn"), "SEA146", message, hint)
 
 
 def template_rail_problems(
@@ -290,6 +297,13 @@ class _Rails:
             message = f"the secret {secret} is not allowed in {self._environment.name}"
             path, hint = ("model", "hub_token_secret"), f"allowed: {', '.join(allowed)}"
             yield self._problem(path, "hub_token_secrets", message, hint)
+
+    def shells(self) -> Iterator[Finding]:
+        """Yield a shell in the containers where the environment does not allow it."""
+        if self._endpoint.hosting.ssm_access and self._rails.ssm_access == "refused":
+            message = f"shells in containers are not allowed in {self._environment.name}"
+            hint = f"leave it out, or let {self._place.path} allow it: `ssm_access: allowed` below guard_rails"
+            yield self._problem(("hosting", "ssm_access"), "ssm_access", message, hint)
 
     def engine(self) -> Iterator[Finding]:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""

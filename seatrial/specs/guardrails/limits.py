@@ -113,6 +113,9 @@ class GuardRails(FrozenModel):
         "code loads what it likes.",
         planned=False,
     )
+    ssm_access: Literal["allowed", "refused"] = model_field(
+        "refused", "Whether `hosting.ssm_access` may be on: a shell in a container reads prompts.", planned=False
+    )
     extra: tuple[OptionName, ...] = model_field(
         (),
         "Options of `serving.overrides.extra` that are allowed besides `models` and `licences` though they load "

@@ -156,6 +156,15 @@ def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str, str]]:
     return [(each.rule, each.severity, each.field, each.message) for each in findings]
 
 
+def test_the_end_of_reserved_capacity_is_told() -> None:
+    arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/may"
+    hosting = {"capacity_reservation_arn": arn, "capacity_reservation_ends_at": "2026-11-26T11:30:00Z"}
+    spec = ENDPOINT.model_copy(update={"hosting": ENDPOINT.hosting.model_copy(update=hosting)})
+    plan = {"EndTime": datetime(2026, 11, 26, 11, 30, tzinfo=UTC), "TotalInstanceCount": 9}
+    report = checked(Live(), locked(replace(DEPLOYMENT, endpoint=spec)), Account(plan=plan))
+    assert [(each.rule, each.severity) for each in report.findings] == [("SEA630", "warning")]
+
+
 def test_an_endpoint_that_somebody_deleted_is_an_error() -> None:
     report = checked(Live(error=refused("ValidationException", message="Could not find endpoint dev-chat")))
     (finding,) = report.endpoints[0].findings

@@ -36,6 +36,7 @@ class Instance:
         price_source: Where the price was read.
         estimated_usd_per_hour: What it may cost where SageMaker's price is not public; no plan counts with it.
         estimate_source: How it was estimated.
+        reservable: Whether a training plan can reserve it (botocore 1.44.8, ReservedCapacityInstanceType).
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
         purchase: How the environment buys instance hours of this type.
         purchase_usd_per_hour: Price per hour bought so; `None` on demand, and where no prices file gives it.
@@ -60,6 +61,7 @@ class Instance:
     price_date: str | None
     source: str
     date: str
+    reservable: bool = False
     savings_plan_usd_per_hour: float | None = None
     estimated_usd_per_hour: float | None = None
     estimate_source: str | None = None
