@@ -116,7 +116,8 @@ def test_the_limits_of_a_server_that_are_not_the_usual(served: TrialResult) -> N
         budget_usd=1.5,
     )
     assert command_of(replace(served.request, load=load)).endswith(
-        "--levels 1,2,4,8,16,32,64 --start together --requests 9 --workers 2 --budget 5 --timeout 30 --retries 2 --budget-usd 1.5 "
+        "--levels 1,2,4,8,16,32,64 --start together --requests 9 --workers 2 --budget 5 --timeout 30 --retries 2 "
+        "--budget-usd 1.5 "
         "--output report"
     )
 
