@@ -33,7 +33,8 @@ def spread_starts(streams: int, span_s: float, seed: str) -> tuple[float, ...]:
     after a response. On a simulated engine TTFT is then that of random arrivals with as many in flight.
     """
     chance = random.Random(seed)  # noqa: S311 (times, no secret)
-    return tuple(sorted((number + SPREAD * chance.random()) * span_s / streams for number in range(streams)))
+    drawn = sorted((number + SPREAD * chance.random()) * span_s / streams for number in range(streams))
+    return tuple(at_s - drawn[0] for at_s in drawn)
 
 
 def scatter(name: str) -> float:

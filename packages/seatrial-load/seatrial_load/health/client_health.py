@@ -100,11 +100,11 @@ LEAST_WINDOW_SHARE = 0.5
 def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
     """Compute one process's evidence.
 
-    Its window ends when the last request is taken up, since after that there is nothing left to keep the streams busy
-    with. A wave whose window is shorter than half of it (one round of requests) has no concurrency, and its
+    Its window begins when every stream has, and ends when the last request is taken up: before and after, streams are
+    idle on purpose. A wave whose window is shorter than half of it (one round of requests) has no concurrency, and its
     CPU share is that of the whole wave. Of fewer than 100 reads a p99 is no more than the one unlucky read.
     """
-    start_s = result.started_s
+    start_s = result.started_s + max(wave.starts_s, default=0.0)
     until_s = max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=start_s)
     is_long = until_s - start_s >= LEAST_WINDOW_SHARE * (result.ended_s - start_s) > 0
     cpu_share, run_delay_share = result.usage.shares(start_s, until_s if is_long else result.ended_s)
@@ -198,6 +198,7 @@ def void_of(
     tpot_p50_ms: float | None = None,
     e2e_p50_ms: float | None = None,
     beside_engine: bool = False,
+    rest_share: float = 0.0,
 ) -> Void | None:
     """Return why a level is void; None when it is valid. Each rule has a floor, so that a fast small level isn't void.
 
@@ -214,13 +215,14 @@ def void_of(
 
     Args:
         requested_streams: Requests that a closed loop should keep in flight; None in an open loop.
+        rest_share: Share of the time in which its streams rest on purpose.
         beside_engine: The engine runs on the client's own machine; both floors are 50 ms there.
     """
     floor_ms = HARMLESS_BESIDE_ENGINE_MS if beside_engine else HARMLESS_MS
     gaps_ms = [gap_ms for gap_ms in (itl_p50_ms, tpot_p50_ms) if gap_ms is not None]
     reasons = [
         *_late(evidence, max(gaps_ms, default=None), e2e_p50_ms, floor_ms),
-        *_thin(evidence, requested_streams, floor_ms),
+        *_thin(evidence, requested_streams, floor_ms, rest_share),
         *_busy(evidence, calibration),
         *_late_sending(evidence, e2e_p50_ms, floor_ms),
     ]
@@ -255,11 +257,13 @@ def _late(
     )
 
 
-def _thin(evidence: ClientEvidence, requested_streams: int | None, floor_ms: float) -> Iterator[tuple[VoidReason, str]]:
+def _thin(
+    evidence: ClientEvidence, requested_streams: int | None, floor_ms: float, rest_share: float
+) -> Iterator[tuple[VoidReason, str]]:
     delivered, idle_ms = evidence.delivered_concurrency, evidence.idle_ms
     if requested_streams is None or delivered is None or idle_ms is None or idle_ms <= floor_ms:
         return
-    if delivered < MIN_DELIVERED * requested_streams:
+    if delivered < (MIN_DELIVERED - rest_share) * requested_streams:
         yield (
             VoidReason.TOO_FEW_IN_FLIGHT,
             (

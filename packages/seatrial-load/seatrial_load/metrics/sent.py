@@ -55,7 +55,7 @@ def convoy_lines(levels: Iterable[LevelResult]) -> Iterator[str]:
         if share >= CONVOY:
             yield (
                 f"convoy: {share * 100:.0f} % of the requests at {place} were sent within one step of the engine of "
-                "several others; users who come one by one wait less for their first token (trial.start: spread)"
+                "several others; users who come one by one wait less for their first token"
             )
 
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +30,6 @@ from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
-from seatrial_load.search.view import forecast
 from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
 from seatrial_load.trial.finalize import conclude_trial
@@ -179,20 +177,17 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
 def first_starts(request: TrialRequest, progress: TrialProgress, concurrency: int) -> tuple[float, ...]:
     """Return when each stream of a closed loop's level may begin, in seconds; empty where all begin at once.
 
-    The time that they are spread over is that of a request at this level, by the plan and the levels before, or that of
-    the warm-up. The same in every trial of one pace.
+    The time that they are spread over is that of a request at the levels up to this load, or of the warm-up: no longer
+    than one of this level takes. Over a longer time the measured requests would begin before all streams have, and the
+    level would have fewer in flight than it says. The same in every trial of one pace.
     """
     load = request.load
     if load.start == "together" or arrivals_of(load).is_open:
         return ()
-    answers_s = [one.answer_s for one in progress.unmeasured if one.occasion == "warm_up" and one.answer_s is not None]
-    expected_ms = forecast(request, progress.levels).latency_ms
-    if expected_ms is None:
-        span_s = answers_s[-1] if answers_s else 0.0
-    else:
-        # Before the first level, the warm-up tells by how much the plan is wrong.
-        wrong = answers_s[-1] * MS_PER_S / expected_ms(1) if answers_s and not progress.levels else 1.0
-        span_s = wrong * expected_ms(concurrency) / MS_PER_S
+    warm_up = [one.answer_s for one in progress.unmeasured if one.occasion == "warm_up" and one.answer_s is not None]
+    before = [level for level in progress.levels if level.valid and level.concurrency <= concurrency]
+    known_s = [level.e2e_latency_ms.mean / MS_PER_S for level in before if level.e2e_latency_ms is not None]
+    span_s = max(known_s, default=max(warm_up, default=0.0))
     span_s = min(span_s, load.request_timeout_s, max(0.0, left_s(request, progress)) / LEVEL_ROUNDS)
     return spread_starts(concurrency * request.copy_count, span_s, f"level {concurrency}")
 
@@ -366,9 +361,8 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     if level.client is not None:
         void = void_of(
             level.client,
-            requested_streams=None
-            if level.is_open
-            else math.floor(step.concurrency * request.copy_count * (1 - rest_share(request) / 2)),
+            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            rest_share=rest_share(request) / 2,
             itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
             calibration=progress.client,
             tpot_p50_ms=level.tpot_ms.p50 if level.tpot_ms else None,
