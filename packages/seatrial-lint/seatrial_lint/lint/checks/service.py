@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
@@ -28,6 +28,8 @@ from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial_base.catalog.engine_limits import StartRefusal
+    from seatrial_base.catalog.engine_versions import Version
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding, Severity
     from seatrial_lint.lint.rules import Subject
@@ -102,47 +104,106 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
 
 _LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
 _DEGREES = (1, 2, 4, 8, 16)
+_DECIDES = ("tensor_parallel_degree", "quantization", "dtype", "ep_size", "enable_expert_parallel")
 
 
 @rule("SEA254", "SEA257")
 def start(subject: Subject) -> Iterator[Finding]:
     """Weights that the engine can't load, at this degree or on this accelerator; what nobody measured."""
-    model, target = subject.fields.get("model_id"), subject.target
-    loader = _LOADERS.get(target.dialect) if target else None
-    if model is None or target is None or loader is None or not hub_id(model.value):
+    case, model = start_of(subject), subject.fields.get("model_id")
+    if case is None or model is None:
         return
-    known, chosen = resolve_model(model.value), subject.fields.get("quantization")
-    degree, dtype, instance = (
-        subject.fields.get("tensor_parallel_degree"),
-        subject.fields.get("dtype"),
-        subject.instance,
-    )
-    # LMI takes every GPU where none is said.
-    every = instance.accelerator_count if instance and target.engine == "lmi" else 1
-    number = (degree.number if degree else None) or every
-    groups, half = subject.text("ep_size"), instance is not None and not instance.has_bf16
-    dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
-    named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
-    case = Start(
-        *loader_of(loader, None if target.assumed else target.version),
-        (chosen.value if chosen else "") or named,
-        number,
-        int(groups) if groups.isdecimal() and groups != "0" else dealt,
-        instance.accelerator if instance else None,
-        dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
-        known[0] if known else None,
-    )
+    degree = subject.fields.get("tensor_parallel_degree")
     for refusal in start_refusals(case):
-        fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
-        of_degree = number > 1 and bool(fits) and str(number) not in fits
-        whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=number))
+        ways = ways_to_start(case, refusal)
         others = "choose weights of another format, or an engine or accelerator that loads these"
-        fix = f"write a degree of {' or '.join(fits)}" if of_degree else others
-        fix += ", or enable_expert_parallel" if whole else ""
-        entry = degree.option.entry if degree and of_degree else model.option.entry
+        fix = f"write {ways.degrees}" if ways.degrees else others
+        fix += ", or enable_expert_parallel" if ways.whole_experts else ""
+        entry = degree.option.entry if degree and ways.degrees else model.option.entry
         yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
     for caution in start_cautions(case):
         yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
+
+
+def start_of(subject: Subject) -> Start | None:
+    """Return a configuration as its engine sees it at load; `None` where a part that decides is not known."""
+    model, target, fields = subject.fields.get("model_id"), subject.target, subject.fields
+    loader = _LOADERS.get(target.dialect) if target else None
+    written = [option for name in _DECIDES if (option := subject.option(name))]
+    written += [fields[name].option for name in _DECIDES if name in fields]
+    if model is None or target is None or loader is None or not hub_id(model.value):
+        return None
+    if not all(option.entry.is_known for option in written):
+        return None
+    degree, instance, visible = fields.get("tensor_parallel_degree"), subject.instance, subject.fact("accelerators")
+    # LMI takes every GPU where none is said; a component sees those that it asks for.
+    every = 1
+    if target.engine == "lmi" and instance:
+        every = instance.accelerator_count if visible is None else int(visible) if visible.isdecimal() else 1
+    number = (degree.number if degree else None) or every
+    groups = subject.text("ep_size")
+    dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
+    return start_case(
+        model.value,
+        *loader_of(loader, None if target.assumed else target.version),
+        instance,
+        quantization=fields["quantization"].value if "quantization" in fields else "",
+        degree=number,
+        expert_degree=int(groups) if groups.isdecimal() and groups != "0" else dealt,
+        dtype=fields["dtype"].value if "dtype" in fields else "",
+    )
+
+
+def start_case(
+    model: str,
+    engine: str,
+    version: Version | None,
+    instance: Instance | None,
+    *,
+    quantization: str = "",
+    degree: int = 1,
+    expert_degree: int = 1,
+    dtype: str = "",
+) -> Start:
+    """Return what an engine sees at load of values that are written somewhere; what is empty, the engine chooses.
+
+    Args:
+        model: The repository of the hub.
+        engine: Whose code loads, with its version, as `loader_of` returns them.
+    """
+    known, half = resolve_model(model), instance is not None and not instance.has_bf16
+    named = known[1] if known else unsupported_format(model) or split_precision(model)[1]
+    return Start(
+        engine,
+        version,
+        quantization or named,
+        degree,
+        expert_degree,
+        instance.accelerator if instance else None,
+        dtype if dtype in ("bf16", "fp16") else "fp16" if half else "bf16",
+        known[0] if known else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WaysToStart:
+    """What starts in place of a refused case.
+
+    Attributes:
+        degrees: Tensor parallel degrees, in words; empty where the degree is not what is refused.
+        whole_experts: It starts with each expert whole on one accelerator.
+    """
+
+    degrees: str
+    whole_experts: bool
+
+
+def ways_to_start(case: Start, refusal: StartRefusal) -> WaysToStart:
+    """Return the degrees at which a refused case starts, and whether expert parallelism is enough."""
+    fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
+    of_degree = case.degree > 1 and bool(fits) and str(case.degree) not in fits
+    whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=case.degree))
+    return WaysToStart(f"a degree of {' or '.join(fits)}" if of_degree else "", whole)
 
 
 @rule("SEA255", handler="any")
