@@ -241,7 +241,10 @@ class TestStart:
         said_of = said("SEA254", text, name="m.json", given=Given(instance_type=instance_type))
         assert len(said_of) == found
         assert all("320 of the 2,560 columns of an expert" in each for each in said_of)
-        assert all("write a degree of 1 or 2 or 4, or enable_expert_parallel" in each for each in said_of)
+        # 480 GB of weights fit on no four accelerators of 80 GB.
+        assert all("| write enable_expert_parallel (vllm-fp8-experts" in each for each in said_of)
+        larger = said("SEA254", text, name="m.json", given=Given(instance_type="ml.p5en.48xlarge"))
+        assert all("write a degree of 4, or enable_expert_parallel" in each for each in larger)
 
     @pytest.mark.parametrize(
         ("image", "env", "row"),

@@ -28,7 +28,6 @@ from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.engine_limits import StartRefusal
     from seatrial_base.catalog.engine_versions import Version
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding, Severity
@@ -102,7 +101,7 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
 
 
-_LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
+LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
 _DEGREES = (1, 2, 4, 8, 16)
 _DECIDES = ("tensor_parallel_degree", "quantization", "dtype", "ep_size", "enable_expert_parallel")
 
@@ -115,10 +114,11 @@ def start(subject: Subject) -> Iterator[Finding]:
         return
     degree = subject.fields.get("tensor_parallel_degree")
     for refusal in start_refusals(case):
-        ways = ways_to_start(case, refusal)
+        ways = ways_to_start(case, subject.instance)
         others = "choose weights of another format, or an engine or accelerator that loads these"
-        fix = f"write {ways.degrees}" if ways.degrees else others
-        fix += ", or enable_expert_parallel" if ways.whole_experts else ""
+        options = [ways.degrees] if ways.degrees else []
+        options += ["enable_expert_parallel"] if ways.whole_experts and refusal.of_experts else []
+        fix = f"write {', or '.join(options)}" if options else others
         entry = degree.option.entry if degree and ways.degrees else model.option.entry
         yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
     for caution in start_cautions(case):
@@ -128,7 +128,7 @@ def start(subject: Subject) -> Iterator[Finding]:
 def start_of(subject: Subject) -> Start | None:
     """Return a configuration as its engine sees it at load; `None` where a part that decides is not known."""
     model, target, fields = subject.fields.get("model_id"), subject.target, subject.fields
-    loader = _LOADERS.get(target.dialect) if target else None
+    loader = LOADERS.get(target.dialect) if target else None
     written = [option for name in _DECIDES if (option := subject.option(name))]
     written += [fields[name].option for name in _DECIDES if name in fields]
     if model is None or target is None or loader is None or not hub_id(model.value):
@@ -139,7 +139,7 @@ def start_of(subject: Subject) -> Start | None:
     # LMI takes every GPU where none is said; a component sees those that it asks for.
     every = 1
     if target.engine == "lmi" and instance:
-        every = instance.accelerator_count if visible is None else int(visible) if visible.isdecimal() else 1
+        every = instance.accelerator_count if visible is None else max(1, int(visible)) if visible.isdecimal() else 1
     number = (degree.number if degree else None) or every
     groups = subject.text("ep_size")
     dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
@@ -190,7 +190,7 @@ class WaysToStart:
     """What starts in place of a refused case.
 
     Attributes:
-        degrees: Tensor parallel degrees, in words; empty where the degree is not what is refused.
+        degrees: Tensor parallel degrees, in words; empty where the degree is not what is refused, or none is known.
         whole_experts: It starts with each expert whole on one accelerator.
     """
 
@@ -198,12 +198,26 @@ class WaysToStart:
     whole_experts: bool
 
 
-def ways_to_start(case: Start, refusal: StartRefusal) -> WaysToStart:
-    """Return the degrees at which a refused case starts, and whether expert parallelism is enough."""
-    fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
-    of_degree = case.degree > 1 and bool(fits) and str(case.degree) not in fits
-    whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=case.degree))
-    return WaysToStart(f"a degree of {' or '.join(fits)}" if of_degree else "", whole)
+def ways_to_start(case: Start, instance: Instance | None = None) -> WaysToStart:
+    """Return the degrees at which a refused case starts, and whether expert parallelism is enough.
+
+    `instance`: without it, no degree is left out for its number of accelerators and their memory.
+    """
+    model, precision = case.architecture, find_precision(case.quantization)
+    heads = model.attention_heads if model else 0
+    of_weights = model.params_total * (precision.bits if precision else 16) / 8 if model else 0
+
+    def fits(degree: int) -> bool:
+        has_room = instance is None or (
+            degree <= instance.accelerator_count and of_weights < degree * instance.accelerator_memory_bytes
+        )
+        return has_room and not (heads % degree or start_refusals(replace(case, degree=degree, expert_degree=1)))
+
+    degrees = [each for each in _DEGREES if fits(each)]
+    of_degree = case.degree > 1 and bool(degrees) and case.degree not in degrees
+    refusals = start_refusals(case)
+    whole = any(each.of_experts for each in refusals) and not start_refusals(replace(case, expert_degree=case.degree))
+    return WaysToStart(f"a degree of {' or '.join(map(str, degrees))}" if of_degree else "", whole)
 
 
 @rule("SEA255", handler="any")
