@@ -119,7 +119,7 @@ def start(subject: Subject) -> Iterator[Finding]:
         options = [ways.degrees] if ways.degrees else []
         options += ["enable_expert_parallel"] if ways.whole_experts and refusal.of_experts else []
         fix = f"write {', or '.join(options)}" if options else others
-        entry = degree.option.entry if degree and ways.degrees else model.option.entry
+        entry = degree.option.entry if degree and options else model.option.entry
         yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
     for caution in start_cautions(case):
         yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
@@ -203,9 +203,12 @@ def ways_to_start(case: Start, instance: Instance | None = None) -> WaysToStart:
 
     `instance`: without it, no degree is left out for its number of accelerators and their memory.
     """
-    model, precision = case.architecture, find_precision(case.quantization)
-    heads = model.attention_heads if model else 0
-    of_weights = model.params_total * (precision.bits if precision else 16) / 8 if model else 0
+    model, bits = case.architecture, 0.0
+    # Of weights that the engine quantizes itself, the size on the accelerator is not known.
+    if model and case.quantization == model.checkpoint_quantization:
+        precision = find_precision(case.quantization)
+        bits = precision.bits if precision else 16
+    heads, of_weights = (model.attention_heads, model.params_total * bits / 8) if model else (0, 0)
 
     def fits(degree: int) -> bool:
         has_room = instance is None or (
