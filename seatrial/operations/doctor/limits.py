@@ -32,10 +32,10 @@ _OF_DEGREE: Final = ("experts", "rows", "heads")
 
 @dataclass(frozen=True, slots=True)
 class RefusedStart:
-    """A deployment that failed, as its engine saw it, and the instance that it was on."""
+    """A deployment that failed, as its engine saw it, and the instance that it was on; `None` where it is not known."""
 
     case: Start
-    instance: Instance
+    instance: Instance | None
 
 
 def of_variables(
@@ -57,17 +57,17 @@ def of_variables(
 
 
 def of_log(lines: Iterable[str], image: str, instance_type: str | None) -> RefusedStart | None:
-    """Return the start that a log tells, whose engine writes its arguments; `None` where a part is not known."""
+    """Return the start that a log tells, whose engine writes its arguments; `None` where the engine is not known."""
     source = ConfigSource("the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")})
     target, text = guess(source), "\n".join(lines)
     loader = LOADERS.get(target.dialect) if target else None
     instance, model = find_instance(instance_type or ""), _MODEL.search(text)
-    if target is None or loader is None or instance is None or model is None:
+    if target is None or loader is None:
         return None
     degree, groups, dtype = _DEGREE.search(text), _GROUPS.search(text), _DTYPE.search(text)
     number = int(degree[1]) if degree else 1
     case = start_case(
-        model[1],
+        model[1] if model else "",
         *loader_of(loader, None if target.assumed else target.version),
         instance,
         degree=number,
@@ -88,7 +88,7 @@ def with_row(finding: Finding, line: str, refused: RefusedStart | None) -> Findi
     told = " or ".join(f"{row} ({source})" for row, source in same.items())
     parts = [finding.hint, f"In engine_limits.json: {told}."]
     parts += dict.fromkeys(each.because for each in refusals)
-    if refused and refused.case.architecture and any(row.endswith(_OF_DEGREE) for row in rows):
+    if refused and refused.instance and refused.case.architecture and any(row.endswith(_OF_DEGREE) for row in rows):
         ways = ways_to_start(refused.case, refused.instance)
         fits = [ways.degrees, "expert parallelism (enable_expert_parallel)" if ways.whole_experts else ""]
         on = f"{refused.case.architecture.id} ({refused.case.quantization or '16 bits'}) on "

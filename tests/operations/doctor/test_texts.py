@@ -165,6 +165,7 @@ BLOCKS: Final = "vllm-fp8-experts (github.com/vllm-project/vllm issues 17569, 25
         ),
         ([CODER, EXPERTS], "", None, [BLOCKS, " or sglang-fp8-experts ("], "starts with"),
         ([EXPERTS], VLLM, "ml.p5.48xlarge", [BLOCKS], "starts"),
+        ([EXPERTS], VLLM, None, [BLOCKS], "sglang"),  # the image tells the engine
         ([EXPERTS.replace("320", "192")], "", None, [BLOCKS], "starts"),
         ([GPTQ], "", None, ["vllm-group-rows (", "sglang-group-rows ("], "fp8"),
         (
