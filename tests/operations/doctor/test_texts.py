@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -19,7 +19,9 @@ from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom, last_error
 if TYPE_CHECKING:
     from tests.command_line import CommandLine
 
-TEXTS: Final = json.loads(Path(__file__).with_name("failure_texts.json").read_text(encoding="utf-8"))["rows"]
+_FILE: Final = json.loads(Path(__file__).with_name("failure_texts.json").read_text(encoding="utf-8"))
+TEXTS: Final = _FILE["rows"]
+REFUSALS: Final = _FILE["refusals"]
 KEPT: Final = [row for row in TEXTS if int(sha256(row["source"].encode()).hexdigest(), 16) % 2 == 0]
 HEALTH_CHECK: Final = (
     "The primary container for production variant AllTraffic did not pass the ping health check. Please check "
@@ -128,73 +130,11 @@ def test_the_image_and_the_type_are_judged_as_lint_judges_them() -> None:
     assert text_diagnoses(HEALTH_CHECK, None, image=newer)[0].rule == "SEA754"
 
 
-EXPERTS: Final = (
-    "ValueError: The output_size of gate's and up's weight = 320 is not divisible by weight quantization block_n = 128."
-)
-GPTQ: Final = (
-    "ValueError: The input size is not aligned with the quantized weight shape. This can be caused by too large tensor"
-)
-HEADS: Final = "ValueError: Total number of attention heads (40) must be divisible by tensor parallel size (16)."
-BF16: Final = (
-    "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU"
-)
-OLD: Final = (
-    "The quantization method fp8 is not supported for the current GPU. Minimum capability: 80. Current capability: 75."
-)
-CODER: Final = "args: {'model': 'Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8', 'tensor_parallel_size': 8}"
-VLLM: Final = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.26.0-gpu-py312"
-BLOCKS: Final = "vllm-fp8-experts (github.com/vllm-project/vllm issues 17569, 25292"
-
-
-@pytest.mark.parametrize(
-    ("log", "image", "kind", "words", "absent"),
-    [
-        (
-            [CODER, EXPERTS],
-            VLLM,
-            "ml.p5en.48xlarge",
-            [BLOCKS, "starts with a degree of 4 or with expert parallelism"],
-            "sgl",
-        ),
-        (
-            [CODER, EXPERTS],
-            VLLM,
-            "ml.p5.48xlarge",
-            ["320 of the 2,560 columns", "starts with expert parallelism"],
-            "a degree of",
-        ),
-        ([CODER, EXPERTS], "", None, [BLOCKS, " or sglang-fp8-experts ("], "starts with"),
-        ([EXPERTS], VLLM, "ml.p5.48xlarge", [BLOCKS], "starts"),
-        ([EXPERTS], VLLM, None, [BLOCKS], "sglang"),  # the image tells the engine
-        ([EXPERTS.replace("320", "192")], "", None, [BLOCKS], "starts"),
-        ([GPTQ], "", None, ["vllm-group-rows (", "sglang-group-rows ("], "fp8"),
-        (
-            ["--model Qwen/Qwen3-32B", HEADS],
-            VLLM,
-            "ml.p5.48xlarge",
-            ["vllm-heads (", "a degree of 1 or 2 or 4 or 8."],
-            "fp8",
-        ),
-        ([HEADS], "", None, ["vllm-heads (github.com/vllm-project/vllm issue 2652"], "starts"),
-        ([BF16], "", None, ["vllm-bf16 (github.com/vllm-project/vllm issue 1153"], "starts"),
-        (
-            ["model='google/gemma-3-27b-it'", BF16],
-            VLLM,
-            "ml.g4dn.xlarge",
-            ["does not compute gemma3", "float16"],
-            "starts",
-        ),
-        (["--model Qwen/Qwen3-8B-FP8", OLD], VLLM, "ml.g4dn.xlarge", ["vllm-capability (vllm-"], "sglang"),
-        (["The model type 'gemma3' does not support float16. Reason: x"], "", None, ["vllm-float16 (vllm-"], "starts"),
-        (["CUDA out of memory"], VLLM, "ml.g4dn.xlarge", [], "engine_limits"),
-    ],
-)
-def test_a_refusal_of_the_engine_names_its_row_and_what_would_start(
-    log: list[str], image: str, kind: str | None, words: list[str], absent: str
-) -> None:
-    hint = text_diagnoses(HEALTH_CHECK, tuple(log), image=image, instance_type=kind)[0].hint
-    assert [word for word in words if word not in hint] == []
-    assert absent not in hint
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: row["log"][-1][:60])
+def test_a_refusal_of_the_engine_names_its_row_and_what_would_start(row: dict[str, Any]) -> None:
+    (first, *_) = text_diagnoses(HEALTH_CHECK, tuple(row["log"]), image=row["image"], instance_type=row["kind"])
+    assert [word for word in row["words"] if word not in first.hint] == []
+    assert row["absent"] not in first.hint
 
 
 def test_a_text_needs_no_account(command_line: CommandLine, tmp_path: Path) -> None:

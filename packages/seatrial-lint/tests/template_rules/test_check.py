@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -216,91 +217,41 @@ def test_what_only_the_deployment_knows_breaks_no_rule(path: str) -> None:
     assert path in allowed or findings == []
 
 
-CODER = {"SM_VLLM_MODEL": "Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "SM_VLLM_TENSOR_PARALLEL_SIZE": "8"}
-LMI = {"HF_MODEL_ID": CODER["SM_VLLM_MODEL"]}
-GATED = {"SM_VLLM_MODEL": "meta-llama/Llama-3.1-8B-Instruct"}
-VLLM = IMAGE.replace("djl-inference:0.36.0-lmi27.0.0-cu130", "vllm:0.26.0-gpu-py312")
-TGI = VLLM.replace("vllm:0.26.0-gpu-py312", "huggingface-pytorch-tgi-inference:2.3.0-tgi2.2.0-gpu-py310-cu121-u")
-FN_IF = {"Fn::If": ["C", "8", "4"]}
-P5, P4DE = "ml.p5.48xlarge", "ml.p4de.24xlarge"
+STARTS = json.loads(Path(__file__).with_name("starts.json").read_text(encoding="utf-8"))
 
 
 def hosted(sample: str, image: object, environment: object, kind: object, more: dict[str, object]) -> list[Finding]:
-    document = components() if sample == "component" else single()
+    document = changed(components() if sample == "component" else single(), f"{VARIANT}.InstanceType", kind)
     changed(document, CONTAINER, {"Image": image, "Environment": environment})
-    changed(document, f"{VARIANT}.InstanceType", kind)
     for path, value in more.items():
-        changed(document, path, value)
+        changed(document, path, DELETE if value is None else value)
     return [each for each in found(document) if each.rule.startswith("SEA25")]
 
 
 @pytest.mark.parametrize("sample", ["component", "single"])
-@pytest.mark.parametrize(
-    ("image", "environment", "kind", "rules"),
-    [
-        (VLLM, CODER, P5, ["SEA254"]),
-        (VLLM.replace("26", "30"), CODER, P5, []),  # its blocks are halved to 64
-        (VLLM.replace("26", "30"), CODER, P4DE, ["SEA254"]),
-        (VLLM.replace("26", "30"), CODER, PARAMETER, []),
-        (VLLM, CODER | {"SM_VLLM_ENABLE_EXPERT_PARALLEL": True}, P5, []),
-        ({"Fn::Sub": VLLM.replace("us-east-1", "${AWS::Region}")}, CODER, P5, ["SEA254"]),
-        (TGI, {"HF_MODEL_ID": "BAAI/bge-m3"}, P5, ["SEA255"]),
-        (VLLM, GATED, P5, ["SEA256"]),
-        (VLLM, GATED | {"HF_TOKEN": PARAMETER}, P5, []),
-        (VLLM, {"SM_VLLM_MODEL": "Qwen/Qwen3-8B"}, "ml.g4dn.xlarge", ["SEA257"]),
-        # What only the deployment knows.
-        *((image, CODER, P5, []) for image in (PARAMETER, {"Fn::Sub": VLLM.replace("26", "${Version}")})),
-        *((VLLM, CODER | {"SM_VLLM_TENSOR_PARALLEL_SIZE": value}, P5, []) for value in (PARAMETER, FN_IF)),
-        (VLLM, CODER | {"SM_VLLM_MODEL": {"Fn::ImportValue": "model"}}, P5, []),
-        (VLLM, CODER | {"SM_VLLM_ENABLE_EXPERT_PARALLEL": PARAMETER}, P5, []),
-        (VLLM, {"Fn::If": ["C", CODER, GATED]}, P5, []),
-        (VLLM, GATED | {"Fn::Transform": {}}, P5, []),
-    ],
-)
+@pytest.mark.parametrize(("image", "environment", "kind", "rules"), STARTS["alike"])
 def test_what_an_engine_can_not_start_is_told_as_lint_tells_it(
     sample: str, image: object, environment: object, kind: object, rules: list[str]
 ) -> None:
     told = hosted(sample, image, environment, kind, {})
     assert [each.rule for each in told] == rules
+    given = Given(instance_type=kind if isinstance(kind, str) else None)
     document = json.dumps({"PrimaryContainer": {"Image": image, "Environment": environment}})
+    findings = lint_sources(read_content(document.encode(), "model.json"), given).findings
+    linted = {(one.rule, one.message, one.hint, one.severity) for one in findings}
     for each in told:
-        given = Given(instance_type=kind if isinstance(kind, str) else None)
-        read = read_content(document.encode(), "model.json")
-        linted = {(one.rule, one.message, one.hint, one.severity) for one in lint_sources(read, given).findings}
         assert (each.rule, each.message, each.hint, each.severity) in linted
         assert each.place.resource == ("Config" if each.rule == "SEA257" else "Model")
         last = {"SEA254": "TENSOR_PARALLEL_SIZE", "SEA257": "InstanceType"}.get(each.rule, "MODEL")
         assert last in each.place.field.rpartition(".")[2]
 
 
-POOLS_OF = [{"InstanceType": kind, "Priority": number} for number, kind in enumerate((P5, "ml.p5en.48xlarge"), 1)]
-
-
-@pytest.mark.parametrize(
-    ("sample", "environment", "more", "count"),
-    [
-        ("single", LMI, {}, 1),  # LMI takes every GPU
-        ("component", LMI, {}, 0),  # four of them
-        ("component", LMI, {f"{SPECIFICATION}.ComputeResourceRequirements.NumberOfAcceleratorDevicesRequired": 8}, 1),
-        ("component", LMI, {f"{SPECIFICATION}.ComputeResourceRequirements": PARAMETER}, 0),
-        ("single", LMI, {f"{VARIANT}.InstanceType": DELETE, f"{VARIANT}.InstancePools": POOLS_OF}, 1),
-        ("single", LMI, {f"{VARIANT}.ModelName": "other"}, 0),
-        (
-            "single",
-            LMI,
-            {
-                f"{VARIANT}.InstanceType": DELETE,
-                f"{VARIANT}.InstancePools": [{**POOLS_OF[0], "ModelNameOverride": "other"}],
-            },
-            0,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sample", "environment", "more", "count"), STARTS["once"])
 def test_a_container_is_judged_once_on_the_accelerators_that_it_sees(
     sample: str, environment: object, more: dict[str, object], count: int
 ) -> None:
     image = IMAGE.replace("36.0-lmi27.0.0-cu130", "36.0-lmi20.0.0-cu128")
-    assert [each.rule for each in hosted(sample, image, environment, P5, more)] == ["SEA254"] * count
+    assert [each.rule for each in hosted(sample, image, environment, "ml.p5.48xlarge", more)] == ["SEA254"] * count
 
 
 def test_components_and_models_exclude_each_other_on_a_variant() -> None:
