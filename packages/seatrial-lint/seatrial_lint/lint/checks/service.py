@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seatrial_base.catalog.config_json import INSTEAD_OF_TEXT
@@ -28,7 +28,6 @@ from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial_base.catalog.engine_versions import Version
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.findings import Finding, Severity
     from seatrial_lint.lint.rules import Subject
@@ -114,10 +113,9 @@ def start(subject: Subject) -> Iterator[Finding]:
         return
     degree = subject.fields.get("tensor_parallel_degree")
     for refusal in start_refusals(case):
-        ways = ways_to_start(case, subject.instance)
+        degrees, whole = ways_to_start(case, subject.instance)
         others = "choose weights of another format, or an engine or accelerator that loads these"
-        options = [ways.degrees] if ways.degrees else []
-        options += ["enable_expert_parallel"] if ways.whole_experts and refusal.of_experts else []
+        options = [*filter(None, (degrees, "enable_expert_parallel" if whole and refusal.of_experts else ""))]
         fix = f"write {', or '.join(options)}" if options else others
         entry = degree.option.entry if degree and options else model.option.entry
         yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
@@ -143,65 +141,24 @@ def start_of(subject: Subject) -> Start | None:
     number = (degree.number if degree else None) or every
     groups = subject.text("ep_size")
     dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
-    return start_case(
-        model.value,
-        *loader_of(loader, None if target.assumed else target.version),
-        instance,
-        quantization=fields["quantization"].value if "quantization" in fields else "",
-        degree=number,
-        expert_degree=int(groups) if groups.isdecimal() and groups != "0" else dealt,
-        dtype=fields["dtype"].value if "dtype" in fields else "",
-    )
-
-
-def start_case(
-    model: str,
-    engine: str,
-    version: Version | None,
-    instance: Instance | None,
-    *,
-    quantization: str = "",
-    degree: int = 1,
-    expert_degree: int = 1,
-    dtype: str = "",
-) -> Start:
-    """Return what an engine sees at load of values that are written somewhere; what is empty, the engine chooses.
-
-    Args:
-        model: The repository of the hub.
-        engine: Whose code loads, with its version, as `loader_of` returns them.
-    """
-    known, half = resolve_model(model), instance is not None and not instance.has_bf16
-    named = known[1] if known else unsupported_format(model) or split_precision(model)[1]
+    known, half = resolve_model(model.value), instance is not None and not instance.has_bf16
+    named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
+    dtype, chosen = fields.get("dtype"), fields.get("quantization")
     return Start(
-        engine,
-        version,
-        quantization or named,
-        degree,
-        expert_degree,
+        *loader_of(loader, None if target.assumed else target.version),
+        (chosen.value if chosen else "") or named,
+        number,
+        int(groups) if groups.isdecimal() and groups != "0" else dealt,
         instance.accelerator if instance else None,
-        dtype if dtype in ("bf16", "fp16") else "fp16" if half else "bf16",
+        dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
         known[0] if known else None,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WaysToStart:
-    """What starts in place of a refused case.
+def ways_to_start(case: Start, instance: Instance | None) -> tuple[str, bool]:
+    """Return in words the degrees at which a refused case starts, and whether expert parallelism is enough.
 
-    Attributes:
-        degrees: Tensor parallel degrees, in words; empty where the degree is not what is refused, or none is known.
-        whole_experts: It starts with each expert whole on one accelerator.
-    """
-
-    degrees: str
-    whole_experts: bool
-
-
-def ways_to_start(case: Start, instance: Instance | None = None) -> WaysToStart:
-    """Return the degrees at which a refused case starts, and whether expert parallelism is enough.
-
-    `instance`: without it, no degree is left out for its number of accelerators and their memory.
+    They are empty where the degree is not what is refused. `instance`: its accelerators and their memory bound them.
     """
     model, bits = case.architecture, 0.0
     # Of weights that the engine quantizes itself, the size on the accelerator is not known.
@@ -220,7 +177,7 @@ def ways_to_start(case: Start, instance: Instance | None = None) -> WaysToStart:
     of_degree = case.degree > 1 and bool(degrees) and case.degree not in degrees
     refusals = start_refusals(case)
     whole = any(each.of_experts for each in refusals) and not start_refusals(replace(case, expert_degree=case.degree))
-    return WaysToStart(f"a degree of {' or '.join(map(str, degrees))}" if of_degree else "", whole)
+    return f"a degree of {' or '.join(map(str, degrees))}" if of_degree else "", whole
 
 
 @rule("SEA255", handler="any")
