@@ -202,8 +202,8 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
         yield from _kept(part, endpoint.status, endpoint.reason, causes, f" {endpoint.config}".rstrip())
     elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
         # A variant at work always has a status; only one that tells a cause is a reason.
-        told = [each for each in statuses if find_symptom([each])]
-        yield from _causes(part, endpoint.status, told, log, gap, refused)
+        reasons = [each for each in statuses if find_symptom([each])]
+        yield from _causes(part, endpoint.status, reasons, log, gap, refused)
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure")
 

@@ -80,8 +80,8 @@ def with_row(finding: Finding, line: str, refused: RefusedStart | None) -> Findi
     refusals = start_refusals(case) if case else ()
     # The same row by the engine's own version; where it does not refuse, that of the text.
     same = {each.row: each.source for each in refusals if each.row in rows} or rows
-    told = " or ".join(f"{row} ({source})" for row, source in same.items())
-    parts = [finding.hint, f"In engine_limits.json: {told}.", *dict.fromkeys(each.because for each in refusals)]
+    named = " or ".join(f"{row} ({source})" for row, source in same.items())
+    parts = [finding.hint, f"In engine_limits.json: {named}.", *dict.fromkeys(each.because for each in refusals)]
     if case and instance and case.architecture and any(row.endswith(_OF_DEGREE) for row in rows):
         degrees, whole = ways_to_start(case, instance)
         fits = [*filter(None, (degrees, "expert parallelism (enable_expert_parallel)" if whole else ""))]

@@ -202,16 +202,17 @@ def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
 def starts(hosting: Hosting) -> Iterator[Finding]:
     """What lint says of what an engine can start, by its own checks, with the types that the templates tell."""
     rules = frozenset(("SEA254", "SEA255", "SEA256", "SEA257"))
-    given: set[tuple[object, ...]] = set()
+    seen: set[tuple[object, ...]] = set()
     for holder, container, definition, config, kind in _running(hosting):
         # Other types, whose engine refuses it for the same reason, say nothing new.
         for each in _linted(hosting, holder, definition, kind.text, rules):
             variable = each.field in container.at("Environment").fields
             value = container.at("Environment", each.field) if variable else kind if config else container
-            made = finding_at(config if config and not variable else holder, value, each.rule, each.message, each.hint)
-            if (made.place, made.rule, made.message) not in given:
-                given.add((made.place, made.rule, made.message))
-                yield replace(made, severity=each.severity)
+            resource = config if config and not variable else holder
+            place = finding_at(resource, value, each.rule, each.message, each.hint).place
+            if (place, each.message) not in seen:
+                seen.add((place, each.message))
+                yield replace(each, place=place)
 
 
 def _linted(
