@@ -15,7 +15,7 @@ from seatrial_base.catalog.rows import CatalogTable
 Severity = Literal["error", "warning", "note"]
 # The one scale, the worst first.
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
-# Those of SEA38 and SEA39 are of images and weights, which lint judges too.
+# Those of SEA25, SEA38 and SEA39 are of what starts, images and weights, which lint judges too.
 _OF_TEMPLATES = (
     "SEA70",
     "SEA71",
@@ -25,6 +25,10 @@ _OF_TEMPLATES = (
     "SEA78",
     "SEA79",
     "SEA80",
+    "SEA254",
+    "SEA255",
+    "SEA256",
+    "SEA257",
     "SEA388",
     "SEA389",
     "SEA390",

@@ -17,6 +17,7 @@ from seatrial.operations.doctor.facts import (
     is_orphan,
     waiting_for,
 )
+from seatrial.operations.doctor.limits import of_log, of_variables, with_row
 from seatrial.operations.doctor.steps import mend_by_fix
 from seatrial_base.catalog.symptoms import find_symptom, last_error
 from seatrial_base.findings import Finding, Place, is_wrong
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, TargetFacts
+    from seatrial.operations.doctor.limits import RefusedStart
     from seatrial_load.documents.container_metrics import CauseKind
 
 SILENT_MINUTES = 30
@@ -98,7 +100,8 @@ def text_diagnoses(
         "the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")}, is_partial=True
     )
     linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
-    causes = [*_causes("the text", "Failed", reason.splitlines(), facts, gap)]
+    refused = of_log((*(log or ()), *reason.splitlines()), image, instance_type) if image else None
+    causes = [*_causes("the text", "Failed", reason.splitlines(), facts, gap, refused)]
     return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
@@ -177,7 +180,8 @@ def _component(component: LiveComponent, examination: Examination) -> Iterator[F
     has_failed = component.status == "Failed" or bool(component.reason)
     if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
         log = _log_of(examination, component.name)
-        causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination))
+        refused = _refused(examination, component.model, component.variant, component.accelerators or 0)
+        causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination), refused)
         yield from _kept(part, component.status, component.reason, causes)
     if component.is_in_transit and minutes > STUCK_MINUTES:
         yield _stuck(part, component.status, minutes, "let the change end, which the service does at its time limits")
@@ -191,12 +195,15 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
     at_work = endpoint.status in IN_TRANSIT
     statuses = [line for variant in endpoint.variants for line in variant.statuses]
     log, gap = _log_of(examination, ""), _gap(examination)
+    with_model = next((variant for variant in endpoint.variants if variant.model), None)
+    refused = _refused(examination, with_model.model, with_model.name) if with_model else None
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
-        causes = _causes(part, endpoint.status, [*endpoint.reason.splitlines(), *statuses], log, gap)
+        causes = _causes(part, endpoint.status, [*endpoint.reason.splitlines(), *statuses], log, gap, refused)
         yield from _kept(part, endpoint.status, endpoint.reason, causes, f" {endpoint.config}".rstrip())
     elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
         # A variant at work always has a status; only one that tells a cause is a reason.
-        yield from _causes(part, endpoint.status, [each for each in statuses if find_symptom([each])], log, gap)
+        reasons = [each for each in statuses if find_symptom([each])]
+        yield from _causes(part, endpoint.status, reasons, log, gap, refused)
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure")
 
@@ -224,8 +231,26 @@ def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], config
     yield from known
 
 
-def _causes(
-    part: str, status: str, reasons: list[str], log: LogFacts | None, gap: tuple[str, str] | None
+def _refused(
+    examination: Examination, model_name: str, variant_name: str, accelerators: float | None = None
+) -> RefusedStart | None:
+    """Return what an engine saw at load; `None` where its model or instance type is not known."""
+    model = next((each for each in examination.models if each.name == model_name), None)
+    variants = examination.endpoint.variants
+    # A component that names no variant is on the only one.
+    variant = variants[0] if len(variants) == 1 else examination.endpoint.variant(variant_name)
+    if model is None or variant is None:
+        return None
+    return of_variables(model.image, model.environment, variant.instance_type, accelerators)
+
+
+def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on)
+    part: str,
+    status: str,
+    reasons: list[str],
+    log: LogFacts | None,
+    gap: tuple[str, str] | None,
+    refused: RefusedStart | None,
 ) -> Iterator[Finding]:
     """Yield why a part failed: by its reason or log, by the log's last error, by the driver, else the reason itself.
 
@@ -237,7 +262,7 @@ def _causes(
     seen = reasons[0] if reasons else status
 
     if known is not None:
-        yield from by_symptom(part, [known.line])
+        yield from (with_row(each, known.line, refused) for each in by_symptom(part, [known.line]))
     elif error := last_error(lines):
         yield diagnosis(
             rule="SEA751",

@@ -68,6 +68,8 @@ class Aws:
     absent_alarms: tuple[str, ...] = ()
     ami: str = "al2023-ami-sagemaker-inference-gpu-4-1"
     image: str = LMI_IMAGE
+    instance_type: str = "ml.g5.2xlarge"
+    environment: dict[str, str] = field(default_factory=dict)
     components: dict[str, dict[str, object]] = field(default_factory=lambda: {COMPONENT: component()})
     targets: list[dict[str, object]] = field(default_factory=lambda: [target()])
     policies: tuple[str, ...] = ("TargetTrackingScaling",)
@@ -99,7 +101,7 @@ class Aws:
         return {**known, "ProductionVariants": [variant], **self.endpoint}
 
     def describe_endpoint_config(self, **_asked: object) -> object:
-        variant = {"VariantName": "AllTraffic", "InstanceType": "ml.g5.2xlarge", "InferenceAmiVersion": self.ami}
+        variant = {"VariantName": "AllTraffic", "InstanceType": self.instance_type, "InferenceAmiVersion": self.ami}
         variants = [{**variant, "ManagedInstanceScaling": {"MaxInstanceCount": 3}}]
         return {"EndpointConfigArn": "arn:c/config-1", "ProductionVariants": variants}
 
@@ -118,7 +120,7 @@ class Aws:
         return {"InferenceComponentArn": arn, **self.components[InferenceComponentName]}
 
     def describe_model(self, *, ModelName: str) -> object:  # noqa: N803
-        container = {"Image": self.image, "ModelDataUrl": "s3://weights/llama/"}
+        container = {"Image": self.image, "ModelDataUrl": "s3://weights/llama/", "Environment": self.environment}
         return {"ModelArn": f"arn:m/{ModelName}", "ExecutionRoleArn": ROLE, "PrimaryContainer": container}
 
     def describe_scalable_targets(self, **_asked: object) -> object:

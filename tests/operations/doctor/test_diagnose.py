@@ -85,6 +85,28 @@ def test_a_container_without_a_log_and_an_old_ami_lacks_the_driver() -> None:
     assert (guess.rule, guess.evidence) == ("SEA754", "Creating, and there is no log group")
 
 
+@pytest.mark.parametrize(
+    ("variables", "accelerators", "words"),
+    [
+        ({"SM_VLLM_TENSOR_PARALLEL_SIZE": "8"}, 8, "starts with a degree of 4 or with expert parallelism"),
+        ({"SM_VLLM_TENSOR_PARALLEL_SIZE": "8"}, 0, "starts with a degree of 4 or with expert parallelism"),
+        ({}, 8, "In engine_limits.json: vllm-fp8-experts ("),
+    ],
+)
+def test_a_refusal_of_the_engine_is_explained_by_what_the_live_model_has(
+    variables: dict[str, str], accelerators: int, words: str
+) -> None:
+    width = "The output_size of gate's and up's weight = 320"
+    aws = failed(f"ValueError: {width} is not divisible by weight quantization block_n = 128.")
+    aws.image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.26.0-gpu-py312"
+    aws.instance_type = "ml.p5en.48xlarge"
+    aws.environment = {"SM_VLLM_MODEL": "Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", **variables}
+    needs = {"NumberOfAcceleratorDevicesRequired": accelerators} if accelerators else {}
+    aws.components[COMPONENT] |= {"Specification": {"ModelName": "model-1", "ComputeResourceRequirements": needs}}
+    (diagnosis,) = (each for each in aws.diagnosed() if each.rule == "SEA760")
+    assert words in diagnosis.hint
+
+
 def test_a_young_change_is_no_problem_and_a_very_old_one_is_stuck() -> None:
     aws = Aws(components={COMPONENT: component("Creating", copies=0, minutes=29)}, log=None)
     assert aws.rules() == []

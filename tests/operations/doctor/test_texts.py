@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -19,7 +19,9 @@ from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom, last_error
 if TYPE_CHECKING:
     from tests.command_line import CommandLine
 
-TEXTS: Final = json.loads(Path(__file__).with_name("failure_texts.json").read_text(encoding="utf-8"))["rows"]
+_FILE: Final = json.loads(Path(__file__).with_name("failure_texts.json").read_text(encoding="utf-8"))
+TEXTS: Final = _FILE["rows"]
+REFUSALS: Final = _FILE["refusals"]
 KEPT: Final = [row for row in TEXTS if int(sha256(row["source"].encode()).hexdigest(), 16) % 2 == 0]
 HEALTH_CHECK: Final = (
     "The primary container for production variant AllTraffic did not pass the ping health check. Please check "
@@ -126,6 +128,13 @@ def test_the_image_and_the_type_are_judged_as_lint_judges_them() -> None:
     assert [each.rule for each in findings] == ["SEA757", "SEA325"]
     newer = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
     assert text_diagnoses(HEALTH_CHECK, None, image=newer)[0].rule == "SEA754"
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: row["log"][-1][:60])
+def test_a_refusal_of_the_engine_names_its_row_and_what_would_start(row: dict[str, Any]) -> None:
+    (first, *_) = text_diagnoses(HEALTH_CHECK, tuple(row["log"]), image=row["image"], instance_type=row["kind"])
+    assert [word for word in row["words"] if word not in first.hint] == []
+    assert row["absent"] not in first.hint
 
 
 def test_a_text_needs_no_account(command_line: CommandLine, tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """What an engine refuses at load: how weights are stored, into what widths a degree cuts them, on which accelerator.
 
 `engine_limits.json`: `builds` is read out of the engines' wheels (`scripts/build_engine_limits.py`), `storage` says how
-published repositories store their weights, `limits` what a wheel does not say as data, `textless` which models give no
-text; each row names the issue, pull request or file that it rests on. The planner, `validate` and lint
-judge by the same function, so that none passes what another refuses.
+published repositories store their weights, `limits` what a wheel does not say as data, `texts` what engines write into
+their logs, `textless` which models give no text; each row names the issue, pull request or file that it rests on. The
+planner, `validate`, lint and check judge by the same function, so that none passes what another refuses, and doctor
+explains by the same row.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -98,9 +100,27 @@ class EngineLimit:
     of: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LimitText:
+    """What an engine writes into its log where it refuses to load.
+
+    Attributes:
+        row: The row that refuses, without the engine's name: `fp8-experts` of `vllm-fp8-experts`.
+        pattern: Regular expression of the text, whatever its case.
+        source: Of a refusal that no other row has; empty where one has.
+    """
+
+    row: str
+    engines: tuple[str, ...]
+    pattern: str
+    date: str
+    source: str = ""
+
+
 BUILDS: Final = CatalogTable(EngineChecks, "engine_limits.json#builds", key="engine")
 STORAGE: Final = CatalogTable(Storage, "engine_limits.json#storage", key="quantization")
 LIMITS: Final = CatalogTable(EngineLimit, "engine_limits.json#limits", key="engine")
+TEXTS: Final = CatalogTable(LimitText, "engine_limits.json#texts", key="row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +202,17 @@ def start_refusals(start: Start) -> tuple[StartRefusal, ...]:
 def start_cautions(start: Start) -> tuple[str, ...]:
     """Return what nobody measured of a deployment that may start."""
     return tuple(limit.because for limit in _limits(start, "unmeasured"))
+
+
+def rows_in(text: str, engine: str | None = None) -> dict[str, str]:
+    """Return the rows, with their sources, by which an engine writes a text at load; of each engine without one."""
+    rows: dict[str, str] = {}
+    for each in TEXTS.rows:
+        for name in each.engines if re.search(each.pattern, text, re.IGNORECASE) else ():
+            limit = next((one for one in LIMITS.having(name) if one.id == f"{name}-{each.row}"), None)
+            if engine in (None, name):
+                rows[f"{name}-{each.row}"] = limit.source if limit else each.source or BUILDS.having(name)[-1].source
+    return rows
 
 
 def is_named(name: str, patterns: tuple[str, ...]) -> bool:

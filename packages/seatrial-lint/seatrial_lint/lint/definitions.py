@@ -38,6 +38,7 @@ _VARIANT_FACTS = {
 _COUNTS = frozenset(["model_data_url", "artifact_url"])
 # So that nothing is said of what is not known.
 _TAKEN_FOR = {"accept_eula": "true", "s3_uri": f"{HOLE}/", "repository_access": "Vpc", "mode": "MultiModel"}
+_TAKEN_FOR |= {"accelerators": ""}
 # `${NAME}` and `$NAME` of compose, `$(NAME)` of Kubernetes.
 _INTERPOLATED = re.compile(r"(?<!\$)\$(?:\{|\(|[A-Za-z_])")
 _ARGUMENTS = ("command", "args", "entrypoint")
@@ -79,6 +80,7 @@ def components(root: Node, file: str) -> Iterator[ConfigSource]:
         timeout = _fact(startup, ("ContainerStartupHealthCheckTimeoutInSeconds",)) if startup else None
         shared = {"startup_timeout_s": timeout} if startup else {}
         shared["network_isolation"] = None
+        shared["accelerators"] = _fact(one, ("ComputeResourceRequirements", "NumberOfAcceleratorDevicesRequired"))
         if container := one.member("Container"):
             yield _container(container, file, shared)
 

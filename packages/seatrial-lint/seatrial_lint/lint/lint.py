@@ -99,8 +99,12 @@ class LintReport:
         return f"{counted(self.files, 'file')}: {', '.join(counted(counts[name], name) for name in SEVERITIES)}"
 
 
-def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | None = None) -> LintReport:
+def lint_sources(
+    sources: Iterable[ConfigSource | Unreadable], given: Given | None = None, rules: frozenset[str] | None = None
+) -> LintReport:
     """Apply every rule to every source.
+
+    `rules`: the only ones whose checks are applied, where they are given.
 
     Raises:
         ValueError: When the given version is none of the engine's.
@@ -110,7 +114,7 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
     readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
     subjects = _subjects(readable, variants, given)
-    judged = [_judged(subject, variants, given) for subject in subjects]
+    judged = [_judged(subject, variants, given, rules) for subject in subjects]
     findings_of_all = [finding for findings, _ in judged for finding in findings]
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     findings = sorted(
@@ -123,9 +127,12 @@ def lint_sources(sources: Iterable[ConfigSource | Unreadable], given: Given | No
     return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
 
 
-def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given) -> tuple[list[Finding], int]:
+def _judged(
+    subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given, rules: frozenset[str] | None
+) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
-    checks = [check for check in CHECKS if check.handler == "any" or subject.handler == "own"]
+    wanted = [check for check in CHECKS if rules is None or rules & check.rules]
+    checks = [check for check in wanted if check.handler == "any" or subject.handler == "own"]
     findings = [_with_sound_hint(subject, one, checks) for one in _sure(subject, _made(checks, subject))]
     target = subject.target
     if target is not None and target.is_old:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from tests.lint.cases import LMI, TGI, said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 REGISTRY = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 CU130 = "djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -19,7 +23,9 @@ HUB = {"HF_MODEL_ID": "org/model", "HF_REVISION": "abc", "OPTION_MAX_ROLLING_BAT
 GATED = "s3://jumpstart-private-cache-prod-us-east-1/llama/"
 
 
-def model(image: str = CU129, env: dict[str, str] | None = None, *, isolated: bool = False, **container: object) -> str:
+def model(
+    image: str = CU129, env: Mapping[str, object] | None = None, *, isolated: bool = False, **container: object
+) -> str:
     primary = {"Image": f"{REGISTRY}/{image}", "Environment": MOUNTED if env is None else env, **container}
     return json.dumps({"ModelName": "m", "PrimaryContainer": primary, "EnableNetworkIsolation": isolated}, indent=1)
 
@@ -223,16 +229,22 @@ class TestStart:
             ("0.30.0", "ml.p4de.24xlarge", {}, 1),  # not without FP8 arithmetic
             ("0.26.0", "ml.p4de.24xlarge", {"SM_VLLM_ENABLE_EXPERT_PARALLEL": "true"}, 0),
             ("0.26.0", "ml.p4de.24xlarge", {"SM_VLLM_TENSOR_PARALLEL_SIZE": "4"}, 0),
+            # What only the deployment knows.
+            ("0.26.0", "ml.p5.48xlarge", {"SM_VLLM_ENABLE_EXPERT_PARALLEL": {"Ref": "X"}}, 0),
+            ("0.26.0", "ml.p5.48xlarge", {"SM_VLLM_TENSOR_PARALLEL_SIZE": {"Ref": "X"}}, 0),
         ],
     )
-    def test_blocks_of_fp8(self, version: str, instance_type: str, more: dict[str, str], found: int) -> None:
-        env = {"SM_VLLM_MODEL": self.CODER, "SM_VLLM_TENSOR_PARALLEL_SIZE": "8", **more}
+    def test_blocks_of_fp8(self, version: str, instance_type: str, more: dict[str, object], found: int) -> None:
+        env: dict[str, object] = {"SM_VLLM_MODEL": self.CODER, "SM_VLLM_TENSOR_PARALLEL_SIZE": "8", **more}
         text = model(f"vllm:{version}-gpu-py312", env)
 
         said_of = said("SEA254", text, name="m.json", given=Given(instance_type=instance_type))
         assert len(said_of) == found
         assert all("320 of the 2,560 columns of an expert" in each for each in said_of)
-        assert all("write a degree of 1 or 2 or 4, or enable_expert_parallel" in each for each in said_of)
+        # 480 GB of weights fit on no four accelerators of 80 GB.
+        assert all("| write enable_expert_parallel (vllm-fp8-experts" in each for each in said_of)
+        larger = said("SEA254", text, name="m.json", given=Given(instance_type="ml.p5en.48xlarge"))
+        assert all("write a degree of 4, or enable_expert_parallel" in each for each in larger)
 
     @pytest.mark.parametrize(
         ("image", "env", "row"),

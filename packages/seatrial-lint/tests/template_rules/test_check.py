@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -9,12 +11,16 @@ from seatrial_base.catalog import service_authorization
 from seatrial_base.catalog.service_authorization import patterns_overlap
 from seatrial_base.findings import RULES, template_rules
 from seatrial_lint.cloudformation import template as templates
+from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.read import read_content
 from tests.template_rules.sample import DELETE, IMAGE, changed, components, found, single
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import JsonValue
+
+    from seatrial_base.findings import Finding
 
 VARIANT = "Config.Properties.ProductionVariants.0"
 SPECIFICATION = "Component.Properties.Specification"
@@ -211,6 +217,43 @@ def test_what_only_the_deployment_knows_breaks_no_rule(path: str) -> None:
     assert path in allowed or findings == []
 
 
+STARTS = json.loads(Path(__file__).with_name("starts.json").read_text(encoding="utf-8"))
+
+
+def hosted(sample: str, image: object, environment: object, kind: object, more: dict[str, object]) -> list[Finding]:
+    document = changed(components() if sample == "component" else single(), f"{VARIANT}.InstanceType", kind)
+    changed(document, CONTAINER, {"Image": image, "Environment": environment})
+    for path, value in more.items():
+        changed(document, path, DELETE if value is None else value)
+    return [each for each in found(document) if each.rule.startswith("SEA25")]
+
+
+@pytest.mark.parametrize("sample", ["component", "single"])
+@pytest.mark.parametrize(("image", "environment", "kind", "rules"), STARTS["alike"])
+def test_what_an_engine_can_not_start_is_told_as_lint_tells_it(
+    sample: str, image: object, environment: object, kind: object, rules: list[str]
+) -> None:
+    told = hosted(sample, image, environment, kind, {})
+    assert [each.rule for each in told] == rules
+    given = Given(instance_type=kind if isinstance(kind, str) else None)
+    document = json.dumps({"PrimaryContainer": {"Image": image, "Environment": environment}})
+    findings = lint_sources(read_content(document.encode(), "model.json"), given).findings
+    linted = {(one.rule, one.message, one.hint, one.severity) for one in findings}
+    for each in told:
+        assert (each.rule, each.message, each.hint, each.severity) in linted
+        assert each.place.resource == ("Config" if each.rule == "SEA257" else "Model")
+        last = {"SEA254": "TENSOR_PARALLEL_SIZE", "SEA257": "InstanceType"}.get(each.rule, "MODEL")
+        assert last in each.place.field.rpartition(".")[2]
+
+
+@pytest.mark.parametrize(("sample", "environment", "more", "count"), STARTS["once"])
+def test_a_container_is_judged_once_on_the_accelerators_that_it_sees(
+    sample: str, environment: object, more: dict[str, object], count: int
+) -> None:
+    image = IMAGE.replace("36.0-lmi27.0.0-cu130", "36.0-lmi20.0.0-cu128")
+    assert [each.rule for each in hosted(sample, image, environment, "ml.p5.48xlarge", more)] == ["SEA254"] * count
+
+
 def test_components_and_models_exclude_each_other_on_a_variant() -> None:
     both = changed(components(), f"{VARIANT}.ModelName", {"Fn::GetAtt": ["Model", "ModelName"]})
     assert {"SEA703", "SEA705"} == {each.rule for each in found(both)}
@@ -278,7 +321,8 @@ def test_every_rule_has_a_title_and_a_case() -> None:
     cases = {row[0] for row in ON_COMPONENTS + ON_SINGLE} | {"SEA703", "SEA706", "SEA727", "SEA734", "SEA736", "SEA742"}
     of_policies = {f"SEA78{number}" for number in range(7)}  # test_policies.py
     of_kinds = {f"SEA{number}" for number in range(789, 804)}  # test_kinds.py and test_roles.py
-    assert {rule.id for rule in template_rules()} == cases | of_policies | of_kinds | {"SEA788"}
+    of_engines = {"SEA254", "SEA255", "SEA256", "SEA257"}
+    assert {rule.id for rule in template_rules()} == cases | of_policies | of_kinds | of_engines | {"SEA788"}
 
 
 def role(*statements: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -100,30 +100,51 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
         yield finding(subject, "SEA328", cache.option.entry, message, "leave it out")
 
 
-_LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
+LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
 _DEGREES = (1, 2, 4, 8, 16)
+_DECIDES = ("tensor_parallel_degree", "quantization", "dtype", "ep_size", "enable_expert_parallel")
 
 
 @rule("SEA254", "SEA257")
 def start(subject: Subject) -> Iterator[Finding]:
     """Weights that the engine can't load, at this degree or on this accelerator; what nobody measured."""
-    model, target = subject.fields.get("model_id"), subject.target
-    loader = _LOADERS.get(target.dialect) if target else None
-    if model is None or target is None or loader is None or not hub_id(model.value):
+    case, model = start_of(subject), subject.fields.get("model_id")
+    if case is None or model is None:
         return
-    known, chosen = resolve_model(model.value), subject.fields.get("quantization")
-    degree, dtype, instance = (
-        subject.fields.get("tensor_parallel_degree"),
-        subject.fields.get("dtype"),
-        subject.instance,
-    )
-    # LMI takes every GPU where none is said.
-    every = instance.accelerator_count if instance and target.engine == "lmi" else 1
+    degree = subject.fields.get("tensor_parallel_degree")
+    for refusal in start_refusals(case):
+        degrees, whole = ways_to_start(case, subject.instance)
+        others = "choose weights of another format, or an engine or accelerator that loads these"
+        options = [*filter(None, (degrees, "enable_expert_parallel" if whole and refusal.of_experts else ""))]
+        fix = f"write {', or '.join(options)}" if options else others
+        entry = degree.option.entry if degree and options else model.option.entry
+        yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
+    for caution in start_cautions(case):
+        yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
+
+
+def start_of(subject: Subject) -> Start | None:
+    """Return a configuration as its engine sees it at load; `None` where a part that decides is not known."""
+    model, target, fields = subject.fields.get("model_id"), subject.target, subject.fields
+    loader = LOADERS.get(target.dialect) if target else None
+    written = [option for name in _DECIDES if (option := subject.option(name))]
+    written += [fields[name].option for name in _DECIDES if name in fields]
+    if model is None or target is None or loader is None or not hub_id(model.value):
+        return None
+    if not all(option.entry.is_known for option in written):
+        return None
+    degree, instance, visible = fields.get("tensor_parallel_degree"), subject.instance, subject.fact("accelerators")
+    # LMI takes every GPU where none is said; a component sees those that it asks for.
+    every = 1
+    if target.engine == "lmi" and instance:
+        every = instance.accelerator_count if visible is None else max(1, int(visible)) if visible.isdecimal() else 1
     number = (degree.number if degree else None) or every
-    groups, half = subject.text("ep_size"), instance is not None and not instance.has_bf16
+    groups = subject.text("ep_size")
     dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
+    known, half = resolve_model(model.value), instance is not None and not instance.has_bf16
     named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
-    case = Start(
+    dtype, chosen = fields.get("dtype"), fields.get("quantization")
+    return Start(
         *loader_of(loader, None if target.assumed else target.version),
         (chosen.value if chosen else "") or named,
         number,
@@ -132,17 +153,31 @@ def start(subject: Subject) -> Iterator[Finding]:
         dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
         known[0] if known else None,
     )
-    for refusal in start_refusals(case):
-        fits = [str(each) for each in _DEGREES if not start_refusals(replace(case, degree=each, expert_degree=1))]
-        of_degree = number > 1 and bool(fits) and str(number) not in fits
-        whole = refusal.of_experts and not start_refusals(replace(case, expert_degree=number))
-        others = "choose weights of another format, or an engine or accelerator that loads these"
-        fix = f"write a degree of {' or '.join(fits)}" if of_degree else others
-        fix += ", or enable_expert_parallel" if whole else ""
-        entry = degree.option.entry if degree and of_degree else model.option.entry
-        yield finding(subject, "SEA254", entry, refusal.because, f"{fix} ({refusal.row}: {refusal.source})")
-    for caution in start_cautions(case):
-        yield finding(subject, "SEA257", subject.facts.get("instance_type"), caution, "try it, or take ml.g5 or ml.g6")
+
+
+def ways_to_start(case: Start, instance: Instance | None) -> tuple[str, bool]:
+    """Return in words the degrees at which a refused case starts, and whether expert parallelism is enough.
+
+    They are empty where the degree is not what is refused. `instance`: its accelerators and their memory bound them.
+    """
+    model, bits = case.architecture, 0.0
+    # Of weights that the engine quantizes itself, the size on the accelerator is not known.
+    if model and case.quantization == model.checkpoint_quantization:
+        precision = find_precision(case.quantization)
+        bits = precision.bits if precision else 16
+    heads, of_weights = (model.attention_heads, model.params_total * bits / 8) if model else (0, 0)
+
+    def fits(degree: int) -> bool:
+        has_room = instance is None or (
+            degree <= instance.accelerator_count and of_weights < degree * instance.accelerator_memory_bytes
+        )
+        return has_room and not (heads % degree or start_refusals(replace(case, degree=degree, expert_degree=1)))
+
+    degrees = [each for each in _DEGREES if fits(each)]
+    of_degree = case.degree > 1 and bool(degrees) and case.degree not in degrees
+    refusals = start_refusals(case)
+    whole = any(each.of_experts for each in refusals) and not start_refusals(replace(case, expert_degree=case.degree))
+    return f"a degree of {' or '.join(map(str, degrees))}" if of_degree else "", whole
 
 
 @rule("SEA255", handler="any")

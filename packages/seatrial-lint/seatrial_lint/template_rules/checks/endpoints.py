@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
 from seatrial_base.catalog import images
 from seatrial_base.catalog.hosting_kinds import CONCURRENCY, EXCLUSIONS, MEMORY_MB, hosting_texts, kinds_of
 from seatrial_base.catalog.instances import find_instance
+from seatrial_lint.cloudformation.template import TemplateValue
+from seatrial_lint.lint.definitions import read_definition
+from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.template_rules.hosting import (
     COMPONENT,
     CONFIG,
     ENDPOINT,
     MODEL,
+    containers_of,
     finding_at,
     for_components,
     rule,
@@ -21,15 +27,20 @@ from seatrial_lint.template_rules.hosting import (
     with_model,
 )
 from seatrial_lint.template_rules.hosting import specifications as specifications_of
+from seatrial_lint.text_nodes import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pydantic import JsonValue
+
     from seatrial_base.catalog.hosting_kinds import HostingKind, Place
     from seatrial_base.findings import Finding
-    from seatrial_lint.cloudformation.template import TemplateResource, TemplateValue
+    from seatrial_lint.cloudformation.template import TemplateResource
     from seatrial_lint.template_rules.hosting import Hosting
 
+STEPS_OF_A_CONTAINER = 500
+"""Of the budget of `TemplateResources`, what it takes to lint a container on one type."""
 MOST_ALARMS = 10
 BATCH_PERCENT = (5, 50)
 LINEAR_PERCENT = (10, 50)
@@ -185,6 +196,87 @@ def _is_too_old(chosen: TemplateValue, needed: int) -> bool:
         return False
     has = images.ami_cuda(chosen.text) if chosen.text else images.DEFAULT_AMI_CUDA
     return has is not None and needed > has[0]
+
+
+@rule("SEA254", "SEA255", "SEA256", "SEA257")
+def starts(hosting: Hosting) -> Iterator[Finding]:
+    """What lint says of what an engine can start, by its own checks, with the types that the templates tell."""
+    rules = frozenset(("SEA254", "SEA255", "SEA256", "SEA257"))
+    seen: set[tuple[object, ...]] = set()
+    for holder, container, definition, config, kind in _running(hosting):
+        # Other types, whose engine refuses it for the same reason, say nothing new.
+        for each in _linted(hosting, holder, definition, kind.text, rules):
+            variable = each.field in container.at("Environment").fields
+            value = container.at("Environment", each.field) if variable else kind if config else container
+            resource = config if config and not variable else holder
+            place = finding_at(resource, value, each.rule, each.message, each.hint).place
+            if (place, each.message) not in seen:
+                seen.add((place, each.message))
+                yield replace(each, place=place)
+
+
+def _linted(
+    hosting: Hosting,
+    holder: TemplateResource,
+    definition: dict[str, JsonValue],
+    instance_type: str | None,
+    rules: frozenset[str],
+) -> tuple[Finding, ...]:
+    """Return what lint's checks of some rules say of a container's definition; nothing of an image that is unknown."""
+    if not hosting.resources.takes(STEPS_OF_A_CONTAINER, of=holder.template):
+        return ()
+    try:
+        sources = read_definition(read_json(json.dumps(definition)), holder.template)
+    except ValueError:
+        # More values than lint reads of one file.
+        return ()
+    known = [replace(one, kind="CloudFormation template") for one in sources if one.fact("image")]
+    return lint_sources(known, Given(instance_type=instance_type), rules).findings
+
+
+_Running: TypeAlias = (
+    "tuple[TemplateResource, TemplateValue, dict[str, JsonValue], TemplateResource | None, TemplateValue]"
+)
+
+
+def _running(hosting: Hosting) -> Iterator[_Running]:
+    """Yield each container with who defines it and its definition, and the configuration and type that it runs on."""
+    placed: set[tuple[tuple[str, str], str]] = set()
+    for each in chain(_on_variants(hosting), _on_components(hosting)):
+        placed.add((each[0].key, each[1].path))
+        yield each
+    for model in hosting.resources.of(MODEL):
+        for container in containers_of(model):
+            if (model.key, container.path) not in placed:
+                yield model, container, {"PrimaryContainer": container.raw}, None, TemplateValue("", None)
+
+
+def _on_variants(hosting: Hosting) -> Iterator[_Running]:
+    for config, variant in _variants(hosting):
+        own = variant.at("ModelName")
+        places = [(own, variant.at("InstanceType"))]
+        for pool in variant.at("InstancePools").items:
+            other = pool.at("ModelNameOverride")
+            places.append((own if other.is_absent else other, pool.at("InstanceType")))
+        for model, kind in ((hosting.model_of(config.template, name), kind) for name, kind in places):
+            for container in containers_of(model) if model and not kind.is_absent else ():
+                yield model or config, container, {"PrimaryContainer": container.raw}, config, kind
+
+
+def _on_components(hosting: Hosting) -> Iterator[_Running]:
+    for component in hosting.resources.of(COMPONENT):
+        on, config = hosting.variant_of(component), hosting.config_of(hosting.endpoint_of(component))
+        for specification in specifications_of(component):
+            model = hosting.model_of(component.template, specification.at("ModelName"))
+            needs, own = specification.at("ComputeResourceRequirements"), specification.at("InstanceType")
+            # Accelerators that nobody counts are as unknown as those of a parameter.
+            counted = {"NumberOfAcceleratorDevicesRequired": "", **(needs.raw if isinstance(needs.raw, dict) else {})}
+            kinds = types_of(on) if on and own.is_absent else (own,)
+            for container in containers_of(model) if model else (specification.at("Container"),):
+                definition = {"Container": container.raw, "ComputeResourceRequirements": counted}
+                for kind in kinds:
+                    place = config if on and own.is_absent else component
+                    yield model or component, container, {"Specification": definition}, place, kind
 
 
 @rule("SEA712")
