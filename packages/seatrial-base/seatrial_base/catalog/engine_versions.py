@@ -34,6 +34,17 @@ def read_version(engine: EngineName, text: str) -> Version | None:
     return _lmi(text) if engine == "lmi" else _numbers(engine, text)
 
 
+def is_older(engine: EngineName, text: str) -> bool:
+    """Return whether an image tag names a version from before those of the catalog."""
+    if engine == "lmi":
+        match = re.match(r"v?0\.([1-9]\d*)\.(?!.*lmi)", text.lower())
+        return match is not None and int(match[1]) < OLDEST_LMI + _MINOR_LESS_NUMBER
+    number = read_version(engine, text)
+    # Builds for AWS Neuron count from 0.0.1.
+    rows = [row for row in DIALECTS.rows if row.engine == engine and ("neuron" in row.name) == ("neuron" in text)]
+    return number is not None and bool(rows) and not any(has_dialect(row, number) for row in rows)
+
+
 def given_version(engine: EngineName, text: str) -> Version:
     """Return a version that a user names.
 

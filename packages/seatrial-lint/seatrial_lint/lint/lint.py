@@ -128,6 +128,8 @@ def _judged(subject: Subject, variants: Mapping[str | None, ConfigSource], given
     checks = [check for check in CHECKS if check.handler == "any" or subject.handler == "own"]
     findings = [_with_sound_hint(subject, one, checks) for one in _sure(subject, _made(checks, subject))]
     target = subject.target
+    if target is not None and target.is_old:
+        return [finding for finding in findings if RULES[finding.rule].holds_in_any_version], 0
     if target is None or not target.assumed or not findings:
         return findings, 0
 
@@ -216,6 +218,9 @@ def _read_as(subject: Subject, left_out: int) -> str:
     unread = f"; {source.unread}" if source.unread else ""
     if target is None:
         return f"{source.file}: {source.kind}; container unknown: give --engine{unread}"
+    if target.is_old:
+        held = f"{target.called} ({target.because}), judged by what holds in every version"
+        return f"{source.file}: {source.kind}, read as {held}{unread}"
     others = f"; {counted(left_out, 'more finding')} in some versions only" if left_out else ""
     how = f"assumed, the newest; give --version{others}" if target.assumed else target.because
     why = f"{target.because}; version {how}" if target.assumed else how

@@ -55,10 +55,12 @@ class CodeCell:
     lines: Sequence[int]
 
 
-def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSource, ...], list[str]]:
-    """Return the containers and variants that calls make, and why cells can't be read."""
+def read_python(
+    cells: Sequence[CodeCell], file: str
+) -> tuple[tuple[ConfigSource, ...], list[str], tuple[SourceEntry, ...]]:
+    """Return the containers and variants that calls make, why cells can't be read, and the images that helpers give."""
     if sum(cell.text.count("{") for cell in cells) > MOST_BRACES:
-        return (), [f"more than {MOST_BRACES:,} braces"]
+        return (), [f"more than {MOST_BRACES:,} braces"], ()
     reader = _CallReader(file)
     wrong: list[str] = []
     for cell in cells:
@@ -77,9 +79,10 @@ def read_python(cells: Sequence[CodeCell], file: str) -> tuple[tuple[ConfigSourc
         except (RecursionError, MemoryError):
             wrong.append("not Python: nested too deep")
     unread = "its values are followed to a bound" if reader.steps_left <= 0 else ""
-    return tuple(
+    sources = (
         replace(one, is_fixable=False, unread=", ".join(filter(None, (one.unread, unread)))) for one in reader.found
-    ), wrong
+    )
+    return tuple(sources), wrong, tuple(reader.images)
 
 
 def notebook_cells(root: Node) -> Iterator[CodeCell]:
@@ -125,6 +128,7 @@ class _CallReader(ast.NodeVisitor):
         # Name of an SDK model to the places in `found`.
         self.made: dict[str, list[int]] = {}
         self.found: list[ConfigSource] = []
+        self.images: list[SourceEntry] = []
         self.steps_left = MOST_STEPS
 
     def line(self, node: ast.AST) -> int:
@@ -310,7 +314,10 @@ class _CallReader(ast.NodeVisitor):
                 return Node(first, quoted=True, line=line, span=(0, 0))
         framework = first if node.args else given.get("framework") or given.get("backend")
         image = _image(name, framework or "", given.get("version") or "")
-        return Node(image, quoted=True, line=line, span=(0, 0)) if image else unknown_node(line)
+        if not image:
+            return unknown_node(line)
+        self.images.append(SourceEntry("image", image, line, "env"))
+        return Node(image, quoted=True, line=line, span=(0, 0))
 
 
 def _image(call: str, framework: str, version: str) -> str:

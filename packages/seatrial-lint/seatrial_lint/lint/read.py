@@ -241,18 +241,21 @@ def _from_code(text: str, file: str, encoding: str, content: bytes) -> tuple[Con
             return (Unreadable(file, "not a notebook: nested too deep"),)
         written = tuple(source for cell in every for source in _written_by(cell, file))
         cells = [without_magics(cell) for cell in every]
-    sources, wrong = read_python(cells, file)
+    sources, wrong, images = read_python(cells, file)
     if not sources and not written:
         return (Unreadable(file, wrong[0] if wrong else _NO_CALLS),)
     unread = f"{counted(len(wrong), 'cell')} not read: no Python" if wrong and len(cells) > 1 else ""
     placed = (replace(one, unread=", ".join(filter(None, (one.unread, unread)))) for one in sources)
-    return _of_text((*_with_image(written, sources), *placed), text, encoding)
+    return _of_text((*_with_image(written, sources, images), *placed), text, encoding)
 
 
-def _with_image(written: Iterable[ConfigSource], models: Iterable[ConfigSource]) -> Iterator[ConfigSource]:
-    """Yield written files with the image of the one LMI model beside them, which packs them."""
-    of_lmi = (one.facts.get("image") for one in models if (target := guess(one)) is not None and target.engine == "lmi")
-    images = {image.value: image for image in of_lmi if image is not None}
+def _with_image(
+    written: Iterable[ConfigSource], models: Iterable[ConfigSource], bases: Iterable[SourceEntry]
+) -> Iterator[ConfigSource]:
+    """Yield written files with the image of the one LMI model beside them, which packs them, or that it is built on."""
+    of_models = [(one, image) for one in models if (image := one.facts.get("image")) is not None]
+    of_lmi = [image for one, image in of_models if (target := guess(one)) is not None and target.engine == "lmi"]
+    images = {image.value: image for image in of_lmi or bases if "djl" in image.value}
     facts = {"image": next(iter(images.values()))} if len(images) == 1 else {}
     yield from (replace(one, facts=facts | one.facts) if one.kind == "serving.properties" else one for one in written)
 

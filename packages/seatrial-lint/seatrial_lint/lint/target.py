@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial_base.catalog import engine_versions
 from seatrial_base.catalog.engine_options import NEURON_PREFIX, PREFIXES
-from seatrial_base.catalog.engine_versions import EngineName, Version, given_version, read_version, version_text
+from seatrial_base.catalog.engine_versions import (
+    EngineName,
+    Version,
+    given_version,
+    is_older,
+    read_version,
+    version_text,
+)
 from seatrial_base.catalog.image_addresses import UPSTREAM, is_of_aws, read_address
 from seatrial_base.catalog.images import IMAGES, find_image
 
@@ -188,6 +195,7 @@ class TargetContainer:
         others: Further ways in which an image that is not named may read the same text.
         is_candidate: One of several versions that it may be: only whether something is found counts.
         is_stock: The image is AWS's, a copy of it, or not named; one's own may read other variables.
+        is_old: The image names a version from before those of the catalog.
     """
 
     engine: EngineName
@@ -199,10 +207,13 @@ class TargetContainer:
     others: tuple[DialectName, ...] = ()
     is_candidate: bool = False
     is_stock: bool = True
+    is_old: bool = False
 
     @property
     def called(self) -> str:
         """The container's version for users."""
+        if self.is_old:
+            return f"{version_text(self.engine, self.version).partition(' ')[0]} from before what is known"
         if self.dialect == "tgi-neuronx" and self.version < (1,):
             return f"TGI of optimum-neuron {'.'.join(map(str, self.version))}"
         return version_text(self.engine, self.version)
@@ -248,6 +259,7 @@ def guess(
         because=next(filter(None, reasons)),
         others=_others(chosen, written, flavour, number),
         is_stock=is_stock,
+        is_old=of_image == chosen and is_stock and version is None and is_older(chosen, _tag(image)),
     )
 
 

@@ -214,6 +214,8 @@ S3URL = "%%writefile code/serving.properties\nengine=Python\noption.s3url=s3://b
         ((S3URL, OLD), []),
         ((S3URL, NEW), ["SEA315"]),
         ((S3URL, OLD, NEW), ["SEA315"]),
+        # An image of one's own, built on an old one.
+        ((S3URL, OLD.replace("Model(image_uri=", "base = (") + "\nModel(image_uri=built, env={'A': '1'})"), []),
         ((S3URL,), ["SEA315"]),
     ],
 )

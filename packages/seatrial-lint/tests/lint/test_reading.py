@@ -142,8 +142,13 @@ def test_engine_and_version_are_guessed_and_told(text: str, name: str, expected:
 @pytest.mark.parametrize(
     ("image", "text", "expected"),
     [
-        # Older than what the catalog knows of TGI, yet for GPUs.
-        ("huggingface-pytorch-tgi-inference:2.0.0-tgi0.8.2-gpu-py39-cu118-ubuntu20.04", {}, "TGI 0.8.2 (image"),
+        # From before what the catalog knows: for GPUs, and judged by what holds in every version.
+        (
+            "huggingface-pytorch-tgi-inference:2.0.0-tgi0.8.2-gpu-py39-cu118-ubuntu20.04",
+            {},
+            "TGI from before what is known",
+        ),
+        ("djl-inference:0.21.0-fastertransformer5.3.0-cu117", {"OPTION_S3URL": "s3://b/w/"}, "LMI from before what"),
         ("huggingface-pytorch-tgi-inference:2.1.2-optimum0.0.28-neuronx-py310-ubuntu22.04", {}, "tgi-neuronx (image"),
         # Hugging Face's own toolkit reads the task too.
         ("${image}", {"HF_MODEL_ID": "a/b", "HF_TASK": "text-classification"}, "container unknown"),
