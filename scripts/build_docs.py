@@ -266,9 +266,12 @@ def _constants() -> str:
 
 def _engines() -> str:
     names = "id constants fitted scheduler steps_between_prefills waiting_served_ratio moe_dense_tokens"
-    columns = (*names.split(), "default_batched_tokens", "memory_utilization")
+    newer = ("graphs_memory_utilization", "graphs_bytes")
+    tokens = ("default_batched_tokens", "large_batched_tokens", "largest_batched_tokens")
+    columns = (*names.split(), *tokens, "memory_utilization", *newer)
     rows = (
-        (*(_written(row[name]) for name in columns), f"{row['source']} ({row['date']})") for row in _catalog("rows")
+        (*(_written(row.get(name, "")) for name in columns), f"{row['source']} ({row['date']})")
+        for row in _catalog("rows")
     )
     return _table((*(f"`{name}`" for name in columns), "source"), rows)
 

@@ -242,6 +242,10 @@ def _catalog_image(loaded: LoadedSpec, taken: _Taken) -> EngineChoice:
     unverified = (
         () if build.documented else (f"{build.family} {build.version} is unverified: its options may have changed.",)
     )
+    if build.flavour in {"vllm", "server"} and not build.bundles:
+        old = "as that of vLLM up to 0.19, with 0.90 of each GPU"
+        told = f"{build.family} {build.version} does not say which vLLM it has: its memory is counted {old}."
+        unverified = (*unverified, told)
     version_because = _why_version(build, option, fixed=version is not None)
     return EngineChoice(
         option=option,

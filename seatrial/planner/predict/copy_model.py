@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
 _LARGE_BYTES = 70 * GIB  # from here on vLLM takes larger iterations by default; A100 excepted (engine/arg_utils.py)
+_LARGEST_BYTES = 160 * GIB  # and still larger ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,8 +289,11 @@ def power_of_two(number: int) -> int:
 
 def least_batched_tokens(engine: Engine, instance: Instance, input_tokens: int) -> int:
     """Return the prompt tokens of one iteration: the engine's default, or a whole prompt where it takes no chunks."""
-    large = instance.accelerator_memory_bytes >= _LARGE_BYTES and "A100" not in instance.accelerator
+    memory = instance.accelerator_memory_bytes
+    large = memory >= _LARGE_BYTES and "A100" not in instance.accelerator
     default = engine.large_batched_tokens if large else engine.default_batched_tokens
+    if memory >= _LARGEST_BYTES:
+        default = max(default, engine.largest_batched_tokens)
     return max(default, input_tokens if engine.scheduler == "separate" else 0)
 
 

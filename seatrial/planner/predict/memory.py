@@ -202,9 +202,10 @@ def fit_memory(
         draft_bytes=draft.weights_bytes if draft else 0,
     )
     activations = activation_bytes(architecture, batched_tokens, group)
-    # The engine leaves a share free of the whole memory, or of what weights and activations leave.
+    # The engine leaves a share free of the whole memory, or of what weights and activations leave; of its own share,
+    # CUDA graphs take from vLLM 0.20 on what they took of the free one before.
     least, free = engine.performance.reserve_bytes, 1 - engine.memory_utilization
-    reserve = max(least, round(memory * free))
+    reserve = max(least, round(memory * free) + engine.graphs_bytes)
     if engine.kv_share_of_rest:
         reserve = least + round(max(0, memory - weights - activations - least) * free)
     per_token = kv_bytes_per_token(architecture, group, kv_bits)

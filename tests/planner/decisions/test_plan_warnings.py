@@ -37,3 +37,11 @@ def test_a_parser_that_the_engine_does_not_have_is_warned_of(
     serving = {"instance_types": ["ml.g5.2xlarge"], "engine": engine, "overrides": overrides}
     warned = [warning for warning in make_plan(ask(serving=serving)).warnings if warning.startswith("SEA378")]
     assert warned == ([told] if told else [])
+
+
+@pytest.mark.parametrize(("version", "told"), [("lmi28", False), ("lmi29", True)])
+def test_a_build_that_does_not_tell_its_vllm_is_counted_as_an_old_one(ask: Ask, *, version: str, told: bool) -> None:
+    plan = make_plan(ask(serving={"instance_types": ["ml.p5.4xlarge"], "engine": "lmi", "engine_version": version}))
+    warned = [warning for warning in plan.warnings if "which vLLM it has" in warning]
+    assert [warning.endswith("with 0.90 of each GPU.") for warning in warned] == [True] * told
+    assert plan.memory.reserve_bytes == round(80 * 2**30 * 0.1 if told else 80 * 2**30 * 0.08 + 1_117_000_000)

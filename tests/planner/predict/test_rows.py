@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.planner.predict.copy_model import least_batched_tokens
 from seatrial.planner.tables.predictions import (
     ERROR,
     PREDICTED,
@@ -20,6 +21,7 @@ from seatrial.planner.tables.predictions import (
 )
 from seatrial.planner.tables.rows import RowSpec, read_engine, read_rows, refuse_problems
 from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SpecError
 
 TGI = find_engine("tgi", "1.1")
@@ -376,3 +378,22 @@ class TestWriting:
 
         assert (row["model"], row["tp_degree"], row["instance_count"]) == ("Falcon 40B", 1, None)
         assert (row["predicted_throughput_tok_s"], row["predicted_limit"]) == (None, "does not fit")
+
+
+@pytest.mark.parametrize(
+    ("version", "instance_type", "tokens"),
+    [
+        ("0.33.0", "ml.p6-b200.48xlarge", 16_384),
+        ("0.27.1", "ml.p6-b200.48xlarge", 8_192),  # the step at 160 GiB came with 0.28
+        ("2.1", "ml.p6-b200.48xlarge", 8_192),  # vLLM 0.24
+        ("0.33.0", "ml.p5e.48xlarge", 8_192),
+        ("0.33.0", "ml.p4de.24xlarge", 2_048),  # A100
+        ("0.33.0", "ml.g6e.2xlarge", 2_048),
+    ],
+)
+def test_vllm_batches_as_many_tokens_as_its_release_does_on_that_memory(
+    version: str, instance_type: str, tokens: int
+) -> None:
+    instance = find_instance(instance_type)
+    assert instance is not None
+    assert least_batched_tokens(find_engine("vllm", version), instance, input_tokens=64) == tokens

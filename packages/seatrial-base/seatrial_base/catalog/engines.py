@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -122,7 +123,12 @@ class Engine:
         moe_dense_tokens: Tokens up to which every expert is computed for every token.
         default_batched_tokens: Prompt tokens of one iteration by default.
         large_batched_tokens: The same on accelerators newer than the A100 with at least 70 GiB.
+        largest_batched_release: First minor release of vLLM with more from 160 GiB on; `None` where none has.
+        largest_batched_tokens: Prompt tokens from there on, in this version.
         memory_utilization: Share of the accelerator's memory that the engine takes by default.
+        graphs_release: First minor release of vLLM whose share holds its CUDA graphs, too; `None` where none does.
+        graphs_memory_utilization: Share from that release on.
+        graphs_bytes: Memory of CUDA graphs within the share, of this version; before, they take of the rest.
         compiled_shapes: Batch and sequence length are compiled in: every step computes the whole batch over the whole
             length, and every prompt is filled up to it (AWS Neuron).
         batch_limit: Sequences that the planner batches at most.
@@ -158,6 +164,11 @@ class Engine:
     keeps_window: bool = True
     measured_releases: tuple[int, ...] = ()
     releases: int = 0
+    largest_batched_release: int | None = None
+    largest_batched_tokens: int = 0
+    graphs_release: int | None = None
+    graphs_memory_utilization: float = 0.0
+    graphs_bytes: int = 0
 
     @property
     def kernels(self) -> str:
@@ -176,6 +187,10 @@ class Engine:
 
 
 ENGINES: Final = CatalogTable(Engine, "engines.json", key="family")
+# AWS's line of vLLM on Amazon Linux counts versions of its own.
+_VLLM_INSIDE: Final = {
+    build.version: (build.bundles or "").removeprefix(_VLLM) for build in IMAGES.rows if build.flavour == "server"
+}
 
 
 @cache
@@ -185,17 +200,42 @@ def find_engine(family: Family, version: str) -> Engine:
     best = max(matching, key=lambda row: len(row.version_prefix))
     if not best.measured_releases:
         return best
-    return replace(best, releases=_releases(best, _bundled_vllm(version) if family == "lmi" else version))
+    inside = _bundled_vllm(version) if family == "lmi" else _VLLM_INSIDE.get(version, version)
+    minor = _minor(inside or version)
+    # A build that tells no bundle is as fast as the ones before it, but nobody knows its defaults.
+    known = bundle_is_known(version) if family == "lmi" else bool(inside)
+    reached = minor if known and minor is not None else -1
+    counts = best.graphs_release is not None and reached >= best.graphs_release
+    steps = best.largest_batched_release is not None and reached >= best.largest_batched_release
+    return replace(
+        best,
+        releases=_releases(best, minor),
+        largest_batched_tokens=best.largest_batched_tokens if steps else best.large_batched_tokens,
+        memory_utilization=best.graphs_memory_utilization if counts else best.memory_utilization,
+        graphs_bytes=best.graphs_bytes if counts else 0,
+    )
 
 
-def _releases(engine: Engine, version: str) -> int:
-    """Return the minor releases from the middle of the fit to a version: 3 from vLLM 0.16 to 0.19; 0 without one."""
-    oldest, middle, newest = engine.measured_releases
+def bundle_is_known(lmi_version: str) -> bool:
+    """Return whether the catalog knows which vLLM a version of LMI bundles."""
+    number = read_version("lmi", lmi_version)
+    return number is not None and any(
+        build.lmi == number[0] and (build.bundles or "").startswith(_VLLM) for build in IMAGES.rows
+    )
+
+
+def _minor(version: str) -> int | None:
+    """Return the minor release of a vLLM, beyond all of them for another line of versions; `None` without one."""
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     if numbers is None:
-        return 0
-    minor = int(numbers[2]) if numbers[1] == "0" else newest
-    return min(newest, max(oldest, minor)) - middle
+        return None
+    return int(numbers[2]) if numbers[1] == "0" else sys.maxsize
+
+
+def _releases(engine: Engine, minor: int | None) -> int:
+    """Return the minor releases from the middle of the fit to a release: 3 from vLLM 0.16 to 0.19; 0 without one."""
+    oldest, middle, newest = engine.measured_releases
+    return 0 if minor is None else min(newest, max(oldest, minor)) - middle
 
 
 def _bundled_vllm(version: str) -> str:

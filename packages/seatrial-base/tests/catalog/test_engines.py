@@ -61,3 +61,24 @@ def test_the_constants_say_where_they_come_from() -> None:
 def test_ranks_that_wait_for_each_other_are_no_slow_host() -> None:
     """The one degree of ml.p4d's rows can't tell both apart: launching a kernel takes as long on either host."""
     assert find_engine("tgi", "1.1.0").performance.skew_s == pytest.approx(1.18e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "share", "graphs"),
+    [
+        ("vllm", "0.19.1", 0.90, 0),
+        ("vllm", "0.20.0", 0.92, 1_117_000_000),
+        ("vllm", "v0.33.0", 0.92, 1_117_000_000),
+        ("vllm", "2.0", 0.92, 1_117_000_000),  # AWS's line on Amazon Linux has vLLM 0.22 here
+        ("vllm", "2.4", 0.90, 0),  # and nobody says which here
+        ("vllm", "", 0.90, 0),
+        ("lmi", "0.36.0-lmi24.0.0", 0.90, 0),  # vLLM 0.19.0
+        ("lmi", "0.36.0-lmi25.0.0", 0.92, 1_117_000_000),  # vLLM 0.20.1
+        ("lmi", "0.38.0-lmi29.0.0", 0.90, 0),  # nobody says which
+        ("lmi", "any-tag", 0.90, 0),
+        ("sglang", "0.5.20", 0.88, 0),
+    ],
+)
+def test_the_share_of_memory_is_that_of_the_release(family: Family, version: str, share: float, graphs: int) -> None:
+    found = find_engine(family, version)
+    assert (found.memory_utilization, found.graphs_bytes) == (share, graphs)

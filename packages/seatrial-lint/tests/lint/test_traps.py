@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, version_text
+from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, EngineName, version_text
 from seatrial_base.findings import lint_rules
 from seatrial_lint.lint.checks.traps import TRAPS, Trap
 from seatrial_lint.lint.checks.values import RANGES, Range
@@ -59,7 +59,7 @@ def written(names: dict[str, str], dialect: DialectName) -> str:
 
 def version_of(row: Trap | Range, dialect: DialectName) -> str:
     since = row.since or DIALECTS[dialect].since
-    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.33.0", "sglang": "0.5.20"}[DIALECTS[dialect].engine]
+    newest = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.33.0", "sglang": "0.5.23"}[DIALECTS[dialect].engine]
     last = row.until or DIALECTS[dialect].until
     return since if last else newest
 
@@ -309,4 +309,42 @@ def test_what_a_version_of_tgi_can_not_load(rule: str, tag: str, env: dict[str, 
     image = f"763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:{tag}"
     text = json.dumps({"PrimaryContainer": {"Image": image, "Environment": env}})
     found = said(rule, text, name="m.json")
+    assert [word in one for one in found] == [True] * bool(word)
+
+
+@pytest.mark.parametrize(
+    ("rule", "engine", "version", "text", "word"),
+    [
+        ("SEA399", "sglang", "0.5.13", "DISABLE_CUDA_GRAPH=true", ""),
+        ("SEA399", "sglang", "0.5.14", "DISABLE_CUDA_GRAPH=true", "CUDA_GRAPH_BACKEND_DECODE=disabled and SM_SGLANG_"),
+        ("SEA399", "sglang", "0.5.14", "DISABLE_CUDA_GRAPH=false", ""),
+        ("SEA399", "sglang", "0.5.21", "ENABLE_DP_ATTENTION=true\nSM_SGLANG_DP=2", ""),
+        ("SEA399", "sglang", "0.5.22", "ENABLE_DP_ATTENTION=true\nSM_SGLANG_DP=2", "after 2026-12-31"),
+        ("SEA399", "sglang", "0.5.23", "ENABLE_FLASHINFER_ALLREDUCE_FUSION=true", "ALLREDUCE_FUSION_BACKEND=auto"),
+        ("SEA399", "sglang", "0.5.19", "CUDA_GRAPH_MAX_BS=8", "SM_SGLANG_CUDA_GRAPH_MAX_BS_DECODE=8"),
+        ("SEA399", "sglang", "0.5.20", "CUDA_GRAPH_MAX_BS=8", ""),  # SEA315: it is gone
+        ("SEA399", "sglang", "0.5.20", "TOOL_CALL_PARSER=qwen25", "write qwen"),
+        ("SEA399", "sglang", "0.5.20", "TOOL_CALL_PARSER=qwen", ""),
+        ("SEA348", "sglang", "0.5.21", "ENABLE_DP_ATTENTION=true", "does not start"),
+        ("SEA348", "sglang", "0.5.22", "ENABLE_DP_ATTENTION=true", "has no effect"),
+        ("SEA357", "sglang", "0.5.22", "ATTN_DP_SIZE=4\nSM_SGLANG_TP=2", "a divisor"),
+        ("SEA399", "vllm", "0.30.0", "DISABLE_CASCADE_ATTN=true", ""),
+        ("SEA399", "vllm", "0.33.0", "DISABLE_CASCADE_ATTN=true", "the option has no effect"),
+        ("SEA399", "vllm", "0.33.0", "MAMBA_CACHE_MODE=align", "ENABLE_PREFIX_CACHING"),
+        ("SEA399", "vllm", "0.33.0", "IR_OP_PRIORITY=x", "0.34"),
+        ("SEA377", "vllm", "0.22.1", "KV_OFFLOADING_BACKEND=lmcache\nSM_VLLM_KV_OFFLOADING_SIZE=8", ""),
+        ("SEA377", "vllm", "0.23.0", "KV_OFFLOADING_BACKEND=lmcache\nSM_VLLM_KV_OFFLOADING_SIZE=8", "LMCache server"),
+        ("SEA377", "vllm", "0.23.0", "KV_OFFLOADING_BACKEND=native\nSM_VLLM_KV_OFFLOADING_SIZE=8", ""),
+        ("SEA356", "vllm", "0.30.0", 'KV_TRANSFER_CONFIG={"kv_connector": "LMCacheConnectorV1", "kv_rank": 0}', ""),
+        (
+            "SEA356",
+            "vllm",
+            "0.33.0",
+            'KV_TRANSFER_CONFIG={"kv_connector": "LMCacheConnectorV1", "kv_rank": 0}',
+            "kv_rank",
+        ),
+    ],
+)
+def test_options_that_an_engine_is_giving_up(rule: str, engine: EngineName, version: str, text: str, word: str) -> None:
+    found = said(rule, f"SM_{engine.upper()}_{text}\n", name="c.env", given=Given(engine, version))
     assert [word in one for one in found] == [True] * bool(word)

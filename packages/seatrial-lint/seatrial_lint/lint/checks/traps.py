@@ -98,6 +98,7 @@ TRAPS: Final = CatalogTable(Trap, "engine_options.json#traps", key="named")
     "SEA377",
     "SEA393",
     "SEA398",
+    "SEA399",
 )
 def every(subject: Subject) -> Iterator[Finding]:
     """Rows that hold for a configuration."""
