@@ -594,7 +594,9 @@ def test_a_batch_limit_that_no_memory_holds_makes_no_levels_that_nothing_answers
     assert plan.max_queued_requests.value >= plan.memory.kv_limited_batch
 
 
-@pytest.mark.parametrize(("allowed", "engine"), [(["vllm", "tgi"], "tgi"), (["vllm"], "vllm"), (["tgi", "lmi"], "lmi")])
+@pytest.mark.parametrize(
+    ("allowed", "engine"), [(["vllm", "tgi"], "vllm"), (["vllm"], "vllm"), (["tgi", "lmi"], "lmi")]
+)
 def test_the_guard_rails_narrow_the_engines(allowed: list[str], engine: str, ask: Ask) -> None:
     choice = choose_engine(ask(rails={"engines": allowed}))
     assert choice.engine.value == engine

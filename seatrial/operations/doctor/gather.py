@@ -70,6 +70,8 @@ _LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     }
 )
 """By resource type, the call that finds a resource by its name: service, operation, argument."""
+_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
+"""SEA637 tells of those that the endpoint and its components name."""
 _ALARMS: Final = (
     ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
     ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
@@ -323,7 +325,9 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
         return
     made = [part for part in stack.resources if part.physical_id and not part.status.startswith("DELETE_")]
     for resource in made:
-        if (look := _LOOKS.get(resource.resource_type)) is not None:
+        # The ARN of what CloudFormation names is in small letters, and the name is not: nobody can ask for it.
+        is_nameless = resource.resource_type in _NAMED_BY_CLOUDFORMATION and resource.physical_id.startswith("arn:")
+        if (look := _LOOKS.get(resource.resource_type)) is not None and not is_nameless:
             service, operation, argument = look
             name = _name_of(resource)
             if reader.read(f"{resource.logical_id} {name}", service, operation, **{argument: name}).state == "absent":

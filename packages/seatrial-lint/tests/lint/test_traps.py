@@ -190,8 +190,16 @@ CASES = (
     case("SEA318", "SM_VLLM_MODEL=o/m\nSM_VLLM_ENFORCE_EAGER=", "", "a.env", engine="vllm", version="0.16.0"),
     case(
         "SEA318",
-        "SM_VLLM_MODEL=o/m\nSM_VLLM_ENFORCE_EAGER=True",
-        "2: SM_VLLM_ENFORCE_EAGER: error",
+        "SM_VLLM_MODEL=o/m\nSM_VLLM_ENFORCE_EAGER=True",  # one stray word is taken for `model_tag`
+        "2: SM_VLLM_ENFORCE_EAGER: note",
+        "a.env",
+        engine="vllm",
+        version="0.16.0",
+    ),
+    case(
+        "SEA318",
+        "SM_VLLM_ENFORCE_EAGER=false",
+        "1: SM_VLLM_ENFORCE_EAGER: warning",
         "a.env",
         engine="vllm",
         version="0.16.0",

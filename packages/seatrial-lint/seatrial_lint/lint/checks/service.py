@@ -363,7 +363,8 @@ def eula(subject: Subject) -> Iterator[Finding]:
 def prefix(subject: Subject) -> Iterator[Finding]:
     """A prefix that doesn't end in a slash."""
     uri = subject.facts.get("s3_uri")
-    if uri and subject.fact("s3_data_type") == "S3Prefix" and not uri.value.endswith("/"):
+    is_prefix = subject.fact("s3_data_type") == "S3Prefix"
+    if uri and is_prefix and uri.value.startswith("s3://") and not uri.value.endswith("/"):
         yield finding(subject, "SEA338", uri, "an S3Prefix must end in a slash", f"write {uri.value}/")
 
 

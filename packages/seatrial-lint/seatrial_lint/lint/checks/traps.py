@@ -155,13 +155,20 @@ def flags(subject: Subject) -> Iterator[Finding]:
     if target is None or first is None or target.version >= first or "neuron" in target.dialect:
         return
     since = f"images read it as a flag since {version_text(target.engine, first)}"
-    for option in subject.options:
-        written = option.value.strip().lower()
-        if option.space != "option" or written not in ("true", "false") or takes_value(option.name):
-            continue
-        message = f"{target.called} passes {written} on as a value and does not start; {since}"
+    handed_on = [
+        (option, written)
+        for option in subject.options
+        if option.space == "option" and (written := option.value.strip().lower()) in ("true", "false")
+        if not takes_value(option.name)
+    ]
+    # vLLM's server has an argument without a name, `model_tag`, that takes one stray word and is not read.
+    starts = target.engine == "vllm" and len(handed_on) == 1
+    for option, written in handed_on:
+        outcome = ("is set all the same" if written == "false" else "starts") if starts else "does not start"
+        message = f"{target.called} passes {written} on as a value and {outcome}; {since}"
         fix = "leave the value empty" if written == "true" else "leave it out"
-        yield finding(subject, "SEA318", option.entry, message, fix)
+        severity: Severity | None = ("warning" if written == "false" else "note") if starts else None
+        yield finding(subject, "SEA318", option.entry, message, fix, severity=severity)
 
 
 @rule("SEA316")

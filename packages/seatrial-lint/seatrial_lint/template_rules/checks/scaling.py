@@ -283,8 +283,8 @@ def _missing_variant(
     lists = [config.at(of) for of in ("ProductionVariants", "ShadowProductionVariants")] if config else []
     names = {each.at("VariantName").text for of in lists for each in of.items}
     is_known = variant is not None and hosting.resources.readable(variant) == variant
-    if is_known and names and None not in names and variant not in names:
-        known = sorted(filter(None, names))
+    known = sorted(filter(None, names))
+    if is_known and known and None not in names and variant not in names:
         message = f"{endpoint.logical_id} has no variant {variant}; it has {listed_names(known)}"
         yield finding_at(resource, value, "SEA798", message, f"name the variant {known[0]}")
 

@@ -206,14 +206,14 @@ def test_a_variant_says_how_many_instances_it_has() -> None:
 @pytest.mark.parametrize(
     ("second", "instances"),
     [
-        (Resources(1, 12, 1024), 1),
-        (Resources(1, 13, 1024), 2),
-        (Resources(1, 1, 11_264), 1),
-        (Resources(1, 1, 11_265), 2),
+        (Resources(1, 36, 1024), 1),
+        (Resources(1, 37, 1024), 2),
+        (Resources(1, 1, 182_272), 1),
+        (Resources(1, 1, 182_273), 2),
     ],
 )
 def test_virtual_cpus_and_host_memory_count_for_placement(second: Resources, instances: int) -> None:
-    """Of an ml.g5.12xlarge 24 of 48 virtual CPUs and 12,288 of 196,608 MiB can be reserved."""
+    """Of an ml.g5.12xlarge 48 virtual CPUs and 183,296 of 196,608 MiB can be reserved."""
     one = catalog_fleet("ml.g5.12xlarge")
     one.reserve("a", Resources(1, 12, 1024), 1)
     one.reserve("b", second, 1)
