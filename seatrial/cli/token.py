@@ -62,7 +62,7 @@ def token_command(
         name, _, place = live_name(endpoint, environment, environments)
         with aws_failures(name):
             ssm = boto3.client("ssm", region_name=place)
-        target = Alias(ssm, environment, name, Schema.OPENAI_CHAT, fraction=lambda: 0.0).target()
+            target = Alias(ssm, environment, name, Schema.OPENAI_CHAT, fraction=lambda: 0.0).target()
         named = (target.endpoint_name, target.inference_component)
     base_url = f"{runtime_url(place)}/{openai_path(*named)}"
     token = bearer_token(credential_source()(), place, datetime.now(UTC), expires_s=minutes * 60)

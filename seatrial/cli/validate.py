@@ -63,7 +63,7 @@ def validate_command(
                         # A note until the end: a day of the calendar must not fail every pull request.
                         ended = loaded.problem(path, ending.rule, *words)
                         late = ending.severity == "error"
-                        (problems if late else notes).append(ended if late else replace(ended, severity="note"))
+                        (problems if late else notes).append(replace(ended, severity="error" if late else "note"))
         for text in warnings:
             typer.echo(text, err=True)
         if problems:

@@ -529,11 +529,11 @@ def _context_problems(loaded: LoadedSpec, architecture: Architecture) -> list[Fi
     if tokens > context:
         longest = "" if loaded.lengths.are_fixed else " for its longest request"
         message = f"the workload needs {tokens:,} tokens{longest}; the context of {name} is {context:,}"
-        factor = -(-tokens // context)
         hint = (
             f"shorten input_tokens or output_tokens by {tokens - context:,}, choose a model with a longer context, or "
             "stretch its positions, where its model card says so: serving.overrides.rope_scaling: {kind: yarn, "
-            f"factor: {factor}.0, original_max_position_embeddings: the trained length}}"
+            f"factor: {tokens:,} over the trained length, rounded up, original_max_position_embeddings: the trained "
+            "length}"
         )
         return [loaded.problem(("workload", "input_tokens"), "SEA208", message, hint)]
     if fixed is not None and fixed > context:

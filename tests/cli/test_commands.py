@@ -76,6 +76,9 @@ class TestValidate:
         )
         done = seatrial("validate", "endpoints/llama-2-7b-chat.yaml", "-e", "dev")
         assert (done.returncode, "hosting.capacity_reservation_arn: SEA630" in done.stderr) == (code, code == 2)
+        done = seatrial("validate", "endpoints/llama-2-7b-chat.yaml", "-e", "dev", "--format", "json")
+        severities = {each["severity"] for each in json.loads(done.stdout)["findings"] if each["rule"] == "SEA630"}
+        assert severities <= {"error" if code else "note"}
 
     def test_from_the_folder_of_the_specs_the_environments_are_found(self, seatrial: Seatrial, project: Path) -> None:
         done = seatrial("validate", "llama-2-7b-chat.yaml", folder=project / "endpoints")

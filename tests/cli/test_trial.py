@@ -81,7 +81,8 @@ def test_an_unknown_environment_is_told_in_one_message(seatrial: Seatrial) -> No
     assert done.stderr.startswith("environments/qa.yaml: SEA109: there is no environment qa")
 
 
-def test_without_credentials_it_says_so(seatrial: Seatrial) -> None:
+@pytest.mark.parametrize("command", [("trial", "watch"), ("token",)])
+def test_without_credentials_it_says_so(seatrial: Seatrial, command: tuple[str, ...]) -> None:
     nothing = {
         "AWS_ACCESS_KEY_ID": "",
         "AWS_SECRET_ACCESS_KEY": "",
@@ -89,7 +90,7 @@ def test_without_credentials_it_says_so(seatrial: Seatrial) -> None:
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         "AWS_CONFIG_FILE": "/dev/null",
     }
-    done = seatrial("trial", "watch", "endpoints/llama-2-7b-chat.yaml", "-e", "dev", env=nothing)
+    done = seatrial(*command, "endpoints/llama-2-7b-chat.yaml", "-e", "dev", env=nothing)
     assert done.returncode == 1
     assert "SEA503" in done.stderr
     assert "Traceback" not in done.stderr

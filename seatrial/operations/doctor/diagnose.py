@@ -101,7 +101,7 @@ def text_diagnoses(
     )
     linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
     refused = of_log((*(log or ()), *reason.splitlines()), image, instance_type) if image else None
-    causes = [*_causes("the text", "Failed", reason.splitlines(), facts, gap, refused)]
+    causes = [*_causes("the text", "", reason.splitlines(), facts, gap, refused)]
     return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
@@ -283,8 +283,11 @@ def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on
     elif (general := of_reason or of_log) is not None:
         for finding in by_symptom(part, [general.line]):
             yield replace(finding, hint=f"{finding.hint} {_next_look(log)}")
-    elif reasons or status == "Failed":
+    elif reasons or status in ("Failed", ""):
         cause = f"It is {status}: {seen}" if reasons else "It failed, and no reason is given."
+        if not status:
+            # Of a text nothing tells that something failed at all.
+            cause = f"No known cause has this text: {seen}" if reasons else "No known cause has this text."
         yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(log), seen=seen)
     elif log is not None and log.existence == "absent":
         yield diagnosis(

@@ -72,6 +72,9 @@ def test_a_text_is_explained(reason: str, log: str | None, rule: str, words: str
     (finding,) = text_diagnoses(reason, None if log is None else tuple(log.splitlines()))
     assert finding.rule == rule
     assert words in finding.hint
+    # Nothing but the text says that something failed.
+    assert "It is Failed" not in finding.message
+    assert "It failed" not in finding.message
 
 
 def test_the_last_error_of_a_log_is_quoted_and_not_what_follows_from_it() -> None:
