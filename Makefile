@@ -118,7 +118,7 @@ renew: $(DEV_STAMP) ## Renew a table of the catalog from its source: make renew 
 	@$(BIN)/python scripts/renew.py $(TABLE) $(ARGS)
 
 test-matrix: $(DEV_STAMP) ## Plan, synthesize and judge every configuration of the matrix of options; deploy, update and destroy 20 on the embedded AWS.
-	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix $(PYTEST_ARGS)
+	@SEATRIAL_MATRIX=1 $(BIN)/pytest --numprocesses 2 tests/matrix tests/acceptance/test_adapters.py $(PYTEST_ARGS)
 
 test-mutants: $(DEV_STAMP) ## Write one wrong line after another, and tell which of them the nearest tests don't notice.
 	@$(BIN)/python -m tests.mutations.run $(ARGS)
