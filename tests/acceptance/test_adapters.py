@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.acceptance.target import Target
 
-# A minute and a half of a machine of two cores, which the gate has not: `make test-matrix` has it, and so has an account.
+# A minute and a half of two cores, which the gate has not: `make test-matrix` has it, and so has an account.
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.skipif(
