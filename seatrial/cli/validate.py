@@ -32,8 +32,8 @@ def validate_command(
     from seatrial.deployment.guests import absent_specs
     from seatrial.operations.preflight import reservation_end
     from seatrial.planner.resolve import unplannable
-    from seatrial.specs.hosting import router_findings
     from seatrial.specs.load import environment_names, load_spec
+    from seatrial.specs.router import router_findings
 
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []

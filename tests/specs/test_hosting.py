@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.specs.hosting import router_findings
 from seatrial.specs.load import load_spec
+from seatrial.specs.router import router_findings
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
 from seatrial.planner.search.sizing import instances_for, usd_per_hour
-from seatrial.specs.hosting import router_findings
 from seatrial.specs.recipe import compiles
+from seatrial.specs.router import router_findings
 from seatrial.specs.workload import RATE_SHARES
 from seatrial_base.bounds import LONGEST_TRIAL_S
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
