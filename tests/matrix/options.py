@@ -95,7 +95,7 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
     },
     "trial": {
         "rollback": NOTHING,
-        "report in place": endpoint(trial__mode="report", trial__update="in_place"),
+        "report in place": endpoint(trial__mode="report", trial__update="in_place", trial__start="together"),
         "off": endpoint(trial__mode="off"),
     },
     "copies": {
