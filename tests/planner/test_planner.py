@@ -515,7 +515,7 @@ def test_a_price_of_another_region_is_said(ask: Ask) -> None:
     plan = make_plan(ask(region="eu-west-1"))
 
     assert plan.warnings[-1] == (
-        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known for eu-west-1. "
+        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known for eu-west-1, nor whether it is offered there. "
         "`seatrial prices refresh` reads the current prices."
     )
 
