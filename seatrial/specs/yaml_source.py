@@ -324,6 +324,7 @@ def validation_problems(
         message = f"it is empty: its fields are not indented (line {lines})"
         yield document.problem(place, "SEA105", message, f"indent them below {place[-1]}")
     merged = {*beside, *(path for children in beside.values() for path in children)}
+    told: set[Finding] = set()  # a value that is none of several types has an error of each
     for detail in every:
         place = detail["loc"]
         if place in merged:
@@ -336,7 +337,10 @@ def validation_problems(
         parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if detail["type"] == "missing" else path)
         rule, message, hint = _explain(detail, path, model, files)
-        yield Finding(rule, Place.at(where, document.field(path)), message, hint)
+        finding = Finding(rule, Place.at(where, document.field(path)), message, hint)
+        if finding not in told:
+            yield finding
+        told.add(finding)
 
 
 def _not_indented(every: list[ErrorDetails], model: type[BaseModel]) -> dict[FieldPath, list[FieldPath]]:
@@ -362,14 +366,14 @@ def _explain(
     if kind == "missing":
         return "SEA106", "the field is required", f"add `{path[-1]}: …`"
     if kind == "extra_forbidden":
-        return (
-            "SEA104",
-            "the field is unknown",
-            _unknown_hint(path, model, files),
-        )
+        return "SEA104", "the field is unknown", _unknown_hint(path, model, files)
     message = f"{_lower(detail['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(detail["msg"])
     if kind.endswith(_TYPE_ERRORS):
-        return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
+        hint = _type_hint(kind, value, _fields_at(model, path))
+        if tuple(detail["loc"]) != path:  # one of several types, each of which has its error
+            home = _unknown_hint(path, model, files)
+            message, hint = "should be a text, a number or a truth", home if home.startswith("it ") else hint
+        return "SEA105", message, hint
     if kind == "too_long" and isinstance(value, list):
         most = detail.get("ctx", {}).get("max_length")
         return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
@@ -410,6 +414,8 @@ def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     context = detail.get("ctx", {})
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
+    if path[-1:] == ("max_copies",) and detail["input"] == 0:
+        return "to scale to zero, set scaling.min_copies: 0"
     if context.get("le") == MOST_COPIES:
         return f"the limit is {MOST_COPIES:,} copies"
     return HINTS.get(str(context.get("pattern", "")), "")

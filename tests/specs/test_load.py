@@ -381,13 +381,26 @@ class TestUnreadableFiles:
             ("region: us-east-1", "it belongs into environments/ENV.yaml"),
             ("objectiv: cost", "did you mean `objective`?"),
             ("none_such: 1", "known fields: schema_version, name, "),
+            ("serving: {overrides: {extra: {rope_scaling: {factor: 4.0}}}}", "it belongs below `serving.overrides`"),
+            ("serving: {overrides: {extra: {gpu_memory_utilization: 1.5}}}", "valid: above 0, at most 1"),
+            ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0"),
         ],
     )
-    def test_a_field_of_another_place_is_told_where_it_belongs(
+    def test_a_field_or_value_of_another_place_is_one_message_that_tells_where_it_belongs(
         self, line: str, hint: str, write: Write, environments: Path, endpoint_text: str
     ) -> None:
         (problem,) = problems_of(f"{endpoint_text}{line}\n", write, environments)
-        assert f"SEA104: the field is unknown\n  hint: {hint}" in problem
+        assert f"\n  hint: {hint}" in problem
+
+    def test_weights_of_16_bits_are_not_said_to_have_fewer(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = f"{endpoint_text}serving: {{overrides: {{quantization: nvfp4}}}}\n"
+        load_spec(write(text), "dev", environments=environments)  # nobody knows the format of org/model
+        (problem,) = problems_of(text.replace("org/model", "Qwen/Qwen3-8B"), write, environments)
+        assert (
+            f"SEA152: {precision} needs weights that are quantized so; those of Qwen/Qwen3-8B have 16 bits" in problem
+        )
 
     def test_bytes_that_are_no_text(self, write: Write, environments: Path) -> None:
         spec = write("")
