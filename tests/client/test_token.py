@@ -67,5 +67,3 @@ def test_the_region_is_that_of_the_variable_which_the_hint_names(monkeypatch: py
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
     assert own_region() == "eu-west-1"
-    monkeypatch.delenv("AWS_REGION")
-    assert own_region() == "us-west-2"

@@ -398,9 +398,7 @@ class TestUnreadableFiles:
         text = f"{endpoint_text}serving: {{overrides: {{quantization: nvfp4}}}}\n"
         load_spec(write(text), "dev", environments=environments)  # nobody knows the format of org/model
         (problem,) = problems_of(text.replace("org/model", "Qwen/Qwen3-8B"), write, environments)
-        assert (
-            f"SEA152: {precision} needs weights that are quantized so; those of Qwen/Qwen3-8B have 16 bits" in problem
-        )
+        assert "SEA152: nvfp4 needs weights that are quantized so; those of Qwen/Qwen3-8B have 16 bits" in problem
 
     def test_bytes_that_are_no_text(self, write: Write, environments: Path) -> None:
         spec = write("")
