@@ -324,7 +324,6 @@ def validation_problems(
         message = f"it is empty: its fields are not indented (line {lines})"
         yield document.problem(place, "SEA105", message, f"indent them below {place[-1]}")
     merged = {*beside, *(path for children in beside.values() for path in children)}
-    told: set[Finding] = set()  # a value that is none of several types has an error of each
     for detail in every:
         place = detail["loc"]
         if place in merged:
@@ -337,10 +336,7 @@ def validation_problems(
         parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if detail["type"] == "missing" else path)
         rule, message, hint = _explain(detail, path, model, files)
-        finding = Finding(rule, Place.at(where, document.field(path)), message, hint)
-        if finding not in told:
-            yield finding
-        told.add(finding)
+        yield Finding(rule, Place.at(where, document.field(path)), message, hint)
 
 
 def _not_indented(every: list[ErrorDetails], model: type[BaseModel]) -> dict[FieldPath, list[FieldPath]]:

@@ -24,8 +24,8 @@ def file(project: Path) -> Path:
 
 
 def test_a_choice_that_is_none_is_refused_in_plain_words(seatrial: Seatrial) -> None:
-    told = " ".join(seatrial("lint", "x", "--engine", "foo").stderr.replace("│", "").split())
-    assert "Invalid value for '--engine': 'foo' is not one of 'lmi', 'tgi', 'vllm', 'sglang'." in told
+    words = seatrial("lint", "x", "--engine", "foo").stderr.replace("│", "").split()
+    assert "Invalid value for '--engine': 'foo' is not one of 'lmi', 'tgi', 'vllm', 'sglang'." in " ".join(words)
 
 
 def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Path) -> None:

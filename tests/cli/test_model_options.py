@@ -297,18 +297,18 @@ class TestEnvironment:
             "workload: {input_tokens: 9, output_tokens: 9, concurrency: 1}\n"
         )
         done = seatrial("validate", "chat.yaml", "--format", "json", folder=empty)
-        (found,) = json.loads(done.stdout)["findings"]
-        assert (done.returncode, found["severity"], found["file"]) == (0, "note", "chat.yaml")
-        assert f"warning: {found['rule']}: {found['message']}" in seatrial("validate", "chat.yaml", folder=empty).stderr
+        (note,) = json.loads(done.stdout)["findings"]
+        assert (done.returncode, note["severity"], note["file"]) == (0, "note", "chat.yaml")
+        assert f"warning: {note['rule']}: {note['message']}" in seatrial("validate", "chat.yaml", folder=empty).stderr
 
     def test_a_bound_that_nobody_wrote_is_called_assumed(self, empty: Path, seatrial: Seatrial) -> None:
         rails = "name: dev\nregion: us-east-1\nguard_rails: {usd_per_hour: 60, max_copies: 2}\n"
         (empty / "environments").mkdir(exist_ok=True)
         (empty / "environments" / "dev.yaml").write_text(rails)
         load = ("--input", "2000", "--output", "300", "--concurrency", "16")
-        told = seatrial("plan", "deepseek-ai/DeepSeek-R1", *load, folder=empty).stderr
-        assert "SEA206" in told
-        assert "hint: max_copies 2 is assumed: --save FILE writes a spec, where you set it" in told
+        error = seatrial("plan", "deepseek-ai/DeepSeek-R1", *load, folder=empty).stderr
+        assert "SEA206" in error
+        assert "hint: max_copies 2 is assumed: --save FILE writes a spec, where you set it" in error
 
     def test_a_lock_needs_the_file(self, empty: Path, seatrial: Seatrial) -> None:
         (empty / "chat.yaml").write_text(

@@ -48,11 +48,11 @@ def wrong_in(block: str) -> list[str]:
     source, models = parse_source(dedent(block), "block"), (EndpointSpec, EnvironmentSpec, ProductSpec)
     ours = [model for model in models if source.data.keys() & {*model.model_fields, "environments"}]
     named = source.data.get("environments")
-    wrong = [str(problem) for problem in source.problems]
+    wrong = [str(each) for each in source.problems]
     for environment in (None, *(named if isinstance(named, dict) else ())):
         document = merge_environment(source, environment)
-        found = [[str(each) for each in validated(one, document)[1] if each.rule != "SEA106"] for one in ours]
-        wrong += [each for nearest in sorted(found, key=len)[:1] for each in nearest]
+        problems = [[str(each) for each in validated(one, document)[1] if each.rule != "SEA106"] for one in ours]
+        wrong += [each for nearest in sorted(problems, key=len)[:1] for each in nearest]
     return wrong
 
 

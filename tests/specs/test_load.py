@@ -336,7 +336,7 @@ class TestUnreadableFiles:
         assert all("SEA10" in problem for problem in problems_of(text, write, environments))
 
     @pytest.mark.parametrize(
-        ("text", "line", "told"),
+        ("text", "line", "words"),
         [
             ("a:\n  b: 1\n c: 2\n", 3, "1 space; the lines above begin with 0 or 2\n  hint: indent it by one of these"),
             ("a:\n  b:\n    - 1\n   - 2\n", 4, "3 spaces; the lines above begin with 0, 2 or 4"),
@@ -355,11 +355,11 @@ class TestUnreadableFiles:
         ],
     )
     def test_a_mistake_of_the_text_is_placed_where_it_was_made(
-        self, text: str, line: int, told: str, write: Write, environments: Path
+        self, text: str, line: int, words: str, write: Write, environments: Path
     ) -> None:
         (problem,) = problems_of(text, write, environments)
         assert problem.startswith(f"endpoints/chat.yaml:{line}: SEA102: ")
-        assert told in problem
+        assert words in problem
 
     def test_fields_that_are_not_indented_are_one_message(
         self, write: Write, environments: Path, endpoint_text: str

@@ -229,37 +229,37 @@ def yaml_mistake(text: str, error: yaml.MarkedYAMLError) -> tuple[int, str, str]
     """
     at, begun, context = error.problem_mark, error.context_mark, str(error.context)
     lines = [*text.splitlines(), ""]
-    told = (0 if at is None else at.line), error.problem or "it can't be read", "fix the YAML syntax on this line"
-    if begun is not None and "flow" in context and "," in told[1]:
+    mistake = (0 if at is None else at.line), error.problem or "it can't be read", "fix the YAML syntax on this line"
+    if begun is not None and "flow" in context and "," in mistake[1]:
         unclosed = f"the {lines[begun.line][begun.column]} is not closed"
-        told = begun.line, unclosed, "close it, or put the comma that is missing between its values"
+        mistake = begun.line, unclosed, "close it, or put the comma that is missing between its values"
     elif begun is not None and "quoted" in context:
-        told = begun.line, "the quote is not closed", "close it"
+        mistake = begun.line, "the quote is not closed", "close it"
     elif begun is not None and "simple key" in context:
-        told = begun.line, *_NO_COLON
-    elif at is not None and "any token" in told[1]:
+        mistake = begun.line, *_NO_COLON
+    elif at is not None and "any token" in mistake[1]:
         sign = lines[at.line][at.column]
         wrong = ("a tab before the text", "indent with spaces")
-        told = at.line, *(wrong if sign == "\t" else (f"a text can't begin with {sign}", "quote it"))
-    elif at is not None and "mapping values" in told[1] and ": " in lines[at.line][: at.column]:
-        told = at.line, "two colons", "begin a line for the second name; a text with `: ` needs quotes"
+        mistake = at.line, *(wrong if sign == "\t" else (f"a text can't begin with {sign}", "quote it"))
+    elif at is not None and "mapping values" in mistake[1] and ": " in lines[at.line][: at.column]:
+        mistake = at.line, "two colons", "begin a line for the second name; a text with `: ` needs quotes"
     elif at is not None:
-        told = _indentation_mistake(lines, at.line, told)
-    return told[0] + 1, *told[1:]
+        mistake = _indentation_mistake(lines, at.line, mistake)
+    return mistake[0] + 1, *mistake[1:]
 
 
-def _indentation_mistake(lines: list[str], at: int, told: tuple[int, str, str]) -> tuple[int, str, str]:
-    """Return how a line contradicts the indentation of those above, or that one has no colon; else what was told."""
+def _indentation_mistake(lines: list[str], at: int, mistake: tuple[int, str, str]) -> tuple[int, str, str]:
+    """Return how a line contradicts the indentation of those above, or that one has no colon; else the mistake."""
     indents = [len(line) - len(line.lstrip(" ")) for line in lines]
     above: dict[int, int] = {}  # the last line of each level that is still open
     for index in range(at - 1, -1, -1):
         if re.match(r" *[^ #]", lines[index]) and indents[index] < min(above, default=1000):
             above[indents[index]] = index
     deepest, own = max(above, default=0), indents[at]
-    if above and ("mapping values" in told[1] or own > deepest) and not re.search(r":(\s|$)", lines[above[deepest]]):
+    if above and ("mapping values" in mistake[1] or own > deepest) and not re.search(r":(\s|$)", lines[above[deepest]]):
         return above[deepest], *_NO_COLON
     if not above or own in above:
-        return told
+        return mistake
     if own > deepest:
         wrong = f"indented deeper than line {above[deepest] + 1}, which has a value"
         return at, wrong, f"indent it by {deepest} spaces"
