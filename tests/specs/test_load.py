@@ -392,7 +392,7 @@ class TestUnreadableFiles:
         (problem,) = problems_of(f"{endpoint_text}{line}\n", write, environments)
         assert f"\n  hint: {hint}" in problem
 
-    def test_weights_of_16_bits_are_not_said_to_have_fewer(
+    def test_weights_of_16_bits_do_not_pass_for_fewer(
         self, write: Write, environments: Path, endpoint_text: str
     ) -> None:
         text = f"{endpoint_text}serving: {{overrides: {{quantization: nvfp4}}}}\n"

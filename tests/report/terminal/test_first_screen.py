@@ -65,7 +65,7 @@ def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is
     assert f"warnings 11: {slow} The price is old. 9 more: --section warnings" in " ".join(text.split())
 
 
-def test_the_longest_request_is_told(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     row = lines_of(shown(plan_view(plan, loaded)))["deployment"]
     assert row.endswith(f"; requests of at most {plan.max_model_len.value:,} tokens")
 
