@@ -233,7 +233,7 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
         ),
         (
             "--url http://localhost --trace t.csv --rate 1",
-            ["--trace: SEA501: can't be combined with --rate: a replay is one level with the recorded times"],
+            ["--trace: SEA501: can't be combined with --rate: a replay keeps the recorded times or gaps"],
         ),
         (
             "--url http://localhost --rate 1 --protocol jumpstart-2024",
