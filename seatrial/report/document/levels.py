@@ -238,13 +238,13 @@ def _reading(result: TrialResult) -> str:
     ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
     is_open = ARRIVALS[result.request.load.arrival].is_open
     lines = [*(() if is_open else convoy_lines(result.levels)), *session_lines(result)]
-    said = "".join(f" {line[:1].upper()}{line[1:]}." for line in lines)
+    sentences = "".join(f" {line[:1].upper()}{line[1:]}." for line in lines)
     if is_open:
-        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}{said}"
+        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}{sentences}"
     copies = result.request.copy_count
     of_all = "" if copies == 1 else f" ({copies} copies)"
     what = "sessions that go on at once" if replays_sessions(result.request.workload) else "requests in flight"
-    return f"Concurrency is the number of {what} per copy{of_all}.{ends}{said}"
+    return f"Concurrency is the number of {what} per copy{of_all}.{ends}{sentences}"
 
 
 def _chosen(result: TrialResult) -> str:

@@ -74,6 +74,7 @@ class Recording:
     tokens_out: array[int] = field(default_factory=lambda: array("Q"))
     gaps_s: array[float] = field(default_factory=lambda: array("d"))
     waits: list[tuple[int, ...]] = field(default_factory=list)
+    goes_on: list[bool] = field(default_factory=list)
     kept: array[int] = field(default_factory=lambda: array("Q"))
     blocks: list[array[int]] = field(default_factory=list)
     block_tokens: array[int] = field(default_factory=lambda: array("Q"))
@@ -125,6 +126,7 @@ class Recording:
             self.tokens_out.append(call.tokens_out)
             self.gaps_s.append(self._gap_s(call, [calls[at] for at in after]))
             self.waits.append(tuple(place - at for at in after))
+            self.goes_on.append(goes_on)
             self.kept.append(kept)
             self.blocks.append(ids[kept:])
         if calls:
@@ -324,11 +326,11 @@ def _agents_above(name: str, spans: Mapping[str, _Span]) -> list[str]:
 
 def _spans(values: dict[str, object], line: int, made: Recording) -> list[tuple[str, dict[str, object]]]:
     """Return the spans of an object with their places in it."""
-    found = [("", values)]
+    spans = [("", values)]
     nested = ("resourceSpans", "scopeSpans", "spans")
     for name in nested if nested[0] in values else [one for one in nested[2:] if one in values]:
-        found = [inner for path, one in found for inner in _listed(_Fields(one, line, made, path), name, path)]
-    return found
+        spans = [inner for path, one in spans for inner in _listed(_Fields(one, line, made, path), name, path)]
+    return spans
 
 
 def _span(fields: _Fields, made: Recording) -> _Span | None:

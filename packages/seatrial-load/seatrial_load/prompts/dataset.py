@@ -136,7 +136,7 @@ def objects_of(file: TextIO, problems: LineProblems, first: int = 1) -> Iterator
                 problems.note(number, why_not_json(malformed))
                 yield from objects_of(StringIO(rest), problems, number + 1)
                 continue
-        for one in document if isinstance(document, list) else [document]:
+        for one in document if number == 1 and document and isinstance(document, list) else [document]:
             if isinstance(one, dict):
                 yield number, one
             else:
@@ -261,15 +261,17 @@ class Dataset:
         times_s: When each came, in seconds from the first, ascending; empty where times were not requested.
         turns: How many turns each conversation has, whose turns are `pairs` in order; empty of single requests.
         delays_s: How long the user thought before each of them, in seconds; empty where no line has it.
+        conversations_per_session: Those of an agent and its sub-agents.
     """
 
     pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     times_s: tuple[float, ...] = field(default=(), repr=False)
     turns: tuple[int, ...] = field(default=(), repr=False)
     delays_s: tuple[float, ...] = field(default=(), repr=False)
+    conversations_per_session: float = 1.0
 
 
-class _Row(NamedTuple):
+class LengthRow(NamedTuple):
     """A request, or a turn: `opening` is whether it is the first of its line."""
 
     input_tokens: int
@@ -290,13 +292,13 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
         BenchError: SEA510, with every bad line.
     """
     problems = LineProblems(path.as_posix(), RULE)
-    kept: list[_Row] = []
+    kept: list[LengthRow] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = objects_of(file, problems)
             rows = (row for line, one in lines for row in _rows_of(one, line, problems, timed=timed))
             if path.suffix.lower() == ".csv":
-                rows = (_Row(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
+                rows = (LengthRow(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
             kept += (row for row in rows if min(row.input_tokens, row.output_tokens) > 0 or not row.opening)
     except OSError as unread:
         problems.note(0, f"can't be read: {unread.strerror}")
@@ -307,13 +309,13 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
             problems.note(0, "no request has a prompt and an answer")
     problems.raise_if_any()
     if not all(row.opening for row in kept):
-        return _conversing(kept)
+        return conversing(kept)
     return _busiest(kept) if timed else Dataset(pairs=sampled([row[:2] for row in kept]))
 
 
-def _conversing(rows: Sequence[_Row]) -> Dataset:
+def conversing(rows: Sequence[LengthRow]) -> Dataset:
     """Return conversations; of more than 512 turns, some that have as many tokens as all of them, evenly spaced."""
-    conversations: list[list[_Row]] = []
+    conversations: list[list[LengthRow]] = []
     for row in rows:
         if row.opening:
             conversations.append([])
@@ -330,7 +332,7 @@ def _conversing(rows: Sequence[_Row]) -> Dataset:
     )
 
 
-def _busiest(rows: Sequence[_Row]) -> Dataset:
+def _busiest(rows: Sequence[LengthRow]) -> Dataset:
     """Return the requests in order of time; of more than 512, those 512 that came in the shortest time."""
     ordered = sorted(((row.at_s or 0.0, row[:2]) for row in rows), key=lambda row: row[0])
     last = min(MOST_PAIRS, len(ordered)) - 1
@@ -349,7 +351,7 @@ def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[t
     return tuple(ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most))
 
 
-def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
+def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[LengthRow]:
     if "turns" not in document:
         yield from _row_of(document, line, problems, timed=timed)
         return
@@ -363,7 +365,7 @@ def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, 
             yield from _turn_of(turn, line, problems, opening=place == 0)
 
 
-def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) -> Iterator[_Row]:
+def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) -> Iterator[LengthRow]:
     if not isinstance(turn, dict):
         problems.note(line, "a turn is not an object", field="turns")
         return
@@ -377,7 +379,7 @@ def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) 
         yield row._replace(delay_s=delay_s, opening=opening)
 
 
-def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
+def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[LengthRow]:
     names = next((names for names in SPELLINGS if any(name in document for name in names)), SPELLINGS[0])
     counts = [whole_count(document.get(name)) for name in names]
     prompt, answer = counts
@@ -386,7 +388,7 @@ def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, t
         wrong = "missing" if "timestamp" not in document else "not a number of ms"
         problems.note(line, wrong, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
     if prompt is not None and answer is not None:
-        yield _Row(prompt, answer, at_s)
+        yield LengthRow(prompt, answer, at_s)
         return
     for name, count in zip(names, counts, strict=True):
         if count is None:

@@ -9,19 +9,32 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_load.prompts.agents import Recording, form_of
-from seatrial_load.prompts.dataset import BLOCK_TOKENS, RULE, LineProblems, csv_rows, jsonl_rows, objects_of
+from seatrial_load.prompts.dataset import (
+    BLOCK_TOKENS,
+    MOST_PAIRS,
+    RULE,
+    LengthRow,
+    LineProblems,
+    conversing,
+    csv_rows,
+    jsonl_rows,
+    objects_of,
+)
 from seatrial_load.prompts.synthetic import word_count, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from typing import TextIO
+
+    from seatrial_load.prompts.dataset import Dataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +53,7 @@ class Trace:
             requests.
         waits: How many places before it the turns are that it waits for, that of its own agent first; none opens the
             session.
+        goes_on: Whether the first of these is of the same agent.
         kept: How many blocks of the first of these its prompt begins with.
         block_tokens: Tokens of a block, by session.
         shared: Whether ids of blocks mean the same in other sessions, by session.
@@ -54,6 +68,7 @@ class Trace:
     shortened: int = 0
     gaps_s: Sequence[float] = ()
     waits: Sequence[tuple[int, ...]] = ()
+    goes_on: Sequence[bool] = ()
     kept: Sequence[int] = ()
     block_tokens: Sequence[int] = ()
     shared: Sequence[bool] = ()
@@ -189,6 +204,38 @@ def read_trace(path: Path) -> Trace:
         skipped=skipped,
         openings=range(len(order) + 1),
     )
+
+
+def sessions_dataset(path: Path, *, timed: bool = False) -> Dataset | None:
+    """Return the conversations of a recording's agents, as `workload.dataset` has them; None of single requests.
+
+    A turn adds what its prompt has beyond the prompt and the answer before it. A prompt that is no longer than the one
+    before it begins another conversation.
+
+    Raises:
+        BenchError: SEA510, SEA550 or SEA551, with every bad line; SEA510, the times are wanted, too.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            trace = None if path.suffix.lower() == ".csv" else _read_sessions(path, file)
+    except (OSError, UnicodeDecodeError):
+        return None  # `read_dataset` tells it
+    if trace is None:
+        return None
+    if timed:
+        hint = "write arrivals: closed"
+        raise BenchError.of(RULE, "recorded arrivals have no sessions of agents", where=path.as_posix(), hint=hint)
+    talks: dict[int, list[LengthRow]] = {}
+    talk_of: dict[int, int] = {}
+    for row, (prompt, answer) in enumerate(zip(trace.tokens_in, trace.tokens_out, strict=True)):
+        before = row - trace.waits[row][0] if trace.goes_on[row] else row
+        grows = prompt > trace.tokens_in[before] and len(talks[talk_of[before]]) < MOST_PAIRS
+        talk_of[row] = talk_of[before] if grows else row
+        held = trace.tokens_in[before] + trace.tokens_out[before] if grows else 0
+        turn = LengthRow(max(1, prompt - held), answer, None, trace.gaps_s[row] if grows else 0.0, not grows)
+        talks.setdefault(talk_of[row], []).append(turn)
+    taken = conversing([turn for turns in talks.values() for turn in turns])
+    return replace(taken, conversations_per_session=len(talks) / len(trace.turns))
 
 
 def _read_sessions(path: Path, file: TextIO) -> Trace | None:
