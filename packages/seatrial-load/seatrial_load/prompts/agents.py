@@ -75,13 +75,13 @@ class Recording:
     gaps_s: array[float] = field(default_factory=lambda: array("d"))
     waits: list[tuple[int, ...]] = field(default_factory=list)
     goes_on: list[bool] = field(default_factory=list)
+    history: array[int] = field(default_factory=lambda: array("q"))
     kept: array[int] = field(default_factory=lambda: array("Q"))
     blocks: list[array[int]] = field(default_factory=list)
     block_tokens: array[int] = field(default_factory=lambda: array("Q"))
     shared: list[bool] = field(default_factory=list)
     skipped: int = 0
     shortened: int = 0
-    _fresh: int = 0
 
     def add(
         self,
@@ -105,28 +105,37 @@ class Recording:
         """
         held: list[array[int]] = []
         last: dict[str, int] = {}
+        running: dict[str, list[str]] = {}
         opening = self.openings[-1]
         for place, call in enumerate(calls):
-            goes_on = call.agent in last
-            children = [one for one, by in starters.items() if by == call.agent and one in last]
-            ended = [one for one in children if ends_s.get(one, 0.0) <= call.start_s]
-            after = [
-                last[one] for one in (call.agent if goes_on else starters.get(call.agent, ""), *ended) if one in last
-            ]
-            starters = {one: by for one, by in starters.items() if one not in ended}
+            goes_on, starter = call.agent in last, starters.get(call.agent, "")
+            children = running.pop(call.agent, [])
+            ended = [child for child in children if ends_s.get(child, 0.0) <= call.start_s]
+            running[call.agent] = [child for child in children if ends_s.get(child, 0.0) > call.start_s]
+            after = [last[one] for one in (call.agent if goes_on else starter, *ended) if one in last]
+            if not goes_on and call.agent:
+                running.setdefault(starter, []).append(call.agent)
             last[call.agent] = place
-            before, total = held[after[0]] if after else array("q"), call.tokens_in
-            grows = goes_on and not call.blocks and total >= self.tokens_in[opening + after[0]]
+            before, total = opening + after[0] if after else -1, call.tokens_in
             if adds and goes_on:
-                grows, total = True, total + calls[after[0]].tokens_out + self.tokens_in[opening + after[0]]
-            ids = self._whole((before if grows else array("q")) + array("q", call.blocks), total // block_tokens)
+                total += self.tokens_in[before] + self.tokens_out[before]
+            grows = (
+                goes_on and (adds or not call.blocks) and total >= self.tokens_in[before] and self.history[before] >= 0
+            )
+            if grows:
+                ids, history, kept = held[after[0]], self.history[before], self.tokens_in[before] // block_tokens
+            else:
+                ids = array("q", call.blocks[: total // block_tokens])
+                history = -1 if ids and not adds else len(self.tokens_in)
+                pairs = zip(held[after[0]] if after else (), ids, strict=False)
+                kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             held.append(ids)
-            kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, ids, strict=False)))
             self.tokens_in.append(total)
             self.tokens_out.append(call.tokens_out)
             self.gaps_s.append(self._gap_s(call, [calls[at] for at in after]))
             self.waits.append(tuple(place - at for at in after))
             self.goes_on.append(goes_on)
+            self.history.append(history)
             self.kept.append(kept)
             self.blocks.append(ids[kept:])
         if calls:
@@ -134,12 +143,6 @@ class Recording:
             self.block_tokens.append(block_tokens)
             self.shared.append(shared)
             self.due_s.extend(() if at_s is None else (at_s,))
-
-    def _whole(self, ids: array[int], count: int) -> array[int]:
-        """Return as many ids as a prompt has whole blocks: what it lacks are new ones."""
-        lacking = max(0, count - len(ids))
-        self._fresh += lacking
-        return ids[:count] + array("q", range(-self._fresh, lacking - self._fresh))
 
     def _gap_s(self, call: _Call, after: Sequence[_Call]) -> float:
         if not after:
@@ -318,10 +321,13 @@ def _read_otel(objects: Iterator[tuple[int, dict[str, object]]], made: Recording
 
 def _agents_above(name: str, spans: Mapping[str, _Span]) -> list[str]:
     """Return the agents that a span is part of, the nearest one first."""
-    seen = [name]
-    while (above := spans[seen[-1]].parent) in spans and above not in seen:
-        seen.append(above)
-    return [one for one in seen[1:] if spans[one].is_agent]
+    seen, above = {name}, spans[name].parent
+    agents: list[str] = []
+    while above in spans and above not in seen:
+        seen.add(above)
+        agents += [above] if spans[above].is_agent else []
+        above = spans[above].parent
+    return agents
 
 
 def _spans(values: dict[str, object], line: int, made: Recording) -> list[tuple[str, dict[str, object]]]:

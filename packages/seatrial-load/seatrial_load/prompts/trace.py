@@ -44,8 +44,7 @@ class Trace:
     Attributes:
         due_s: When each session began, from the first one on, ascending; empty where the recording doesn't know.
         tokens_in: Of the whole prompt.
-        blocks: The blocks of each prompt, after those that it keeps: recorded ids, and others below 0; empty when the
-            recording has none.
+        blocks: The recorded ids of each prompt's blocks, after those that it keeps; empty when the recording has none.
         skipped: Requests left out: without a prompt or an answer, failed, or a sub-agent's that no turn starts.
         openings: The place of each session's first turn, and after the last one the number of turns.
         shortened: Gaps of more than an hour, which are replayed as one.
@@ -54,6 +53,8 @@ class Trace:
         waits: How many places before it the turns are that it waits for, that of its own agent first; none opens the
             session.
         goes_on: Whether the first of these is of the same agent.
+        history: Number of the words that its prompt goes on with after these, which others of that number have too;
+            below 0, it has words of its own.
         kept: How many blocks of the first of these its prompt begins with.
         block_tokens: Tokens of a block, by session.
         shared: Whether ids of blocks mean the same in other sessions, by session.
@@ -69,6 +70,7 @@ class Trace:
     gaps_s: Sequence[float] = ()
     waits: Sequence[tuple[int, ...]] = ()
     goes_on: Sequence[bool] = ()
+    history: Sequence[int] = ()
     kept: Sequence[int] = ()
     block_tokens: Sequence[int] = ()
     shared: Sequence[bool] = ()
@@ -105,7 +107,7 @@ class Trace:
         return self.block_tokens[self.session_of(row)] if self.block_tokens else BLOCK_TOKENS
 
     def blocks_of(self, row: int) -> Sequence[int]:
-        """Return all blocks of a turn's prompt."""
+        """Return all recorded ids of a turn's prompt."""
         if not self.kept:
             return self.blocks[row] if self.blocks else ()
         chain = [row]
@@ -141,7 +143,7 @@ class TracePrompts:
             scope += f"{index - row}:" if trace.shared[session] else f"{index - row}:{session}:"
         total = word_count(trace.tokens_in[row], self.words_per_token)
         of_block = word_count(trace.block_tokens_of(row), self.words_per_token)
-        drawn = [word for block in trace.blocks_of(row) for word in words(f"{scope}block {block}", of_block)]
+        drawn = [word for name in self._names(row) for word in words(f"{scope}{name}", of_block)]
         own = words(f"{self.seed}:{index}", total - len(drawn)) if len(drawn) < total else []
         return " ".join(drawn[:total] + own)
 
@@ -158,7 +160,15 @@ class TracePrompts:
         row = self._row(index)
         total = word_count(self.trace.tokens_in[row], self.words_per_token)
         of_block = word_count(self.trace.block_tokens_of(row), self.words_per_token)
-        return int(max(total - len(self.trace.blocks_of(row)) * of_block, 0) / max(self.words_per_token, 1.0))
+        return int(max(total - len(self._names(row)) * of_block, 0) / max(self.words_per_token, 1.0))
+
+    def _names(self, row: int) -> list[str]:
+        """Return the names of a prompt's blocks: recorded ids, then places in the history that it goes on with."""
+        trace = self.trace
+        names = [f"block {block}" for block in trace.blocks_of(row)]
+        history = trace.history[row] if trace.history else -1
+        whole = trace.tokens_in[row] // trace.block_tokens_of(row) if history >= 0 else 0
+        return names + [f"history {history} {place}" for place in range(len(names), whole)]
 
     def _row(self, index: int) -> int:
         return (index - self.first) % len(self.trace)
