@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.result import TrialResult
+from seatrial_load.documents.result import LevelResult, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ def test_the_commands_of_the_page_on_agents_replay_its_traces(seatrial: Seatrial
         ("weka.json", "spans.jsonl"), re.findall(r"```json\n(.*?)```", page, re.DOTALL), strict=True
     ):
         (project / name).write_text(block, encoding="utf-8")
-    levels = []
+    levels: list[LevelResult] = []
     for command in re.findall(r"^seatrial (bench .*)", page, re.MULTILINE):
         done = seatrial(*command.replace("http://localhost:8000", origin).split(), "-o", "agents")
         assert done.stderr == ""
