@@ -139,4 +139,4 @@ class TrialLines:
 def _beginning(seen: LiveTrial, endpoint_name: str) -> str:
     if not seen.request_id:
         return f"waiting for the deployment of {endpoint_name} to start a trial"
-    return f"the trial of {endpoint_name}" if seen.is_due else f"{endpoint_name} was deployed without a trial"
+    return f"the trial of {endpoint_name}" if seen.is_due else f"the last change of {endpoint_name} needed no trial"

@@ -13,6 +13,7 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.steps import FixStep
     from seatrial_base.findings import Finding
@@ -63,30 +64,35 @@ def _health(part: str, status: str, wrong: set[str]) -> Health:
 
 def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
     endpoint = examination.endpoint
-    yield f"endpoint {examination.name}", _status(endpoint.existence, endpoint.status)
+    yield f"endpoint {examination.name}", status_words(endpoint.existence, endpoint.status)
     for variant in endpoint.variants:
         yield (
             f"variant {variant.name}",
             f"{variant.current} of {variant.desired} instances, {variant.instance_type or 'instance pools'}",
         )
     for component in examination.components:
-        status = f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
-        yield f"inference component {component.name}", status
+        yield f"inference component {component.name}", component_words(component)
     for target in examination.targets:
         suspended = f", suspended: {', '.join(target.suspended)}" if target.suspended else ""
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
     for alarm in examination.alarms:
         yield f"alarm {alarm.name}", "ALARM"
-    yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
+    yield f"stack {examination.stack.name}", status_words(examination.stack.existence, examination.stack.status)
     for log in examination.logs:
-        yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
+        yield f"log group {log.group}", status_words(log.existence, f"{counted(len(log.lines), 'line')} read")
     for container in examination.containers:
         yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
         yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
 
 
-def _status(existence: str, status: str) -> str:
+def component_words(component: LiveComponent) -> str:
+    """Return the status and copies of a component."""
+    return f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
+
+
+def status_words(existence: str, status: str) -> str:
+    """Return a status, or that there is none."""
     return {"found": status, "absent": "does not exist"}.get(existence, "could not be read")
 
 
