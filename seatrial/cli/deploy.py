@@ -15,7 +15,7 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, en
 from seatrial.cli.support.specs import endpoint_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
     from seatrial.account.trials import LiveTrial
     from seatrial.deployment.document import Deployment
-    from seatrial.operations.deployment_outcome import Outcome, Snapshot
-
-DIAGNOSIS = ("❌", "Failed resources:")
-"""Begins what the CDK CLI writes of a failure: events again, logs of the trial's function, links."""
+    from seatrial.operations.deployment_outcome import Snapshot
 
 
 def deploy_command(
@@ -55,7 +52,7 @@ def deploy_command(
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
     from seatrial.operations.app import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
-    from seatrial.operations.deployment_outcome import outcome_before, outcome_of, outcome_of_interruption
+    from seatrial.operations.deployment_outcome import Outcome, OutcomeKind, outcome_before, outcomes_of
     from seatrial_base.terminal import end_when_interrupted
     from seatrial_base.units import hourly_words
 
@@ -72,7 +69,7 @@ def deploy_command(
     place, stack = deployment.environment, deployment.stack_name
     account = place.account or "the account of your credentials"
 
-    def end(outcome: Outcome, log: str = "") -> int:
+    def end(outcome: Outcome, log: Sequence[str] = ()) -> int:
         code = outcome.kind.value.code
         if code and log:
             typer.echo(f"details: {_write_log(root / '.seatrial' / 'deploy' / f'{stack}.log', log)}")
@@ -94,18 +91,22 @@ def deploy_command(
             with trial_looked_at(look, view.trial):
                 exit_code = run_cdk(command, root, view.line)
         except KeyboardInterrupt:
-            end(outcome_of_interruption(stack, has_begun=view.has_begun), view.log)
+            # Nothing is read: the process may be ended within seconds.
+            begun = "and its trial go on in CloudFormation" if view.has_begun else "goes on if CloudFormation has begun"
+            end(
+                Outcome(OutcomeKind.INTERRUPTED, f"stack {stack} {begun}", "deploy again once it is at rest"), view.kept
+            )
             raise
     after = snapshot()
     typer.echo(f"after: {after.state}")
     error = view.error or f"the CDK CLI ended with {exit_code}, and did not change stack {stack}"
-    outcome = outcome_of(before, after, deployment, error if exit_code or not view.says_unchanged else "")
-    if code := end(outcome, view.log):
+    outcomes = outcomes_of(before, after, deployment, error if exit_code or not view.says_unchanged else "")
+    if code := end(next(outcomes), view.kept):
         raise typer.Exit(code)
 
 
-def _write_log(path: Path, log: str) -> Path | str:
-    """Write what the CDK CLI wrote, credentials masked, for its owner alone; return where it is, or why it is not."""
+def _write_log(path: Path, log: Sequence[str]) -> Path | str:
+    """Write what the CDK CLI wrote, credentials masked, for its owner alone; return path or problem."""
     from seatrial_base.secrets import redacted
 
     try:
@@ -114,7 +115,7 @@ def _write_log(path: Path, log: str) -> Path | str:
         # A new file: one that is there may have another mode, or be a link.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             # As one text: a credential may span lines.
-            file.write(redacted(log))
+            file.write(redacted("\n".join(log)))
     except OSError as error:
         return f"{path} can't be written: {error.strerror}"
     return path
@@ -163,7 +164,7 @@ class _View:
 
         self.has_begun, self.says_unchanged, self.error = False, False, ""
         self._is_whole, self._diagnoses, self._reads = is_whole, False, False
-        self._kept: list[str] = []
+        self.kept: list[str] = []
         # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would mix.
         self._title, self._status, self._lock = title, status, Lock()
         self._began_s, self._detail = time.monotonic(), "synthesizes"
@@ -174,24 +175,20 @@ class _View:
         """Write a line of the CDK CLI; those of its diagnosis are only kept, unless all are wanted."""
         from seatrial_base.secrets import redacted
 
-        self._kept.append(text)
+        self.kept.append(text)
         words = text.strip()
         if words.startswith(self._title) and "_IN_PROGRESS" in text:
             self.has_begun = True
             self._detail = self._detail if self._seen else "CloudFormation deploys"
         self.says_unchanged |= words.endswith(f"{self._title} (no changes)")
-        self._diagnoses |= words.startswith(DIAGNOSIS)
-        # The reason is the first paragraph of a failure; of an app that fails, the first line with a rule.
+        # From here on the CDK CLI diagnoses a failure: logs of the trial's function, links.
+        self._diagnoses |= words.startswith("❌")
+        # The reason is its first paragraph; of an app that fails, the first line with a rule.
         self._reads = bool(words) and (self._reads or words.startswith("❌"))
         if self._reads or (": SEA" in words and not self.error):
             self.error = f"{self.error} {words}".lstrip("❌ ")
         if self._is_whole or not self._diagnoses:
             self._write(redacted(text))
-
-    @property
-    def log(self) -> str:
-        """Every line of the CDK CLI."""
-        return "".join(f"{line}\n" for line in self._kept)
 
     def line_of_trial(self, text: str) -> None:
         """Write a line of the trial."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seatrial.account.live_endpoint import read_endpoint
 from seatrial.documents.live import LiveStack
 from seatrial.operations.doctor.gather import live_components, read_stack
-from seatrial.operations.doctor.view import component_words, status_words
+from seatrial.operations.doctor.view import status_words
 from seatrial.operations.drift.trials import LastTrial, deployed_trial
 from seatrial_base.errors import BenchError
 from seatrial_base.secrets import redacted
@@ -97,28 +97,30 @@ class Snapshot:
         """The components that should serve and don't, in words; one that is scaled to zero should not."""
         own = self.stack.outputs.get("InferenceComponentName", "")
         absent = () if own in {"", *(each.name for each in self.components)} else (f"{own} does not exist",)
-        some = (each for each in self.components if each.status == "Failed" or (each.desired and not each.copies))
-        return (*absent, *(f"{each.name}: {component_words(each)}" for each in some))
+        some = [each for each in self.components if each.status == "Failed" or (each.desired and not each.copies)]
+        return (*absent, *map(_component, some))
 
     @property
     def state(self) -> str:
         """Stack, endpoint and components with their statuses, in words."""
-        parts = [
-            f"stack {status_words(self.stack.existence, self.stack.status)}",
-            f"endpoint {self.name} {status_words(self.endpoint.existence, self.endpoint.status)}",
-        ]
-        return "; ".join([*parts, *(f"component {each.name} {component_words(each)}" for each in self.components)])
+        stack = f"stack {status_words(self.stack.existence, self.stack.status)}"
+        endpoint = f"endpoint {self.name} {status_words(self.endpoint.existence, self.endpoint.status)}"
+        return "; ".join([stack, endpoint, *map(_component, self.components)])
 
     @property
     def serving(self) -> str:
         """What serves, in words."""
         if self.endpoint.existence == "absent":
             return "nothing serves"
-        if self.endpoint.existence != "found" or self.endpoint.status not in _UP:
+        if self.endpoint.status not in _UP:
             return f"endpoint {self.name}: {status_words(self.endpoint.existence, self.endpoint.status)}"
         if self.down:
             return f"on {self.name} {', '.join(self.down)}"
         return f"{self.name} serves plan {self.stack.outputs.get('PlanDigest', 'unknown')} ({self.endpoint.config})"
+
+
+def _component(component: LiveComponent) -> str:
+    return f"component {component.name} {component.status} ({component.copies} of {component.desired} copies)"
 
 
 def take_snapshot(deployment: Deployment, reader: AwsReader, s3: S3Client) -> Snapshot:
@@ -151,46 +153,46 @@ class Outcome:
     def line(self, endpoint: str, environment: str) -> str:
         """Return the one line; `endpoint` is as the user typed it."""
         row = self.kind.value
-        command, _, option = row.next.partition(" --")
-        following = f"next: seatrial {command} {endpoint} -e {environment}{option and f' --{option}'}"
-        report = f"report: {self.report}" if self.report else ""
-        parts = (f"{row.head}: {self.because}", self.serving, report, following if command else "")
-        return " ".join(printable(redacted("; ".join(filter(None, parts)))).split())
+        report, command = self.report and f"report: {self.report}", row.next and f"next: seatrial {row.next}"
+        following = command and f"{command} {endpoint} -e {environment}"
+        words = "; ".join(filter(None, (f"{row.head}: {self.because}", self.serving, report, following)))
+        return " ".join(printable(redacted(words)).split())
 
 
-def outcome_of(before: Snapshot, after: Snapshot, deployment: Deployment, error: str = "") -> Outcome:
-    """Return what became of a deployment, by the account; `error` of the CDK CLI counts where nothing moved."""
-    return next(_outcomes(before, after, deployment, error))
+def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error: str = "") -> Iterator[Outcome]:
+    """Yield what holds of a deployment, from the stack to the verdict; the first is its outcome.
 
-
-def _outcomes(before: Snapshot, after: Snapshot, deployment: Deployment, error: str) -> Iterator[Outcome]:
-    """Yield what holds, from the stack to the verdict: the first counts."""
+    Args:
+        error: Of the CDK CLI; it counts where nothing moved, else the account does.
+    """
     stack, serving = after.stack, after.serving
     status = f"stack {stack.name} is {stack.status}"
+    # The first failure is the cause: the others follow from it.
+    failures = (f"{each.logical_id} ({each.resource_type}): {each.reason or each.status}" for each in stack.failures)
+    cause = next(failures, stack.reason or "CloudFormation gives no reason")
     # Another last event shows that an operation was at work: an old failure explains nothing of this deployment.
     has_moved = stack.last_event != before.stack.last_event
-    changed = "" if has_moved else "no changes; "
     if after.not_asked:
         yield Outcome(OutcomeKind.UNKNOWN, f"could not be read: {'; '.join(after.not_asked)}")
     if stack.is_at_work and "CLEANUP" not in stack.status and stack.status != "REVIEW_IN_PROGRESS":
         yield Outcome(OutcomeKind.UNFINISHED, status, serving)
     if stack.status.endswith("ROLLBACK_FAILED"):
-        yield Outcome(OutcomeKind.ROLLBACK_FAILED, f"{status}: {_cause(stack)}", serving)
+        yield Outcome(OutcomeKind.ROLLBACK_FAILED, f"{status}: {cause}", serving)
     if has_moved and "ROLLBACK_COMPLETE" in stack.status:
-        yield rollback_of(_cause(stack), serving)
+        yield rollback_of(cause, serving)
     if has_moved and stack.status.endswith("_FAILED"):
-        yield Outcome(OutcomeKind.STACK_FAILED, f"{status}: {_cause(stack)}", serving)
+        yield Outcome(OutcomeKind.STACK_FAILED, f"{status}: {cause}", serving)
     if not has_moved and error:
         yield Outcome(OutcomeKind.NOT_DEPLOYED, error, serving)
     if (plan := stack.outputs.get("PlanDigest")) != deployment.plan.digest:
         because = f"stack {stack.name} has plan {plan or '(none)'}, and {deployment.plan.digest} is locked"
         yield Outcome(OutcomeKind.NOT_DEPLOYED, because, serving)
     if after.endpoint.status not in _UP:
-        yield Outcome(OutcomeKind.ENDPOINT, f"{changed}{after.endpoint.reason or status}", serving)
+        yield Outcome(OutcomeKind.ENDPOINT, after.endpoint.reason or status, serving)
     if after.down:
-        useless = "" if has_moved else "such a deployment does not start it again"
-        yield Outcome(OutcomeKind.COMPONENT, f"{changed}{useless or status}", serving)
-    yield _verdict(before, after, deployment, changed)
+        because = status if has_moved else "no changes, and a deployment without any does not start it again"
+        yield Outcome(OutcomeKind.COMPONENT, because, serving)
+    yield _verdict(after, deployment.plan.digest, has_moved=has_moved)
 
 
 def outcome_before(before: Snapshot) -> Outcome | None:
@@ -199,13 +201,6 @@ def outcome_before(before: Snapshot) -> Outcome | None:
     if not stack.is_at_work or stack.status == "REVIEW_IN_PROGRESS":
         return None
     return Outcome(OutcomeKind.BUSY, f"stack {stack.name} is {stack.status} by another operation", before.serving)
-
-
-def outcome_of_interruption(stack: str, *, has_begun: bool) -> Outcome:
-    """Return the outcome of Ctrl-C; nothing is read, because the process may be ended within seconds."""
-    goes_on = f"stack {stack} goes on in CloudFormation, with its trial"
-    because = goes_on if has_begun else f"no event of stack {stack} was seen yet; what has begun goes on"
-    return Outcome(OutcomeKind.INTERRUPTED, because, "deploy again once it is at rest")
 
 
 def rollback_of(reason: str, serving: str) -> Outcome:
@@ -220,32 +215,22 @@ def rollback_of(reason: str, serving: str) -> Outcome:
     return Outcome(OutcomeKind.ALARM if is_raised else OutcomeKind.ROLLED_BACK, f"{reason}; rolled back", serving)
 
 
-def _cause(stack: StackFacts) -> str:
-    """Return the first failure: the others follow from it."""
-    for each in stack.failures:
-        return f"{each.logical_id} ({each.resource_type}): {each.reason or each.status}"
-    return stack.reason or "CloudFormation gives no reason"
-
-
-def _verdict(before: Snapshot, after: Snapshot, deployment: Deployment, changed: str) -> Outcome:
-    """Return the outcome of a configuration that serves, by the trial of it and of no other."""
+def _verdict(after: Snapshot, plan: str, *, has_moved: bool) -> Outcome:
+    """Return the outcome of a configuration that serves, by the trial of it and of no other, with its time."""
     outputs, serving, result = after.stack.outputs, after.serving, after.trial.result
-    kind = OutcomeKind.UNCHANGED if changed else OutcomeKind.UNTRIED
     if "Verdict" not in outputs:
-        return Outcome(kind, f"{changed}deployed without a trial", serving)
+        kind = OutcomeKind.UNTRIED if has_moved else OutcomeKind.UNCHANGED
+        return Outcome(kind, "deployed without a trial", serving)
     if result is None:
-        because = f"no result of its trial: {after.trial.error}" if after.trial.error else "no trial of it is known"
-        return Outcome(OutcomeKind.NOT_TRIED, f"{changed}{because}", serving)
+        return Outcome(OutcomeKind.NOT_TRIED, after.trial.error or "no trial of it is known", serving)
     deployed, proven = (outputs.get("EndpointConfigName"), outputs.get("ModelName")), result.request.expected
-    of_another = proven is not None and (proven.endpoint_config_name, proven.model_name) != deployed
-    if of_another or result.request.plan_digest != deployment.plan.digest:
-        because = f"the trial that the stack names is of another configuration (plan {result.request.plan_digest})"
-        return Outcome(OutcomeKind.NOT_TRIED, f"{changed}{because}", serving)
-    earlier = before.trial.result is not None and before.trial.result.started_at == result.started_at
-    when = f"of {result.started_at[:16]} UTC" if earlier else "of now"
-    status = result.verdict.status
+    names = deployed if proven is None else (proven.endpoint_config_name, proven.model_name)
+    if (result.request.plan_digest, names) != (plan, deployed):
+        because = f"the stack names the trial of another configuration, of plan {result.request.plan_digest}"
+        return Outcome(OutcomeKind.NOT_TRIED, because, serving)
     passed = OutcomeKind.VERIFIED if result.request.manner == "verify" else OutcomeKind.PASSED
     kinds = {"fail": OutcomeKind.KEPT_FAILED, "inconclusive": OutcomeKind.KEPT_INCONCLUSIVE}
-    kind = kinds.get(status, OutcomeKind.UNCHANGED if changed else passed)
-    because = f"{changed}{status} in its trial {when}: {result.verdict.because}"
+    kind = kinds.get(result.verdict.status, passed if has_moved else OutcomeKind.UNCHANGED)
+    # A verification answers with what was measured before, so that even an update may have the verdict of an old trial.
+    because = f"{result.verdict.status} in its trial of {result.started_at[:16]} UTC: {result.verdict.because}"
     return Outcome(kind, because, serving, outputs.get("TrialReportUri", ""))

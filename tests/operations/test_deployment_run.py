@@ -127,11 +127,23 @@ class TestTrial:
         view.line("seatrial-dev-chat | CREATE_IN_PROGRESS | Trial")
         view.trial(LOADING)
         view.trial(ENDED)
-        view.line("seatrial-dev-chat | CREATE_COMPLETE")
-        view.conclude()
+        view.trial(LiveTrial(request_id="3"))
+        for line in (
+            "seatrial-dev-chat | CREATE_COMPLETE",
+            "❌  seatrial-dev-chat failed to deploy",
+            "‣ the reason",
+            "",
+            "a log",
+        ):
+            view.line(line)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "seatrial-dev-chat | CREATE_IN_PROGRESS | Trial"
         assert lines[1] == "trial: the trial of seatrial-dev-chat"
         assert lines[2].startswith("trial: concurrency 8: 250")
         assert lines[3] == "trial: loading concurrency 16 per copy (5:00 min left)"
-        assert lines[-3:-1] == ["seatrial-dev-chat | CREATE_COMPLETE", "trial: verdict: pass: objective met"]
+        assert lines[-1] == "seatrial-dev-chat | CREATE_COMPLETE"
+        assert (view.has_begun, view.error, view.kept[-1]) == (
+            True,
+            "seatrial-dev-chat failed to deploy ‣ the reason",
+            "a log",
+        )

@@ -13,7 +13,6 @@ from seatrial_base.units import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import Examination
     from seatrial.operations.doctor.steps import FixStep
     from seatrial_base.findings import Finding
@@ -71,7 +70,8 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
             f"{variant.current} of {variant.desired} instances, {variant.instance_type or 'instance pools'}",
         )
     for component in examination.components:
-        yield f"inference component {component.name}", component_words(component)
+        status = f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
+        yield f"inference component {component.name}", status
     for target in examination.targets:
         suspended = f", suspended: {', '.join(target.suspended)}" if target.suspended else ""
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
@@ -84,11 +84,6 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
         yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
         yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
-
-
-def component_words(component: LiveComponent) -> str:
-    """Return the status and copies of a component."""
-    return f"{component.status}, {component.copies} of {counted(component.desired, 'copy', 'copies')}"
 
 
 def status_words(existence: str, status: str) -> str:
