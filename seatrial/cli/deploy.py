@@ -63,8 +63,9 @@ def deploy_command(
     more = cdk_options or []
     root, command = deploy_command_of(file, folder, deployment, more)
     # What is read must be of the account that the CDK CLI deploys to.
-    profile = dict(pairwise(" ".join(more).replace("=", " ").split())).get("--profile")
-    look, snapshot = _account(deployment, profile)
+    if profile := dict(pairwise(" ".join(more).replace("=", " ").split())).get("--profile"):
+        os.environ["AWS_PROFILE"] = profile
+    look, snapshot = _account(deployment)
     approved = [APPROVAL, "never"] in [more[at : at + 2] for at in range(len(more))]
     place, stack = deployment.environment, deployment.stack_name
     account = place.account or "the account of your credentials"
@@ -92,10 +93,8 @@ def deploy_command(
                 exit_code = run_cdk(command, root, view.line)
         except KeyboardInterrupt:
             # Nothing is read: the process may be ended within seconds.
-            begun = "and its trial go on in CloudFormation" if view.has_begun else "goes on if CloudFormation has begun"
-            end(
-                Outcome(OutcomeKind.INTERRUPTED, f"stack {stack} {begun}", "deploy again once it is at rest"), view.kept
-            )
+            because = f"what has begun of stack {stack}, its trial too, goes on in CloudFormation"
+            end(Outcome(OutcomeKind.INTERRUPTED, because, "deploy again once it is at rest"), view.kept)
             raise
     after = snapshot()
     typer.echo(f"after: {after.state}")
@@ -121,9 +120,7 @@ def _write_log(path: Path, log: Sequence[str]) -> Path | str:
     return path
 
 
-def _account(
-    deployment: Deployment, profile: str | None
-) -> tuple[Callable[[], LiveTrial | None], Callable[[], Snapshot]]:
+def _account(deployment: Deployment) -> tuple[Callable[[], LiveTrial | None], Callable[[], Snapshot]]:
     """Return functions that read the endpoint's last trial (before the first deployment none), and its state."""
     import boto3
 
@@ -136,8 +133,6 @@ def _account(
 
     place = deployment.environment
     with aws_failures(place.name):
-        if profile is not None:
-            boto3.setup_default_session(profile_name=profile)
         sts, cloudformation = (
             boto3.client("sts", region_name=place.region),
             boto3.client("cloudformation", region_name=place.region),
@@ -162,7 +157,7 @@ class _View:
     def __init__(self, title: str, status: Status | None, *, is_whole: bool = False) -> None:
         from seatrial.cli.trial import TrialLines
 
-        self.has_begun, self.says_unchanged, self.error = False, False, ""
+        self.says_unchanged, self.error = False, ""
         self._is_whole, self._diagnoses, self._reads = is_whole, False, False
         self.kept: list[str] = []
         # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would mix.
@@ -177,9 +172,8 @@ class _View:
 
         self.kept.append(text)
         words = text.strip()
-        if words.startswith(self._title) and "_IN_PROGRESS" in text:
-            self.has_begun = True
-            self._detail = self._detail if self._seen else "CloudFormation deploys"
+        if self._seen is None and "_IN_PROGRESS" in text:
+            self._detail = "CloudFormation deploys"
         self.says_unchanged |= words.endswith(f"{self._title} (no changes)")
         # From here on the CDK CLI diagnoses a failure: logs of the trial's function, links.
         self._diagnoses |= words.startswith("❌")

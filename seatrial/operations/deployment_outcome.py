@@ -76,14 +76,7 @@ _REASON: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What the account has of a deployment at one moment.
-
-    Attributes:
-        name: The endpoint that its stack names; before the first deployment, the one that it will have.
-        components: Inference components but candidates of trials.
-        trial: The trial that the stack's outputs name.
-        not_asked: What could not be read.
-    """
+    """What the account has of a deployment at one moment: all components but candidates; the trial of the outputs."""
 
     name: str
     stack: StackFacts
@@ -160,11 +153,7 @@ class Outcome:
 
 
 def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error: str = "") -> Iterator[Outcome]:
-    """Yield what holds of a deployment, from the stack to the verdict; the first is its outcome.
-
-    Args:
-        error: Of the CDK CLI; it counts where nothing moved, else the account does.
-    """
+    """Yield what holds, from the stack to the verdict: the first is the outcome; an `error` of cdk tells the least."""
     stack, serving = after.stack, after.serving
     status = f"stack {stack.name} is {stack.status}"
     # The first failure is the cause: the others follow from it.

@@ -142,8 +142,7 @@ class TestTrial:
         assert lines[2].startswith("trial: concurrency 8: 250")
         assert lines[3] == "trial: loading concurrency 16 per copy (5:00 min left)"
         assert lines[-1] == "seatrial-dev-chat | CREATE_COMPLETE"
-        assert (view.has_begun, view.error, view.kept[-1]) == (
-            True,
+        assert (view.error, view.kept[-1]) == (
             "seatrial-dev-chat failed to deploy ‣ the reason",
             "a log",
         )
