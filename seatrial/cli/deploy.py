@@ -45,14 +45,14 @@ def deploy_command(
     """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 0 when it serves.
 
     The last line tells what happened, the verdict, what serves and where the report is; each outcome but success has
-    an exit code of its own. The lock is checked first. In a terminal the last line shows the state of both; elsewhere
-    each line is complete. Ctrl-C ends the CDK CLI, and CloudFormation continues. With `--yes`, or with
+    an exit code of its own. The lock is checked first. In a terminal a line at the bottom shows the state meanwhile;
+    elsewhere each line is complete. Ctrl-C ends the CDK CLI, and CloudFormation continues. With `--yes`, or with
     `-- --require-approval never`, it deploys without confirmation.
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
     from seatrial.operations.app import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
-    from seatrial.operations.deployment_outcome import Outcome, OutcomeKind, outcome_before, outcomes_of
+    from seatrial.operations.deployment_outcome import DeployResult, OutcomeKind, outcome_before, outcomes_of
     from seatrial_base.terminal import end_when_interrupted
     from seatrial_base.units import hourly_words
 
@@ -70,7 +70,7 @@ def deploy_command(
     place, stack = deployment.environment, deployment.stack_name
     account = place.account or "the account of your credentials"
 
-    def end(outcome: Outcome, log: Sequence[str] = ()) -> int:
+    def end(outcome: DeployResult, log: Sequence[str] = ()) -> int:
         code = outcome.kind.value.code
         if code and log:
             typer.echo(f"details: {_write_log(root / '.seatrial' / 'deploy' / f'{stack}.log', log)}")
@@ -94,7 +94,7 @@ def deploy_command(
         except KeyboardInterrupt:
             # Nothing is read: the process may be ended within seconds.
             because = f"what has begun of stack {stack}, its trial too, goes on in CloudFormation"
-            end(Outcome(OutcomeKind.INTERRUPTED, because, "deploy again once it is at rest"), view.kept)
+            end(DeployResult(OutcomeKind.INTERRUPTED, because, "deploy again once it is at rest"), view.kept)
             raise
     after = snapshot()
     typer.echo(f"after: {after.state}")

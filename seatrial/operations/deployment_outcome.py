@@ -83,7 +83,7 @@ class Snapshot:
     endpoint: LiveEndpoint
     trial: LastTrial
     components: tuple[LiveComponent, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def down(self) -> tuple[str, ...]:
@@ -130,12 +130,12 @@ def take_snapshot(deployment: Deployment, reader: AwsReader, s3: S3Client) -> Sn
         endpoint=read_endpoint(name, reader, with_tags=False),
         components=tuple(each for each in live_components(name, reader) if not each.is_candidate),
         trial=trial,
-        not_asked=tuple(reader.not_asked),
+        unread=tuple(reader.not_asked),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeployResult:
     """What became of a deployment: what happened with the verdict, what serves, and the address of the report."""
 
     kind: OutcomeKind
@@ -152,7 +152,7 @@ class Outcome:
         return " ".join(printable(redacted(words)).split())
 
 
-def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error: str = "") -> Iterator[Outcome]:
+def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error: str = "") -> Iterator[DeployResult]:
     """Yield what holds, from the stack to the verdict: the first is the outcome; an `error` of cdk tells the least."""
     stack, serving = after.stack, after.serving
     status = f"stack {stack.name} is {stack.status}"
@@ -161,65 +161,65 @@ def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error
     cause = next(failures, stack.reason or "CloudFormation gives no reason")
     # Another last event shows that an operation was at work: an old failure explains nothing of this deployment.
     has_moved = stack.last_event != before.stack.last_event
-    if after.not_asked:
-        yield Outcome(OutcomeKind.UNKNOWN, f"could not be read: {'; '.join(after.not_asked)}")
+    if after.unread:
+        yield DeployResult(OutcomeKind.UNKNOWN, f"could not be read: {'; '.join(after.unread)}")
     if stack.is_at_work and "CLEANUP" not in stack.status and stack.status != "REVIEW_IN_PROGRESS":
-        yield Outcome(OutcomeKind.UNFINISHED, status, serving)
+        yield DeployResult(OutcomeKind.UNFINISHED, status, serving)
     if stack.status.endswith("ROLLBACK_FAILED"):
-        yield Outcome(OutcomeKind.ROLLBACK_FAILED, f"{status}: {cause}", serving)
+        yield DeployResult(OutcomeKind.ROLLBACK_FAILED, f"{status}: {cause}", serving)
     if has_moved and "ROLLBACK_COMPLETE" in stack.status:
         yield rollback_of(cause, serving)
     if has_moved and stack.status.endswith("_FAILED"):
-        yield Outcome(OutcomeKind.STACK_FAILED, f"{status}: {cause}", serving)
+        yield DeployResult(OutcomeKind.STACK_FAILED, f"{status}: {cause}", serving)
     if not has_moved and error:
-        yield Outcome(OutcomeKind.NOT_DEPLOYED, error, serving)
+        yield DeployResult(OutcomeKind.NOT_DEPLOYED, error, serving)
     if (plan := stack.outputs.get("PlanDigest")) != deployment.plan.digest:
         because = f"stack {stack.name} has plan {plan or '(none)'}, and {deployment.plan.digest} is locked"
-        yield Outcome(OutcomeKind.NOT_DEPLOYED, because, serving)
+        yield DeployResult(OutcomeKind.NOT_DEPLOYED, because, serving)
     if after.endpoint.status not in _UP:
-        yield Outcome(OutcomeKind.ENDPOINT, after.endpoint.reason or status, serving)
+        yield DeployResult(OutcomeKind.ENDPOINT, after.endpoint.reason or status, serving)
     if after.down:
         because = status if has_moved else "no changes, and a deployment without any does not start it again"
-        yield Outcome(OutcomeKind.COMPONENT, because, serving)
+        yield DeployResult(OutcomeKind.COMPONENT, because, serving)
     yield _verdict(after, deployment.plan.digest, has_moved=has_moved)
 
 
-def outcome_before(before: Snapshot) -> Outcome | None:
+def outcome_before(before: Snapshot) -> DeployResult | None:
     """Return why a deployment must not start; `None` where it may, as with a change set that nobody executed."""
     stack = before.stack
     if not stack.is_at_work or stack.status == "REVIEW_IN_PROGRESS":
         return None
-    return Outcome(OutcomeKind.BUSY, f"stack {stack.name} is {stack.status} by another operation", before.serving)
+    return DeployResult(OutcomeKind.BUSY, f"stack {stack.name} is {stack.status} by another operation", before.serving)
 
 
-def rollback_of(reason: str, serving: str) -> Outcome:
+def rollback_of(reason: str, serving: str) -> DeployResult:
     """Return why CloudFormation went back, by the first failure."""
     if match := _REASON.search(" ".join(reason.split())):
         kind = _WORDS[match[1]]
         # A trial that could not run has a document with its error, and no report.
         report = "" if kind is OutcomeKind.TRIAL_ERROR else f"{match[3].removesuffix('.json')}.md"
-        return Outcome(kind, f"{match[2]}; rolled back", serving, report)
+        return DeployResult(kind, f"{match[2]}; rolled back", serving, report)
     # An alarm that could not be made is none that was raised.
     is_raised = "alarm" in reason.partition(": ")[2].lower() and "(AWS::CloudWatch::" not in reason
-    return Outcome(OutcomeKind.ALARM if is_raised else OutcomeKind.ROLLED_BACK, f"{reason}; rolled back", serving)
+    return DeployResult(OutcomeKind.ALARM if is_raised else OutcomeKind.ROLLED_BACK, f"{reason}; rolled back", serving)
 
 
-def _verdict(after: Snapshot, plan: str, *, has_moved: bool) -> Outcome:
+def _verdict(after: Snapshot, plan: str, *, has_moved: bool) -> DeployResult:
     """Return the outcome of a configuration that serves, by the trial of it and of no other, with its time."""
     outputs, serving, result = after.stack.outputs, after.serving, after.trial.result
     if "Verdict" not in outputs:
         kind = OutcomeKind.UNTRIED if has_moved else OutcomeKind.UNCHANGED
-        return Outcome(kind, "deployed without a trial", serving)
+        return DeployResult(kind, "deployed without a trial", serving)
     if result is None:
-        return Outcome(OutcomeKind.NOT_TRIED, after.trial.error or "no trial of it is known", serving)
+        return DeployResult(OutcomeKind.NOT_TRIED, after.trial.error or "no trial of it is known", serving)
     deployed, proven = (outputs.get("EndpointConfigName"), outputs.get("ModelName")), result.request.expected
     names = deployed if proven is None else (proven.endpoint_config_name, proven.model_name)
     if (result.request.plan_digest, names) != (plan, deployed):
         because = f"the stack names the trial of another configuration, of plan {result.request.plan_digest}"
-        return Outcome(OutcomeKind.NOT_TRIED, because, serving)
+        return DeployResult(OutcomeKind.NOT_TRIED, because, serving)
     passed = OutcomeKind.VERIFIED if result.request.manner == "verify" else OutcomeKind.PASSED
     kinds = {"fail": OutcomeKind.KEPT_FAILED, "inconclusive": OutcomeKind.KEPT_INCONCLUSIVE}
     kind = kinds.get(result.verdict.status, passed if has_moved else OutcomeKind.UNCHANGED)
     # A verification answers with what was measured before, so that even an update may have the verdict of an old trial.
     because = f"{result.verdict.status} in its trial of {result.started_at[:16]} UTC: {result.verdict.because}"
-    return Outcome(kind, because, serving, outputs.get("TrialReportUri", ""))
+    return DeployResult(kind, because, serving, outputs.get("TrialReportUri", ""))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnWaitConditionHandle, Stack, Stage
+from aws_cdk import Stack, Stage
 
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
@@ -61,8 +61,8 @@ def define_stacks(app: App) -> None:
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
     if name := context_text(app, "destroy"):
         place = load_environment(folders.environments, environment) if environment else None
-        # A template must have a resource; this one is nothing.
-        CfnWaitConditionHandle(Stack(app, name, env=stack_environment(place) if place else None), "Nothing")
+        # A template must have a resource: the CDK's metadata, which is nothing.
+        Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
         return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)

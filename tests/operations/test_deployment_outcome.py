@@ -37,7 +37,7 @@ def snapshot(status: str = "UPDATE_COMPLETE", event: str = "2", **more: Any) -> 
         endpoint=LiveEndpoint(existence="found", status=more.get("endpoint", "InService"), config="x"),
         trial=LastTrial(result),
         components=(LiveComponent(name="c", status=more.get("component", "InService"), copies=1, desired=1),),
-        not_asked=more.get("denied", ()),
+        unread=more.get("denied", ()),
     )
 
 
