@@ -127,7 +127,7 @@ class TrialLines:
             hint = "fix the cause and deploy again"
             raise BenchError.of("SEA507", seen.error, where=endpoint_name, hint=hint)
         if seen.result is None:
-            message = "the last deployment changed nothing that needs a trial"
+            message = "the last deployment needed no trial: it changed nothing that is tried, or was rolled back"
             hint = "see the last result: stack output TrialResultUri"
             raise BenchError.of("SEA521", message, where=endpoint_name, hint=hint)
         typer.echo(f"verdict: {seen.result.verdict.status}: {seen.result.verdict.because}")

@@ -161,8 +161,9 @@ def outcomes_of(before: Snapshot, after: Snapshot, deployment: Deployment, error
     cause = next(failures, stack.reason or "CloudFormation gives no reason")
     # Another last event shows that an operation was at work: an old failure explains nothing of this deployment.
     has_moved = stack.last_event != before.stack.last_event
-    if after.unread:
-        yield DeployResult(OutcomeKind.UNKNOWN, f"could not be read: {'; '.join(after.unread)}")
+    # What was not read before can't be compared, and would turn an old failure into that of this deployment.
+    if unread := (*before.unread, *after.unread):
+        yield DeployResult(OutcomeKind.UNKNOWN, f"could not be read: {'; '.join(dict.fromkeys(unread))}")
     if stack.is_at_work and "CLEANUP" not in stack.status and stack.status != "REVIEW_IN_PROGRESS":
         yield DeployResult(OutcomeKind.UNFINISHED, status, serving)
     if stack.status.endswith("ROLLBACK_FAILED"):

@@ -73,6 +73,7 @@ def test_each_state_has_its_line(kind: OutcomeKind) -> None:
 
 def test_what_never_began_is_not_deployed_and_what_is_busy_never_begins() -> None:
     error = next(outcomes_of(snapshot(), snapshot(), DEPLOYMENT, "SEA402: stale"))
+    assert next(outcomes_of(snapshot(denied=("x",)), snapshot(), DEPLOYMENT)).kind is OutcomeKind.UNKNOWN
     assert error.line("chat", "dev") == f"NOT DEPLOYED: SEA402: stale; {SERVES}; next: seatrial diff chat -e dev"
     refused = [outcome_before(snapshot(status)) for status in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS")]
     assert [each and each.kind for each in refused] == [OutcomeKind.BUSY, None]
