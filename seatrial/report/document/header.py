@@ -45,10 +45,15 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
             f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
-    void = [level for level in result.levels if not level.valid]
+    void = [level for level in result.levels if level.void is not None]
     if void:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
+        )
+    if cut := [level for level in result.levels if level.cut]:
+        yield (
+            f"Cut (○): {loads_words(cut)} ended early; the numbers are of what had been answered. Knee, verdict and "
+            f"cost ignore these levels."
         )
     yield from (f"Doubtful answers: {doubts}." for doubts in doubt_texts(result))
     if result.comparison is not None and result.comparison.status == "worse":

@@ -65,7 +65,7 @@ class Load:
     )
     budget_s: float = field(
         metadata=facts(
-            "Time limit of the trial, warm-up included. A level cut by it isn't reported.",
+            "Time limit of the trial, warm-up included. A level cut by it keeps its numbers, and proves nothing.",
             above=0,
             at_most=MOST_SECONDS,
             option=Option("--budget", LIMITS, metavar="MINUTES", default=10.0, unit=S_PER_MINUTE),

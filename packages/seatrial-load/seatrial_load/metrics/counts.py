@@ -18,7 +18,7 @@ from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.metrics.request_metrics import is_burst, tpot_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.result import DoubtKind, LevelResult
@@ -224,6 +224,14 @@ def nothing_answered(levels: Sequence[LevelResult], unmeasured: Sequence[Unmeasu
 def outcome_sentence(unmeasured: Unmeasured) -> str:
     """Return how many were sent and answered, why the others were not, and after how long."""
     return _outcome(unmeasured.sent, unmeasured.succeeded, [unmeasured])
+
+
+def unmeasured_lines(unmeasured: Sequence[Unmeasured]) -> Iterator[str]:
+    """Return what became of the requests that are part of no whole level, where some failed or were cut."""
+    for seen in unmeasured:
+        how = "cut" if seen.occasion == "level" and seen.succeeded else "not measured"
+        if seen.errors:
+            yield f"{how}: {seen.place}: {outcome_sentence(seen)}"
 
 
 def _outcome(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
