@@ -25,7 +25,7 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, prefix_words
+from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, omission_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.slo.verdict import doubt_texts, up_to_gate
 
@@ -78,7 +78,7 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
     talks = conversation_words(work)
-    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_words(work)) if part)
+    aside = ", ".join(part for part in (work.schema, streamed, omission_words(work), talks, prefix_words(work)) if part)
     yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:

@@ -253,9 +253,14 @@ def measured_trial(
     from seatrial_load.documents.stop import Stop, StopReason
     from seatrial_load.trial.dependencies import Tools
     from seatrial_load.trial.finalize import result_so_far
+    from seatrial_load.trial.preflight import with_model
     from seatrial_load.trial.run import run_trial
 
     tools = Tools(prompts_file=file, replay_speed=speed)
+    named = with_model(request, tools)
+    if named is not request:
+        show_text(f"model: {named.target.model}, the only one of the server\n")
+    request = named
     tools = tools if keep is None else replace(tools, keep=keep)
     earlier, uri = (None, "") if baseline is None else (baseline.result, baseline.uri)
 

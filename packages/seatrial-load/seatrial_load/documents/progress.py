@@ -56,6 +56,7 @@ class TrialProgress:
     runs: int = 1
     users: UsersLoad | None = None
     cut: tuple[LevelResult, ...] = ()
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
     @property
     def measured_from_s(self) -> float | None:

@@ -448,6 +448,28 @@ class Workload:
             "With SPEC: path of the requests, SageMaker's OpenAI path or its own. Default: that of the spec.",
         ),
     )
+    omits_ignore_eos: bool = data_field(
+        default=False,
+        help="Whether answers end where their text does: their lengths vary, up to the requested ones. Else the end is "
+        "ignored where the schema can.",
+        since="0.2",
+        option=Option("--no-ignore-eos", help="Let answers end where their text does: their lengths vary."),
+    )
+    omits_temperature: bool = data_field(
+        default=False,
+        help="Whether the server's own temperature holds; else 0, greedy.",
+        since="0.2",
+        option=Option("--no-temperature", help="Leave out `temperature`, which is 0 else: the server's own holds."),
+    )
+    omits_stream_options: bool = data_field(
+        default=False,
+        help="Whether streams aren't asked for their count of tokens; then parts are counted.",
+        since="0.2",
+        option=Option("--no-stream-options", help="Leave out `stream_options`: tokens are counted by parts."),
+    )
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = data_field(
+        "max_tokens", "Field of OpenAI's schemas that limits an answer; the first request finds it out.", since="0.2"
+    )
 
 
 def single_requests(workload: Workload) -> Workload:

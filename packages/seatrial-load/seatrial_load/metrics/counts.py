@@ -267,7 +267,7 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
         "have fewer than 90 % of the requested tokens, though the end of the text was to be ignored: truncated, or of "
         "an engine that can't ignore it"
     ),
-    "short": "have fewer than 90 % of the requested tokens; this schema can't ignore the end of the text",
+    "short": "have fewer than 90 % of the requested tokens; the end of the text was not ignored",
     "uncounted": "report no count of tokens and have fewer parts than one for 8 requested tokens",
     "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",
