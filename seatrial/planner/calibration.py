@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.simulation import Protocol
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 _DIGITS = 4
@@ -343,7 +342,7 @@ def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
     """Return what one copy did at each level that is valid and without a failure.
 
     A level that was cut counts where the interval of its throughput reaches no farther than a calibration is good for
-    between its points; a percentile of its latency where it has an interval.
+    between its points; its latency doesn't.
 
     Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
     """
@@ -354,18 +353,11 @@ def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
         MeasuredPoint(
             concurrency=level.concurrency,
             output_tok_s=level.output_tok_s / copies,
-            ms_per_token_p90=level.ms_per_token.p90
-            if level.ms_per_token and (not level.cut or is_whole(level.ms_per_token.intervals.get("p90")))
-            else None,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token and not level.cut else None,
         )
         for level in result.levels
         if level.output_tok_s and level.succeeded == level.requests and (level.valid or _is_cut_late(level))
     )
-
-
-def is_whole(bounds: Interval | None) -> bool:
-    """Return whether an interval has both ends."""
-    return bounds is not None and bounds.low is not None and bounds.high is not None
 
 
 def _is_cut_late(level: LevelResult) -> bool:

@@ -41,6 +41,10 @@ class OpenAI(BaseHTTPRequestHandler):
     asked = threading.Event()
     may_answer = threading.Event()
 
+    def do_GET(self) -> None:
+        """List the one model."""
+        self._tell(200, "application/json", b'{"data":[{"id":"m"}]}')
+
     def do_POST(self) -> None:
         """Answer one request."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["max_tokens"]
@@ -199,7 +203,7 @@ def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> N
     ],
 )
 def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str, manner: str, told: str) -> None:
-    done = seatrial("bench", "--url", f"{origin}/{manner}", "--levels", "1", "--requests", "2")
+    done = seatrial("bench", "--url", f"{origin}/{manner}", "--model", "m", "--levels", "1", "--requests", "2")
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 succeeded: {level}")

@@ -383,9 +383,9 @@ def absorb(trial: Trial, at: Position) -> Position:
             progress = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), merged.tally)
             progress = progress.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s(), is_cut=True)
         unmeasured = progress.unmeasured if merged.seen is None else (*progress.unmeasured, merged.seen)
-        sent = progress.sent + merged.sent
-        trial.keep_progress(this.next, replace(progress, sent=sent, unmeasured=unmeasured, stopped=merged.stopped))
-        return position("choose", number + 1, merged.stopped.because)
+        sent, over = progress.sent + merged.sent, merged.stopped
+        trial.keep_progress(this.next, replace(progress, sent=sent, unmeasured=unmeasured, stopped=over))
+        return position("choose", number + 1, over.because)
     taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), merged)
     taken = taken.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s())
     trial.keep_progress(this.next, taken)

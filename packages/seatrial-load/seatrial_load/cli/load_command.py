@@ -46,13 +46,7 @@ def run_load_command(arguments: Sequence[str] | None = None) -> int:
         baseline = None if path is None else BaselineResult(result=read_result_file(path), uri=path.as_posix())
         with prompted(request, files) as (sourced, file), keeping(files.records, unwritten) as keep:
             result = measured_trial(
-                sourced,
-                keep,
-                file,
-                speed=files.speed,
-                baseline=baseline,
-                show=watched_lines,
-                unfinished=unfinished,
+                sourced, keep, file, speed=files.speed, baseline=baseline, show=watched_lines, unfinished=unfinished
             )
     show_text("".join(f"{line}\n" for line in result_lines(result)))
     if output is not None and unfinished is not None:

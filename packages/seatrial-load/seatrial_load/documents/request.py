@@ -450,22 +450,18 @@ class Workload:
     )
     omits_ignore_eos: bool = data_field(
         default=False,
-        help="Whether answers end where their text does: their lengths vary, up to the requested ones. Else the end is "
-        "ignored where the schema can.",
+        help="Let answers end where their text does, up to the requested length: their lengths vary.",
         since="0.2",
-        option=Option("--no-ignore-eos", help="Let answers end where their text does: their lengths vary."),
+        option=Option("--no-ignore-eos"),
     )
     omits_temperature: bool = data_field(
-        default=False,
-        help="Whether the server's own temperature holds; else 0, greedy.",
-        since="0.2",
-        option=Option("--no-temperature", help="Leave out `temperature`, which is 0 else: the server's own holds."),
+        default=False, help="Leave out `temperature`, else 0.", since="0.2", option=Option("--no-temperature")
     )
     omits_stream_options: bool = data_field(
         default=False,
-        help="Whether streams aren't asked for their count of tokens; then parts are counted.",
+        help="Leave out `stream_options`: tokens are counted by parts.",
         since="0.2",
-        option=Option("--no-stream-options", help="Leave out `stream_options`: tokens are counted by parts."),
+        option=Option("--no-stream-options"),
     )
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = data_field(
         "max_tokens", "Field of OpenAI's schemas that limits an answer; the first request finds it out.", since="0.2"

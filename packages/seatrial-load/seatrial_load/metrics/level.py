@@ -72,7 +72,8 @@ def level_of(
         objectives: The SLO; the level is judged by its measured values, the verdict needs proof besides.
     """
     counts, tokens, took = tally.counts, tally.tokens, tally.latencies
-    in_flight, e2e_latency_ms = None, distribution_of(took.e2e_latency_ms, overtaken=tally.overtaken)
+    in_flight, late = None, tally.overtaken
+    e2e_latency_ms = distribution_of(took.e2e_latency_ms, overtaken=late)
     if ARRIVALS[tally.arrival].is_open and tally.throughput.in_flight is not None:
         in_flight = tally.throughput.in_flight / copy_count
     request_ms = None if e2e_latency_ms is None else e2e_latency_ms.p50
@@ -83,10 +84,10 @@ def level_of(
         tally.throughput,
         concurrency=tally.concurrency if in_flight is None else math.ceil(in_flight),
         first_errors=tuple(counts.first_errors.values()),
-        ttft_ms=distribution_of(took.ttft_ms, overtaken=tally.overtaken),
-        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms, overtaken=tally.overtaken),
+        ttft_ms=distribution_of(took.ttft_ms, overtaken=late),
+        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms, overtaken=late),
         itl_ms=distribution_of(took.itl_ms, independent=False),
-        ms_per_token=distribution_of(took.ms_per_token, overtaken=tally.overtaken),
+        ms_per_token=distribution_of(took.ms_per_token, overtaken=late),
         e2e_latency_ms=e2e_latency_ms,
         output_tok_s_interval=_with_overtaken(
             output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival), tally

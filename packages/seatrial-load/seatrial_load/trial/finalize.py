@@ -207,7 +207,7 @@ def result_so_far(request: TrialRequest, progress: TrialProgress) -> TrialResult
     """Return the result of the levels so far of a trial that goes on: it proves nothing."""
     stop = Stop(reason=StopReason.CANCELLED, because="the trial was not over")
     result = _judged(live_request(request, progress), replace(progress, stopped=stop), stop, None)
-    return replace(result, users=progress.users, verdict=inconclusive(result.verdict, stop.because))
+    return replace(result, verdict=inconclusive(result.verdict, stop.because))
 
 
 def _quality(

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from seatrial_load.client.request_writer import RequestWriter
     from seatrial_load.client.worker_pool import PoolResult
-    from seatrial_load.decode.failure import ErrorClass
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import Unmeasured
@@ -65,7 +64,6 @@ __all__ = [
 EVERYDAY = Tools()
 ALL_SENT = "every request of the level was sent"
 # A worker whose connections opened this long after the common start didn't load together with the others.
-UNANSWERED: ErrorClass = "unanswered"
 LATE_START_S = 0.25
 LEVEL_ROUNDS = 4  # of a request each, of a level at least: what is left of the budget isn't spent on its beginning
 BARRIER_S = 15.0  # a function starts in some seconds, connects and shakes hands in some more
@@ -327,24 +325,18 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
     """Sum up a loaded level; of one that was cut the requests that had ended, of which `measured` tells the number."""
-    return _tally(
-        request,
-        loaded.pool,
-        concurrency=step.concurrency,
-        ramp=loaded.size.ramp,
-        offered_per_s=loaded.offered_per_s,
-        cut=loaded.cut,
-    )
+    size, offered_per_s, cut = loaded.size, loaded.offered_per_s, loaded.cut
+    return _tally(request, loaded.pool, cut, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
 
 
 def _tally(
     request: TrialRequest,
     pool: PoolResult,
+    cut: Stop | None,
     *,
     concurrency: int,
     ramp: int,
     offered_per_s: float | None,
-    cut: Stop | None = None,
 ) -> LevelTally:
     last_s = max(record.sent_s for record in pool.over)
     tally = tally_of(
@@ -359,14 +351,14 @@ def _tally(
         enough_because=pool.enough_because or ("" if cut else ALL_SENT),
     )
     # Those sent after the last that had ended might as well not have been sent.
-    overtaken = sum(record.error == UNANSWERED and record.sent_s < last_s for record in pool.records)
+    overtaken = sum(record.error == "unanswered" and record.sent_s < last_s for record in pool.records)
     return replace(tally, cut=cut, overtaken=overtaken)
 
 
 def ended_ramp(pool: PoolResult, ramp: int) -> int:
     """Return how many of a level's first requests, which aren't measured, had ended."""
     first, _ = split(pool.records, ramp)
-    return sum(record.error != UNANSWERED for record in first)
+    return sum(record.error != "unanswered" for record in first)
 
 
 def unmeasured_level(
@@ -548,7 +540,7 @@ def send_worker_share(
     if cut is not None and len(pool.over) <= ended_ramp(pool, order.ramp):
         raise BenchError.of("SEA507", cut.because)
     offered_per_s = None if order.due_s is None else arrivals_of(request.load).offered_per_s(request.load, order.due_s)
-    return _tally(request, pool, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s, cut=cut)
+    return _tally(request, pool, cut, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
 
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:

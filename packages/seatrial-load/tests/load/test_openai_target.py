@@ -209,7 +209,7 @@ def test_a_server_is_measured_by_its_own_names_and_lengths(
     result = TrialResult.from_json(output.read_text(encoding="utf-8"))
     assert (result.request.endpoint, result.request.workload.max_tokens_key) == ("tiny-1", "max_completion_tokens")
     assert [level.output_tokens_mean for level in result.levels] == [3.0, 3.0]
-    assert {doubt.kind for level in result.levels for doubt in level.doubts} <= {"short", "same_text", "repeated"}
+    assert {doubt.kind for level in result.levels for doubt in level.doubts} <= {"short", "same_text", "burst"}
 
 
 OWN = ("ignore_eos", "temperature", "stream_options")

@@ -15,7 +15,6 @@ from seatrial_base.errors import BenchError
 from seatrial_load.client.connection import Address, dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave
 from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
-from seatrial_load.documents.stop import Stop, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -174,20 +173,6 @@ def test_an_interruption_leaves_no_process_behind(pool: Callable[..., PoolResult
     with pytest.raises(KeyboardInterrupt):
         pool(workers=2, requests=100_000, enough=interrupted)
     assert children() == before
-
-
-def test_a_stopped_load_keeps_what_its_processes_had_measured(pool: Callable[..., PoolResult]) -> None:
-    ended: list[float] = []
-    cancelled = Stop(reason=StopReason.CANCELLED, because="interrupted")
-    result = pool(
-        workers=2,
-        requests=100_000,
-        least_requests=1,
-        enough=ended.extend,
-        stop=lambda: cancelled if ended else None,
-    )
-    assert (result.stopped, result.cut) == (cancelled, True)
-    assert {record.index % 2 for record in result.over} == {0, 1}
 
 
 def test_processes_whose_parent_was_killed_load_no_more(pool: Callable[..., PoolResult]) -> None:

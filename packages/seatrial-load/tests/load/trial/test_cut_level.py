@@ -26,42 +26,32 @@ if TYPE_CHECKING:
 STREAMS, ROUNDS, CUT_S = 8, 7, 6.9
 """Eight streams, a request a second each, begun an eighth of a second apart: at 6.9 s 48 of 56 requests have ended."""
 OVER = Stop(reason=StopReason.BUDGET, because="the budget of 7 s ended (48 of 56 requests had ended)")
+EVIDENCE = ClientEvidence(
+    workers=1, streams=STREAMS, receive_lag_p99_ms=None, delivered_concurrency=None, cpu_share=None
+)
 REQUEST = replace(make_request(gate_concurrency=STREAMS), expected=None)
 PROGRESS = TrialProgress(started_at="2026-11-27T10:00:00+00:00", elapsed_s=7.0, sent=0, live=not_proven())
 
 
 def sent(index: int, sent_s: float, *, ended: bool) -> RequestRecord:
     times_s = tuple(sent_s + 0.2 + 0.01 * index / 56 + 0.25 * token for token in range(4))
-    record = make_record(
-        index=index,
-        sent_s=sent_s,
-        first_token_s=times_s[0],
-        token_times_s=times_s,
-        last_token_s=times_s[-1],
-        ended_s=sent_s + 1.0,
-    )
-    return record if ended else replace(record, ended_s=CUT_S, error="unanswered", output_tokens=None)
+    first_s, last_s = times_s[0], times_s[-1]
+    times: dict[str, object] = {"first_token_s": first_s, "token_times_s": times_s, "last_token_s": last_s}
+    if ended:
+        return make_record(index=index, sent_s=sent_s, ended_s=sent_s + 1.0, **times)
+    return make_record(index=index, sent_s=sent_s, ended_s=CUT_S, error="unanswered", output_tokens=None, **times)
 
 
 def records(*, hangs: int | None = None) -> list[RequestRecord]:
     """The requests until the cut, where that with a number may hang: its stream sends no more."""
-    stream = None if hangs is None else hangs % STREAMS
-    numbers = [n for n in range(STREAMS * ROUNDS) if n % STREAMS != stream or n <= (hangs or 0)]
+    numbers = [n for n in range(STREAMS * ROUNDS) if hangs is None or n % STREAMS != hangs % STREAMS or n <= hangs]
     begun = [(n, n % STREAMS / 8 + n // STREAMS) for n in numbers]
     return [sent(n, at_s, ended=at_s + 1.0 <= CUT_S and n != hangs) for n, at_s in begun]
 
 
 def loaded_level(each: list[RequestRecord], cut: Stop | None = OVER) -> LoadedLevel:
-    evidence = ClientEvidence(
-        workers=1, streams=STREAMS, receive_lag_p99_ms=None, delivered_concurrency=None, cpu_share=None
-    )
     pool = PoolResult(
-        records=tuple(each),
-        cut=cut is not None,
-        started_s=0.0,
-        ended_s=CUT_S,
-        enough_because=None,
-        evidence=evidence,
+        records=tuple(each), cut=bool(cut), started_s=0.0, ended_s=CUT_S, enough_because=None, evidence=EVIDENCE
     )
     size = LevelSize(streams=STREAMS, ramp=STREAMS, least=40, most=48)
     return LoadedLevel(pool=pool, size=size, sent=len(each), offered_per_s=None, cut=cut)
