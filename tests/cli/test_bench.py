@@ -361,7 +361,6 @@ LOAD = ("-c", "from seatrial_load.cli import main; main()", "--output", "page.js
     ("number", "command", "written"),
     [
         (signal.SIGINT, ("-m", "seatrial.cli", "bench", "--output", "page"), "page/report.json"),
-        (signal.SIGTERM, LOAD, "page.json"),
         (signal.SIGKILL, LOAD, "page.json.unfinished"),
     ],
 )
