@@ -649,6 +649,7 @@ class EvaluationAnswer:
         failure: Why there is no answer; empty when there is one.
         retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
+        cut: Whether the limit on tokens ended it, as far as the engine reports that.
     """
 
     id: str
@@ -658,6 +659,7 @@ class EvaluationAnswer:
     failure: str = ""
     retried: int = 0
     engine: str = ""
+    cut: bool = False
 
     @property
     def answered(self) -> bool:
