@@ -60,8 +60,8 @@ def compare_command(
         list[str],
         typer.Argument(
             metavar="[SPEC] A B",
-            help="The endpoint's YAML file and two recipes, as in `chat.yaml none awq+kv_fp8`; or two result files, also "
-            "of `seatrial quality`.",
+            help="The endpoint's YAML file and two recipes, as in `chat.yaml none awq+kv_fp8`; or two result files, "
+            "also of `seatrial quality`.",
             show_default=False,
         ),
     ],

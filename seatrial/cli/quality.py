@@ -106,7 +106,7 @@ def quality_command(
     before = None if baseline is None else read_suites(baseline)
     given = {"--url": url, "--model": model, "--api-key-variable": api_key_variable}
     trial = _trial(spec, environment, environments, {flag: value for flag, value in given.items() if value is not None})
-    asked = SuiteRequest(
+    request = SuiteRequest(
         trial=trial,
         limit=limit,
         seed=seed,
@@ -114,7 +114,7 @@ def quality_command(
         streams=concurrency,
         tell=lambda count: typer.echo(f"{count:,} answers so far", err=True) if count else None,
     )
-    result, unmeasured = measure_suites(names, asked)
+    result, unmeasured = measure_suites(names, request)
     show(table_view(scores_table(result)))
     # The scores are shown before anything is refused: they were paid for.
     if output is not None:

@@ -30,6 +30,7 @@ RESAMPLES: Final = 2_000
 MOST_BLOCKS: Final = 200
 LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
 MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
+_LOWER_IS_BETTER: Final = ("perplexity",)
 _Values: TypeAlias = "Sequence[tuple[float, float]]"
 _Sums: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
 RULE: Final = "SEA528"
@@ -150,10 +151,10 @@ def _differences(pairs: Sequence[AnswerPair]) -> Iterator[MetricDifference]:
     sums = [log_sums for pair in pairs if (log_sums := pair.log_sums()) is not None]
     if sums:
         yield _of_ratios("mean_logprob", sums, lambda mean: mean)
-        yield _of_ratios("perplexity", sums, perplexity, lower_is_better=True)
+        yield _of_ratios("perplexity", sums, perplexity)
 
 
-def compare_means(metric: str, values: _Values, *, lower_is_better: bool = False) -> MetricDifference:
+def compare_means(metric: str, values: _Values) -> MetricDifference:
     """Compare the means of pairs of scores, each pair of one prompt; there must be at least one."""
     a, b = (math.fsum(column) / len(values) for column in zip(*values, strict=True))
     differences = [other - one for one, other in values]
@@ -161,7 +162,7 @@ def compare_means(metric: str, values: _Values, *, lower_is_better: bool = False
     if not any(differences) and is_binary(chain.from_iterable(values)):
         most = share_interval(0, len(values), tail=BOTH_TAILS).high or 1.0
         interval = Interval(low=-most, high=most)
-    return _difference(metric, a, b, interval, len(values), lower_is_better=lower_is_better)
+    return _difference(metric, a, b, interval, len(values))
 
 
 def is_binary(scores: Iterable[float]) -> bool:
@@ -174,9 +175,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return _bootstrap([(value, 1.0) for value in values], lambda totals: totals[0] / totals[1])
 
 
-def _of_ratios(
-    metric: str, sums: Sequence[_Sums], figure: Callable[[float], float], *, lower_is_better: bool = False
-) -> MetricDifference:
+def _of_ratios(metric: str, sums: Sequence[_Sums], figure: Callable[[float], float]) -> MetricDifference:
     """Compare sums of log-probabilities over tokens; both of a prompt are drawn together."""
     rows = [(log_a, float(count_a), log_b, float(count_b)) for (log_a, count_a), (log_b, count_b) in sums]
 
@@ -185,18 +184,15 @@ def _of_ratios(
 
     totals = [math.fsum(column) for column in zip(*rows, strict=True)]
     a, b = figure(totals[0] / totals[1]), figure(totals[2] / totals[3])
-    interval = _bootstrap(rows, difference)
-    return _difference(metric, a, b, interval, len(sums), lower_is_better=lower_is_better)
+    return _difference(metric, a, b, _bootstrap(rows, difference), len(sums))
 
 
-def _difference(
-    metric: str, a: float, b: float, interval: Interval, count: int, *, lower_is_better: bool
-) -> MetricDifference:
+def _difference(metric: str, a: float, b: float, interval: Interval, count: int) -> MetricDifference:
     verdict: MetricVerdict = "no real difference"
     if count < FEWEST_PROMPTS or interval.low is None or interval.high is None:
         verdict = "too few prompts"
     elif interval.low > 0 or interval.high < 0:
-        verdict = "better" if (interval.low > 0) != lower_is_better else "worse"
+        verdict = "better" if (interval.low > 0) != (metric in _LOWER_IS_BETTER) else "worse"
     return MetricDifference(metric=metric, a=a, b=b, difference=b - a, interval=interval, verdict=verdict, count=count)
 
 

@@ -23,7 +23,7 @@ from seatrial.quality.recipe_result import read_stored
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.secrets import redacted
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
-from seatrial_load.measure.interval import BOTH_TAILS, share_interval
+from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval
 from seatrial_load.payload.request import Options
 from seatrial_load.quality.answers import QualityTools, collect_answers
 from seatrial_load.quality.scores import FEWEST_PROMPTS, LEAST_ANSWERED, digest_of_prompts, is_exact_match
@@ -58,7 +58,6 @@ class SuiteMetric:
 
     name: str
     scores: tuple[float, ...]
-    higher_is_better: bool
 
     def mean(self) -> tuple[float, Interval]:
         """Return the mean with its 95 % interval: Wilson's where each score is 0 or 1, else a bootstrap."""
@@ -146,17 +145,19 @@ class SuiteRequest:
 
     def answers(self, prompts: Sequence[EvaluationPrompt], options: Sequence[Options]) -> tuple[EvaluationAnswer, ...]:
         """Send prompts, each with its options."""
+        streams, tell = self.streams, self.tell
+        schema, api, tools = self.trial.workload.schema, self.trial.workload.api, QualityTools(tell=tell)
         return collect_answers(
             self.trial.target,
-            self.trial.workload.schema,
+            schema,
             prompts,
             most_tokens=max(each.max_tokens or 1 for each in options),
             options=options,
             stream=True,
-            api=self.trial.workload.api,
-            streams=self.streams,
+            api=api,
+            streams=streams,
             within_s=_LONGEST_S,
-            tools=QualityTools(tell=self.tell),
+            tools=tools,
         )
 
 
@@ -191,8 +192,8 @@ def measure_suites(names: Sequence[str], request: SuiteRequest) -> tuple[SuitesR
             suites.append(measure())
         except BenchError as error:
             problems += error.problems
-    endpoint = request.trial.endpoint
-    return SuitesResult(endpoint=endpoint, most_tokens=request.most_tokens, suites=tuple(suites)), tuple(problems)
+    endpoint, most_tokens = request.trial.endpoint, request.most_tokens
+    return SuitesResult(endpoint=endpoint, most_tokens=most_tokens, suites=tuple(suites)), tuple(problems)
 
 
 def holds_suites(path: Path) -> bool:
@@ -226,13 +227,9 @@ def compare_suites(a: SuitesResult, b: SuitesResult) -> QualityComparison:
     before, pairs = a.metrics(), {}
     for name, (suite, metric) in b.metrics().items() if a.most_tokens == b.most_tokens else ():
         known = dict(zip(before[name][0].samples, before[name][1].scores, strict=True)) if name in before else {}
-        both = zip(suite.samples, metric.scores, strict=True)
-        pairs[name] = [(known[sample], score) for sample, score in both if sample in known]
-    differences = tuple(
-        compare_means(name, pairs[name], lower_is_better=not metric.higher_is_better)
-        for name, (_, metric) in b.metrics().items()
-        if pairs.get(name)
-    )
+        scores = zip(suite.samples, metric.scores, strict=True)
+        pairs[name] = [(known[sample], score) for sample, score in scores if sample in known]
+    differences = tuple(compare_means(name, both) for name, both in pairs.items() if both)
     if not differences:
         message = "no sample of one is in the other: other suites, prompts, --limit, --seed or --max-tokens"
         raise SpecError.of("SEA559", message, where=f"{a.endpoint} and {b.endpoint}", hint="measure both alike")
@@ -248,30 +245,27 @@ def check_least(result: SuitesResult, bounds: Mapping[str, float]) -> Iterator[t
     metrics = result.metrics()
     for name, bound in bounds.items():
         full = next((each for each in metrics if name in {each, each.partition(":")[0]}), None)
-        if full is None:
-            yield _judged(None, None, bound, f"{name} at least {bound:g}", "; not measured")
-            continue
-        suite, metric = metrics[full]
-        interval = metric.mean()[1]
-        yield _judged(interval.low, interval.high, bound, f"{full} at least {bound:g}", suite.undecided)
+        interval = NOTHING if full is None else metrics[full][1].mean()[1]
+        undecided = "; not measured" if full is None else metrics[full][0].undecided
+        yield _judged(interval, bound, f"{full or name} at least {bound:g}", undecided)
 
 
 def check_tolerance(
     result: SuitesResult, compared: QualityComparison, tolerance: float
 ) -> Iterator[tuple[bool | None, str]]:
-    """Yield of each difference from a baseline whether the metric is surely no worse than the tolerance."""
-    for each in compared.differences:
-        suite, metric = result.metrics()[each.metric]
-        ends = (each.interval.low, each.interval.high)
-        low, high = ends if metric.higher_is_better else (None if end is None else -end for end in reversed(ends))
-        few = "; too few samples" if each.count < FEWEST_PROMPTS else ""
-        yield _judged(low, high, -tolerance, f"{each.metric} at most {tolerance:g} worse", suite.undecided or few)
+    """Yield of each metric whether it is surely no worse than a baseline's by more than the tolerance."""
+    differences = {each.metric: each for each in compared.differences}
+    for name, (suite, _) in result.metrics().items():
+        each = differences.get(name)
+        few = "; not in the baseline" if each is None else "; too few samples" if each.count < FEWEST_PROMPTS else ""
+        interval = NOTHING if each is None else each.interval
+        yield _judged(interval, -tolerance, f"{name} at most {tolerance:g} worse", suite.undecided or few)
 
 
-def _judged(low: float | None, high: float | None, bound: float, words: str, undecided: str) -> tuple[bool | None, str]:
+def _judged(interval: Interval, bound: float, words: str, undecided: str) -> tuple[bool | None, str]:
     met = None
-    if not undecided and low is not None and high is not None:
-        met = True if low >= bound else False if high < bound else None
+    if not undecided and interval.low is not None and interval.high is not None:
+        met = True if interval.low >= bound else False if interval.high < bound else None
     outcome = {True: "met", False: "missed", None: "not proven met or missed"}[met]
     return met, f"{outcome}: {words}{undecided}"
 
@@ -282,12 +276,12 @@ def _set_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
     if not prompts:
         raise SpecError.of("SEA557", "no prompt has a reference to score its answer by", where=name, hint="add some")
     drawn = [prompts[place] for place in request.drawn(len(prompts))]
-    limit = request.most_tokens or DEFAULT_TOKENS
-    options = [Options(max_tokens=limit, temperature=0, seed=request.seed)] * len(drawn)
+    limit, seed = request.most_tokens or DEFAULT_TOKENS, request.seed
+    options = [Options(max_tokens=limit, temperature=0, seed=seed)] * len(drawn)
 
     def measure() -> SuiteResult:
         return _suite_result(
-            suite_name(name),
+            name,
             "evaluation set",
             {
                 f"{prompt.id}:{digest_of_prompts((prompt,))[:12]}": (
@@ -302,10 +296,7 @@ def _set_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
 
 
 def _suite_result(
-    name: str,
-    source: str,
-    rows: Mapping[str, tuple[Sequence[EvaluationAnswer], Mapping[str, float]]],
-    lower: frozenset[str] = frozenset(),
+    name: str, source: str, rows: Mapping[str, tuple[Sequence[EvaluationAnswer], Mapping[str, float]]]
 ) -> SuiteResult:
     """Return the scores of the samples that were answered; a metric that some of them lack is left out."""
     failures = [answer.failure for answers, _ in rows.values() for answer in answers if answer.failure]
@@ -316,20 +307,13 @@ def _suite_result(
     if not names:
         raise BenchError.of("SEA557", "it has no metric that is a mean over samples", where=name)
     return SuiteResult(
-        name=name,
+        name=suite_name(name),
         source=source,
         samples=tuple(kept),
         sent=len(rows),
         cut=sum(any(answer.cut for answer in answers) for answers, _ in rows.values()),
         because=next(iter(failures), ""),
-        metrics=tuple(
-            SuiteMetric(
-                name=each,
-                scores=tuple(scores[each] for scores in kept.values()),
-                higher_is_better=each.partition(",")[0] not in lower,
-            )
-            for each in names
-        ),
+        metrics=tuple(SuiteMetric(name=each, scores=tuple(row[each] for row in kept.values())) for each in names),
     )
 
 
@@ -380,10 +364,11 @@ def _harness(name: str) -> Iterator[Any]:
     import evaluate  # noqa: PLC0415 (an extra)
     import lm_eval.tasks._yaml_loader as loader  # noqa: PLC0415 (likewise)
     import lm_eval.utils  # noqa: PLC0415 (likewise)
-    from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 (only here)
+    from jinja2 import StrictUndefined  # noqa: PLC0415 (only here)
+    from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 (likewise)
 
     plain, imported, loaded = lm_eval.utils.env, loader._import_func_in_yml, evaluate.load  # noqa: SLF001 (no public way)
-    sandbox = SandboxedEnvironment(undefined=plain.undefined, keep_trailing_newline=True)
+    sandbox = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     sandbox.filters.update(plain.filters)
     lm_eval.utils.env, evaluate.load = sandbox, _refused
     if name.endswith(".yaml"):
@@ -400,10 +385,9 @@ def _measured_task(
     name: str, tasks: Mapping[str, Any], samples: Mapping[str, list[int]], request: SuiteRequest
 ) -> SuiteResult:
     rows: dict[str, tuple[list[EvaluationAnswer], dict[str, float]]] = {}
-    lower = {metric for task in tasks.values() for metric, higher in task.higher_is_better().items() if not higher}
     with _harness(name) as harness:
         for task in tasks.values():
-            task.set_fewshot_seed(seed=request.seed)
+            task.set_fewshot_seed(request.seed)
         try:
             scored = harness.evaluate(
                 _model(request),
@@ -422,10 +406,11 @@ def _measured_task(
         _, scores = rows.setdefault(f"{key}:{sample['doc_id']}:{sample['prompt_hash'][:12]}", (answers, {}))
         for metric in sample["metrics"]:
             value = sample[metric].item() if hasattr(sample[metric], "item") else sample[metric]
-            # Other totals than a mean, and lists of scores, have no value of one sample.
-            if isinstance(value, int | float) and tasks[key].aggregation()[metric].__name__ == "mean":
+            # Only of a mean is one sample's score a part of the total; the verdicts take more for better.
+            is_mean = tasks[key].aggregation()[metric].__name__ == "mean" and tasks[key].higher_is_better()[metric]
+            if isinstance(value, int | float) and is_mean:
                 scores[metric if sample["filter"] == "none" else f"{metric},{sample['filter']}"] = float(value)
-    return _suite_result(suite_name(name), f"lm-eval {version('lm-eval')}", rows, frozenset(lower))
+    return _suite_result(name, f"lm-eval {version('lm-eval')}", rows)
 
 
 class _Text(str):
@@ -456,9 +441,10 @@ def _model(request: SuiteRequest) -> object:
     return Endpoint()
 
 
-def _texts(request: SuiteRequest, asked: Sequence[tuple[str, Mapping[str, Any]]]) -> list[_Text]:
+def _texts(request: SuiteRequest, contexts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[_Text]:
     prompts, options, ends = [], [], []
-    for number, (context, how) in enumerate(asked):
+    seed = request.seed
+    for number, (context, how) in enumerate(contexts):
         turns = json.loads(context) if request.is_chat else ()
         messages = tuple(ChatMessage(role=turn["role"], content=turn["content"]) for turn in turns)
         prompts.append(EvaluationPrompt(id=f"{number}", prompt="" if messages else context, messages=messages))
@@ -468,7 +454,7 @@ def _texts(request: SuiteRequest, asked: Sequence[tuple[str, Mapping[str, Any]]]
         limit = request.most_tokens or next((how[key] for key in _LIMITS if how.get(key)), DEFAULT_TOKENS)
         top_p = how.get("top_p") if drawn else None
         stop = ends[-1][:MOST_STOPS]
-        options.append(Options(max_tokens=limit, temperature=drawn, top_p=top_p, seed=request.seed, stop=stop))
+        options.append(Options(max_tokens=limit, temperature=drawn, top_p=top_p, seed=seed, stop=stop))
     texts = []
     for answer, stops in zip(request.answers(prompts, options), ends, strict=True):
         text = answer.text

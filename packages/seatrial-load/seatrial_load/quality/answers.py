@@ -154,6 +154,7 @@ class _Run:
             return ()
         writer = self._writer(offset_s)
         dial = self.tools.dial or dialer(writer.address, socket_addresses(writer.address))
+        tell = self.tools.tell
         wave = Wave(
             streams=min(streams, requests),
             requests=requests,
@@ -163,7 +164,7 @@ class _Run:
             max_retries=RETRIES,
             stop=self.tools.should_stop,
             limits=limits_of(self.workload, requests),
-            tell=self.tools.tell,
+            tell=tell,
         )
         return run_wave(wave, writer, dial, clock=self.tools.clock).every
 
@@ -175,8 +176,8 @@ class _Run:
         name = self.questions.prompts[index].id
         if exchange is None:
             return EvaluationAnswer(id=name, text="", failure="not sent: the time was over")
-        record = record_of(exchange, stream=self.workload.stream, secret=secret)
-        retried = len(exchange.retried)
+        stream, retried = self.workload.stream, len(exchange.retried)
+        record = record_of(exchange, stream=stream, secret=secret)
         failure, completion = f"{record.error}: {record.detail}" if record.error else "", None
         if not failure:
             try:
