@@ -321,13 +321,13 @@ def _task_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
     if find_spec("lm_eval") is None:
         hint = "install it: pip install 'seatrial[quality]'; an evaluation set (.jsonl) needs nothing more"
         raise SpecError.of("SEA556", "it needs the package lm-eval", where=name, field="--suite", hint=hint)
-    with _harness(name) as harness:
+    with _harness(name) as (harness, refused):
         manager = harness.tasks.TaskManager(include_defaults=not name.endswith(".yaml"))
         try:
             tasks: dict[str, Any] = manager.load([name])["tasks"]
             sizes = {key: len(task.eval_docs) for key, task in tasks.items()}
-            if missing := [each for task in tasks.values() for each, used in task._metric_fn_list.items() if not used]:  # noqa: SLF001 (no public way)
-                _refused(missing[0])
+            if refused:  # lm-eval goes on without a metric that it can't load
+                raise ValueError(_refusal(refused[0]))  # noqa: TRY301 (as one that lm-eval passes on)
         except OSError as unread:
             message = f"its data can't be read: {_words(unread)}"
             raise BenchError.of("SEA558", message, where=name, field="--suite", hint=_NO_DATA) from unread
@@ -349,14 +349,15 @@ def _words(error: Exception) -> str:
     return redacted(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
 
 
-def _refused(code: str, *_: object, **__: object) -> NoReturn:
-    message = f"{code} is code beside lm-eval, which is not run"
-    raise ValueError(message)
+def _refusal(code: str) -> str:
+    return f"{code} is code beside lm-eval, which is not run"
 
 
 @contextmanager
-def _harness(name: str) -> Iterator[Any]:
-    """Give lm-eval, which runs no code but its own meanwhile, and prints to standard error.
+def _harness(name: str) -> Iterator[tuple[Any, list[str]]]:
+    """Give lm-eval, which runs no code but its own meanwhile, and the names of other code that it was to run.
+
+    What it prints goes to standard error.
 
     Templates run in Jinja's sandbox, as lm-eval's own don't. A file's `!function` would be imported, a metric that
     lm-eval lacks would be code of the hub.
@@ -367,16 +368,22 @@ def _harness(name: str) -> Iterator[Any]:
     from jinja2 import StrictUndefined  # noqa: PLC0415 (only here)
     from jinja2.sandbox import SandboxedEnvironment  # noqa: PLC0415 (likewise)
 
+    refused: list[str] = []
+
+    def refuse(code: str, *_: object, **__: object) -> NoReturn:
+        refused.append(code)
+        raise ValueError(_refusal(code))
+
     plain, imported, loaded = lm_eval.utils.env, loader._import_func_in_yml, evaluate.load  # noqa: SLF001 (no public way)
     sandbox = SandboxedEnvironment(undefined=StrictUndefined, keep_trailing_newline=True)
     sandbox.filters.update(plain.filters)
-    lm_eval.utils.env, evaluate.load = sandbox, _refused
+    lm_eval.utils.env, evaluate.load = sandbox, refuse
     if name.endswith(".yaml"):
-        loader._import_func_in_yml = _refused  # noqa: SLF001 (likewise)
+        loader._import_func_in_yml = refuse  # noqa: SLF001 (likewise)
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     try:
         with redirect_stdout(sys.stderr):
-            yield lm_eval
+            yield lm_eval, refused
     finally:
         lm_eval.utils.env, loader._import_func_in_yml, evaluate.load = plain, imported, loaded  # noqa: SLF001 (likewise)
 
@@ -385,7 +392,7 @@ def _measured_task(
     name: str, tasks: Mapping[str, Any], samples: Mapping[str, list[int]], request: SuiteRequest
 ) -> SuiteResult:
     rows: dict[str, tuple[list[EvaluationAnswer], dict[str, float]]] = {}
-    with _harness(name) as harness:
+    with _harness(name) as (harness, _):
         for task in tasks.values():
             task.set_fewshot_seed(request.seed)
         try:

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
@@ -147,7 +148,7 @@ class FakeTask:
 
     OUTPUT_TYPE = "generate_until"
     eval_docs = SUMS
-    _metric_fn_list: dict[str, object] = {"exact_match": sum}  # noqa: RUF012 (as lm-eval has it)
+    hub_metric = ""
 
     def set_fewshot_seed(self, _seed: int) -> None:
         pass
@@ -174,6 +175,9 @@ class FakeManager:
     def load(self, _names: list[str]) -> dict[str, dict[str, FakeTask]]:
         if isinstance(self.task, Exception):
             raise self.task
+        if self.task.hub_metric:
+            with suppress(ValueError):  # as lm-eval does
+                sys.modules["evaluate"].load(self.task.hub_metric)
         return {"tasks": {"gsm8k": self.task}}
 
 
@@ -239,7 +243,7 @@ def test_lm_eval_scores_what_the_endpoint_answers(url: str) -> None:
     ("task", "rule", "words"),
     [
         (type("Given", (FakeTask,), {"OUTPUT_TYPE": "multiple_choice"})(), "SEA557", "log-probabilities"),
-        (type("Hub", (FakeTask,), {"_metric_fn_list": {"bleurt": None}})(), "SEA557", "bleurt is code beside lm-eval"),
+        (type("Hub", (FakeTask,), {"hub_metric": "bleurt"})(), "SEA557", "bleurt is code beside lm-eval"),
         (ConnectionError("Couldn't reach 'openai/gsm8k' on the Hub"), "SEA558", "openai/gsm8k"),
         (KeyError("until"), "SEA557", "lm-eval can't load it: KeyError"),
     ],
