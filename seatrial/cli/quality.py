@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seatrial.quality.comparison import QualityComparison
+    from seatrial.quality.suites import SuitesResult
     from seatrial_load.documents.request import TrialRequest
 
 RULE = "SEA555"
@@ -80,10 +81,8 @@ def quality_command(
         measure_suites,
         read_suites,
     )
-    from seatrial.report.document.recipes import scores_table
-    from seatrial.report.terminal.tables import table_view
     from seatrial_base.files import write_whole
-    from seatrial_base.terminal import end_when_interrupted, show
+    from seatrial_base.terminal import end_when_interrupted
     from seatrial_load.documents.strict_json import write_document
 
     end_when_interrupted()
@@ -115,10 +114,11 @@ def quality_command(
         tell=lambda count: typer.echo(f"{count:,} answers so far", err=True) if count else None,
     )
     result, unmeasured = measure_suites(names, request)
-    show(table_view(scores_table(result)))
     # The scores are shown before anything is refused: they were paid for.
+    _show(result)
     if output is not None:
         try:
+            output.parent.mkdir(parents=True, exist_ok=True)
             write_whole(output, write_document(result))
         except OSError as unwritten:
             raise BenchError.of("SEA530", f"can't be written: {unwritten.strerror}", where=f"{output}") from unwritten
@@ -153,6 +153,16 @@ def _trial(
     if trial.expected is not None:
         prove_live(trial.target, trial.expected)
     return trial
+
+
+def _show(result: SuitesResult) -> None:
+    from seatrial.report.document.recipes import scores_table
+    from seatrial.report.terminal.tables import table_view
+    from seatrial_base.terminal import show
+
+    show(table_view(scores_table(result)))
+    for engine in sorted({each.engine for each in result.suites} - {""}):
+        typer.echo(f"measured on: {engine} (not the model named)")
 
 
 def show_comparison(compared: QualityComparison, a: str, b: str) -> None:

@@ -77,6 +77,7 @@ class SuiteResult:
         sent: Samples that were sent.
         cut: Samples whose answer the limit on tokens ended, as far as the engine reports it.
         because: The first failure; empty where every sample was answered.
+        engine: How a local engine announced itself, which is not the model named; empty on AWS.
     """
 
     name: str
@@ -85,6 +86,7 @@ class SuiteResult:
     sent: int
     cut: int
     because: str
+    engine: str
     metrics: tuple[SuiteMetric, ...]
 
     @property
@@ -225,13 +227,14 @@ def compare_suites(a: SuitesResult, b: SuitesResult) -> QualityComparison:
         SpecError: SEA559, they share no sample, or their answers had other limits.
     """
     before, pairs = a.metrics(), {}
-    for name, (suite, metric) in b.metrics().items() if a.most_tokens == b.most_tokens else ():
+    engines = {bool(suite.engine) for suite in (*a.suites, *b.suites)}
+    for name, (suite, metric) in b.metrics().items() if a.most_tokens == b.most_tokens and len(engines) == 1 else ():
         known = dict(zip(before[name][0].samples, before[name][1].scores, strict=True)) if name in before else {}
         scores = zip(suite.samples, metric.scores, strict=True)
         pairs[name] = [(known[sample], score) for sample, score in scores if sample in known]
     differences = tuple(compare_means(name, both) for name, both in pairs.items() if both)
     if not differences:
-        message = "no sample of one is in the other: other suites, prompts, --limit, --seed or --max-tokens"
+        message = "no sample is in both: other suites, prompts, --limit, --seed, --max-tokens or engine (local or not)"
         raise SpecError.of("SEA559", message, where=f"{a.endpoint} and {b.endpoint}", hint="measure both alike")
     prompts = sum(suite.sent for suite in b.suites)
     paired = sum({each.metric.partition(":")[0]: each.count for each in differences}.values())
@@ -313,6 +316,7 @@ def _suite_result(
         sent=len(rows),
         cut=sum(any(answer.cut for answer in answers) for answers, _ in rows.values()),
         because=next(iter(failures), ""),
+        engine=next((answer.engine for answers, _ in rows.values() for answer in answers if answer.engine), ""),
         metrics=tuple(SuiteMetric(name=each, scores=tuple(row[each] for row in kept.values())) for each in names),
     )
 

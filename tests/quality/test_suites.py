@@ -34,20 +34,7 @@ __all__ = ["project", "seatrial"]  # fixtures
 
 PYTHON = os.environ.get("SEATRIAL_SUITES", "")
 SUMS = [(a, b) for a in range(8) for b in range(5)]
-TASK = r"""
-task: mine
-dataset_path: json
-dataset_kwargs: {data_files: {test: mine.jsonl}}
-output_type: generate_until
-test_split: test
-doc_to_text: "Question: {{question}}\nAnswer:"
-doc_to_target: "{{answer.split('### ')[-1].rstrip()}}"
-generation_kwargs: {until: ["Question:"], do_sample: false}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-filter_list:
-  - name: strict-match
-    filter: [{function: regex, regex_pattern: "#### (\\-?[0-9\\.\\,]+)"}, {function: take_first}]
-"""
+TASK = re.findall(r"```yaml\n(task: mine.*?)```", (REPOSITORY / "docs/how-to/compare.md").read_text(), re.DOTALL)[0]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +47,7 @@ def url() -> Iterator[str]:
         def do_POST(self) -> None:
             document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             a, b = map(int, re.findall(r"(\d+)\+(\d+)", document["messages"][-1]["content"])[-1])
-            text = f"#### {a + b if (a + b) % 4 else 'unsure'} Question: more"
+            text = f"#### {a + b if (a + b) % 4 else 'unsure'}, the answer is (A) Question: more"
             choices = [({"content": text[:6]}, None), ({"content": text[6:]}, "length" if a == 3 else "stop")]
             lines = [{"choices": [{"index": 0, "delta": part, "finish_reason": end}]} for part, end in choices]
             body = "".join(f"data: {json.dumps(line)}\n\n" for line in lines).encode() + b"data: [DONE]\n\n"
@@ -80,7 +67,7 @@ def url() -> Iterator[str]:
 
 
 def write_set(folder: Path, sums: Sequence[tuple[int, int]] = SUMS, name: str = "eval.jsonl") -> None:
-    rows = [{"prompt": f"{a}+{b}", "reference": f"#### {a + b} question: more"} for a, b in sums]
+    rows = [{"prompt": f"{a}+{b}", "reference": f"#### {a + b}, the answer is (A) question: more"} for a, b in sums]
     (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
@@ -190,7 +177,7 @@ def fake_evaluate(model: Any, tasks: Any, *, samples: dict[str, list[int]], **_:
     rows = []
     for number, ((a, b), text) in enumerate(zip(docs, model.generate_until(requests), strict=True)):
         assert "Question" not in text
-        is_right = text.strip() == f"#### {a + b}"
+        is_right = text.startswith(f"#### {a + b},")
         row = {
             "doc_id": number,
             "prompt_hash": f"{a}+{b}",
@@ -261,7 +248,7 @@ def test_a_suite_that_can_not_be_measured_is_refused(
 def scored(first: int = 0, most_tokens: int | None = None, shift: float = 0) -> SuitesResult:
     metric = SuiteMetric(name="f1", scores=tuple(0.1 + shift + number / 90 for number in range(40)))
     names = tuple(f"{first + number}" for number in range(40))
-    suite = SuiteResult(name="s", source="", samples=names, sent=40, cut=0, because="", metrics=(metric,))
+    suite = SuiteResult(name="s", source="", samples=names, sent=40, cut=0, because="", engine="", metrics=(metric,))
     return SuitesResult(endpoint="chat", most_tokens=most_tokens, suites=(suite,))
 
 
@@ -292,8 +279,8 @@ def test_lm_eval_itself_measures_its_suites_and_ones_own(url: str, tmp_path: Pat
                      "PYTHONPATH": f"{REPOSITORY}"}  # fmt: skip
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
 
+    write("mine.jsonl", [{"question": f"What is {a}+{b}?", "answer": f"{a + b}"} for a, b in SUMS])
     sums = [{"question": f"What is {a}+{b}?", "answer": f"a sum\n#### {a + b}"} for a, b in SUMS]
-    write("mine.jsonl", sums)
     (tmp_path / "mine.yaml").write_text(TASK)
     # Questions of ours in the form of the suites' data sets, where `datasets` looks before it looks on the hub.
     write("openai/gsm8k/main/train.jsonl", sums)
@@ -303,30 +290,35 @@ def test_lm_eval_itself_measures_its_suites_and_ones_own(url: str, tmp_path: Pat
     (tmp_path / "openai/gsm8k/README.md").write_text(card)
     rule = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
     write("google/IFEval/train.jsonl", [{"key": a, "prompt": f"{a}+1", **rule} for a in range(8)])
-    done = run("mine.yaml,gsm8k,ifeval", "--output", "out.json")
+    about = {"question": "1+1", "options": ["2", "3"], "cot_content": "A: It is 2."}
+    choices = [{**about, "category": each, "answer": letter} for each in ("law", "math") for letter in "ABABAB"]
+    for split in ("test", "validation"):
+        write(f"TIGER-Lab/MMLU-Pro/{split}.jsonl", choices)
+    done = run("mine.yaml,gsm8k,ifeval,mmlu_pro_law", "--output", "out.json")
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "out.json").read_text())
     metrics = ((f"{suite['name']}:{each['name']}", each["scores"]) for suite in result["suites"]
                for each in suite["metrics"])  # fmt: skip
     assert {name: (sum(scores), len(scores)) for name, scores in metrics} == {
-        "mine:exact_match,strict-match": (30.0, 40),
+        "mine:exact_match,last-number": (30.0, 40),
         "gsm8k:exact_match,strict-match": (30.0, 40),
         "gsm8k:exact_match,flexible-extract": (30.0, 40),
         "ifeval:prompt_level_strict_acc": (8.0, 8),
         "ifeval:prompt_level_loose_acc": (8.0, 8),
+        "mmlu_pro_law:exact_match,custom-extract": (3.0, 6),
     }
     (tmp_path / "utils.py").write_text("open('ran', 'w')\n")
     (tmp_path / "code.yaml").write_text(
         TASK.replace("doc_to_target:", "process_docs: !function utils.ran\ndoc_to_target:")
     )
     escape = "{{ cycler.__init__.__globals__.os.system('touch ran') }}"
-    (tmp_path / "jinja.yaml").write_text(TASK.replace("Question: {{question}}", escape))
+    (tmp_path / "jinja.yaml").write_text(TASK.replace("{{question}}", escape))
     (tmp_path / "hub.yaml").write_text(TASK.replace("exact_match", "accuracy"))
     (tmp_path / "given.yaml").write_text(TASK.replace("generate_until", "multiple_choice") + 'doc_to_choice: ["a"]\n')
     for name in ("code", "jinja", "hub", "given"):
         done = run(f"{name}.yaml")
         assert (done.returncode, "SEA557" in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
-    done = run("hellaswag,nosuch,mmlu_pro")
-    assert (done.stderr.count("SEA558"), done.stderr.count("SEA555"), "TIGER-Lab" in done.stderr) == (2, 1, True)
+    done = run("hellaswag,nosuch,squadv2")
+    assert (done.stderr.count("SEA558"), done.stderr.count("SEA555"), "Rowan/hellaswag" in done.stderr) == (2, 1, True)
     assert "hf_secret" not in done.stderr + json.dumps(result)
     assert not (tmp_path / "ran").exists()
