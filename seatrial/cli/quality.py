@@ -156,11 +156,20 @@ def _trial(
 
 
 def _show(result: SuitesResult) -> None:
-    from seatrial.report.document.recipes import scores_table
     from seatrial.report.terminal.tables import table_view
+    from seatrial_base.table import Column, table_of
     from seatrial_base.terminal import show
+    from seatrial_base.units import digits
 
-    show(table_view(scores_table(result)))
+    columns = (Column("metric", kind="text"), Column("mean (95 % interval)"), Column("samples"), Column("cut"),
+               Column("by", kind="text"))  # fmt: skip
+    rows = []
+    for name, (suite, metric) in result.metrics().items():
+        mean, ends = metric.mean()
+        words = "" if ends.low is None or ends.high is None else f" ({digits(ends.low)} to {digits(ends.high)})"
+        answered = f"{len(suite.samples):,} of {suite.sent:,}"
+        rows.append((name, f"{digits(mean)}{words}", answered, f"{suite.cut:,}", suite.source))
+    show(table_view(table_of(columns, rows)))
     for engine in sorted({each.engine for each in result.suites} - {""}):
         typer.echo(f"measured on: {engine} (not the model named)")
 

@@ -47,7 +47,7 @@ def url() -> Iterator[str]:
         def do_POST(self) -> None:
             document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             a, b = map(int, re.findall(r"(\d+)\+(\d+)", document["messages"][-1]["content"])[-1])
-            text = f"#### {a + b if (a + b) % 4 else 'unsure'}, the answer is (A) Question: more"
+            text = f"#### {a + b if (a + b) % 4 else 'unsure'} so the answer is (A) Question: more"
             choices = [({"content": text[:6]}, None), ({"content": text[6:]}, "length" if a == 3 else "stop")]
             lines = [{"choices": [{"index": 0, "delta": part, "finish_reason": end}]} for part, end in choices]
             body = "".join(f"data: {json.dumps(line)}\n\n" for line in lines).encode() + b"data: [DONE]\n\n"
@@ -67,7 +67,7 @@ def url() -> Iterator[str]:
 
 
 def write_set(folder: Path, sums: Sequence[tuple[int, int]] = SUMS, name: str = "eval.jsonl") -> None:
-    rows = [{"prompt": f"{a}+{b}", "reference": f"#### {a + b}, the answer is (A) question: more"} for a, b in sums]
+    rows = [{"prompt": f"{a}+{b}", "reference": f"#### {a + b} so the answer is (A) question: more"} for a, b in sums]
     (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
@@ -177,7 +177,7 @@ def fake_evaluate(model: Any, tasks: Any, *, samples: dict[str, list[int]], **_:
     rows = []
     for number, ((a, b), text) in enumerate(zip(docs, model.generate_until(requests), strict=True)):
         assert "Question" not in text
-        is_right = text.startswith(f"#### {a + b},")
+        is_right = text.startswith(f"#### {a + b} ")
         row = {
             "doc_id": number,
             "prompt_hash": f"{a}+{b}",

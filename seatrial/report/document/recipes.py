@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from seatrial.quality.comparison import Likeness, MetricDifference, QualityComparison
     from seatrial.quality.recipe_comparison import RecipeComparison, RecipeFigure
     from seatrial.quality.recipe_result import RecipeResult
-    from seatrial.quality.suites import SuitesResult
 
 
 NOT_MEASURED = "not measured, or not known"
@@ -140,19 +139,6 @@ def differences_table(quality: QualityComparison, a: str, b: str) -> Table:
     columns = (Column("metric", kind="text"), Column(a), Column(b), Column("difference"),
                Column(f"verdict on {b}", kind="text"), Column("prompts"))  # fmt: skip
     return Table("Quality", columns, tuple(tuple(_difference(each)) for each in quality.differences))
-
-
-def scores_table(result: SuitesResult) -> Table:
-    """Return the scores of suites; a suite's first metric is the one that its name alone means."""
-    columns = (Column("metric", kind="text"), Column("mean (95 % interval)"), Column("samples"), Column("cut"),
-               Column("by", kind="text"))  # fmt: skip
-    rows = []
-    for name, (suite, metric) in result.metrics().items():
-        mean, ends = metric.mean()
-        words = "" if ends.low is None or ends.high is None else f" ({digits(ends.low)} to {digits(ends.high)})"
-        counts = (f"{len(suite.samples):,} of {suite.sent:,}", f"{suite.cut:,}", suite.source)
-        rows.append(tuple(map(Cell, (name, f"{digits(mean)}{words}", *counts))))
-    return Table("Scores", columns, tuple(rows))
 
 
 def _difference(each: MetricDifference) -> Iterator[Cell]:
