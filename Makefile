@@ -13,7 +13,7 @@ DEV_STAMP := $(VENV)/.seatrial-dev
 OLD_BOTO3 := $(CURDIR)/$(VENV)/old-boto3
 # Clients of OpenAI's API that the gate does without.
 OPENAI_CLIENTS := $(VENV)/openai-clients
-# The extra `quality` with lm-eval: 740 MB that the gate does without.
+# The extra `quality` with lm-eval: 700 MB that the gate does without.
 SUITES := $(VENV)/suites
 LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
 

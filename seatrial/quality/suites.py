@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 DEFAULT_TOKENS: Final = 256  # of lm-eval's own clients, for a task without a limit
 MOST_STOPS: Final = 4  # of OpenAI's API; answers are cut at all of them afterwards
 _LONGEST_S: Final = 604_800.0  # MMLU-Pro's 12,032 answers of a minute each take 50 h, four at a time
+_HIGHEST_SCORE: Final = 1e6  # scores are shares, or percentages; sums of higher ones may not fit a float
 _LIMITS: Final = ("max_gen_toks", "max_tokens", "max_new_tokens", "max_completion_tokens")
 _NO_DATA: Final = (
     "lm-eval reads it from huggingface.co, or from the cache that HF_HOME names (with HF_HUB_OFFLINE=1 from there "
@@ -215,8 +216,10 @@ def read_suites(path: Path) -> SuitesResult:
     """
     hint = "give a file that `seatrial quality --output` wrote"
     result = read_stored(SuitesResult, path, "a result of suites", hint)
-    if not all(len(metric.scores) == len(suite.samples) > 0 for suite, metric in result.metrics().values()):
-        raise SpecError.of("SEA529", "a metric has not one score for each sample", where=path.as_posix(), hint=hint)
+    for suite, metric in result.metrics().values():
+        if not len(metric.scores) == len(suite.samples) > 0 or max(map(abs, metric.scores)) > _HIGHEST_SCORE:
+            message = f"{metric.name} has not one score for each sample, each up to {_HIGHEST_SCORE:g}"
+            raise SpecError.of("SEA529", message, where=path.as_posix(), hint=hint)
     return result
 
 

@@ -1,6 +1,6 @@
 """Suites on a server over the wire: evaluation sets as a user runs them, lm-eval by a thin fake of it.
 
-`make test-suites` runs lm-eval itself, in an environment of its own: 740 MB.
+`make test-suites` runs lm-eval itself, in an environment of its own: 700 MB.
 """
 
 from __future__ import annotations
