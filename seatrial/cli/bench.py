@@ -98,9 +98,14 @@ def _annotation(row: CommandOption) -> object:
     return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
-def _deployed_request(
+def deployed_request(
     spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
 ) -> tuple[TrialRequest, Plan]:
+    """Return the trial of a deployed endpoint under the load of its spec and of the options.
+
+    Raises:
+        SpecError: With every mistake of the command line, the spec and its lock.
+    """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
@@ -206,7 +211,7 @@ def bench_command(
                 mistakes.add("--url", "can't be combined with SPEC or --environment")
             request = server_request(written, mistakes)
         else:
-            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
+            request, plan = deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
         unfinished = None if output is None else output / UNFINISHED
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)

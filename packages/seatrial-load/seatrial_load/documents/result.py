@@ -667,6 +667,7 @@ class EvaluationAnswer:
         failure: Why there is no answer; empty when there is one.
         retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
+        cut: Whether the limit on tokens ended it, as far as the engine reports that.
     """
 
     id: str
@@ -676,6 +677,7 @@ class EvaluationAnswer:
     failure: str = ""
     retried: int = 0
     engine: str = ""
+    cut: bool = False
 
     @property
     def answered(self) -> bool:
