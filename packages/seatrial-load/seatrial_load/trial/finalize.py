@@ -279,15 +279,15 @@ def _target(
     request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], stop: Stop, doubt: _Doubt | None
 ) -> ScalingTarget:
     if doubt is not None:
-        return fallback_target(request, doubt.because)
+        return fallback_target(request, doubt.because, levels)
     if request.manner != "load":
-        return fallback_target(request, "no knee was sought")
+        return fallback_target(request, "no knee was sought", levels)
     if request.load.rates_for_copies is not None and len(up_to_gate(levels, request.load)) == len(levels):
         if request.load.gate_rate_per_s is None:
-            return fallback_target(request, "no knee was sought: the rates end at the planned one")
+            return fallback_target(request, "no knee was sought: the rates end at the planned one", levels)
         planned = "the planned rate" if levels else "a rate"
         because = f"no knee was found: {planned} was the highest that was measured ({stop.because})"
-        return fallback_target(request, because)
+        return fallback_target(request, because, levels)
     return scaling_target(request, levels, knees)
 
 
