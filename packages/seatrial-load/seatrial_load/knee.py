@@ -182,7 +182,7 @@ def service_limit(levels: Sequence[LevelResult]) -> float | None:
         apart = [one for one in lower if one.level.load * APART <= above.level.load]
         if apart and _is_full(apart[-1], above):
             return min(apart[-1].in_service, above.in_service)
-        if lower and (_jumps(lower[-1], above) or (above.mostly_waits and not lower[-1].queues)):
+        if lower and _begins_to_queue(lower[-1], above):
             return above.in_service
     return None
 
@@ -194,10 +194,11 @@ def _is_full(below: _Served, above: _Served) -> bool:
     return 1 / least <= ratio <= least and grown <= NOISE * least
 
 
-def _jumps(below: _Served, above: _Served) -> bool:
+def _begins_to_queue(below: _Served, above: _Served) -> bool:
     grown = above.level.load / below.level.load
-    waits = above.first_ms > JUMP * grown * below.first_ms
-    return waits and not below.queues and above.in_service >= QUEUES * below.in_service
+    jumps = above.first_ms > JUMP * grown * below.first_ms
+    keeps = not below.queues and above.in_service >= QUEUES * below.in_service
+    return keeps and (jumps or above.mostly_waits)
 
 
 def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = None) -> Knee:

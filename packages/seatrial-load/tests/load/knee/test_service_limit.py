@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -20,7 +20,7 @@ from tests.load.slots import Slots
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seatrial_load.documents.request import Sense, TrialRequest
+    from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import LevelResult
 
 TTFT = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
@@ -134,7 +134,10 @@ def test_between_two_levels_the_slo_is_missed_where_the_wait_reaches_its_bound(
     ],
 )
 def test_without_a_knee_the_target_is_no_more_than_the_lowest_miss(
-    trial_request: Callable[..., TrialRequest], misses: tuple[int, ...], sense: Sense, expected: float
+    trial_request: Callable[..., TrialRequest],
+    misses: tuple[int, ...],
+    sense: Literal["at_most", "at_least"],
+    expected: float,
 ) -> None:
     objective = TTFT if sense == "at_most" else replace(E2E, metric="output_tok_s", statistic="value", sense=sense)
     request = trial_request(objectives=(objective,), fallback_target_concurrency=5.0)
