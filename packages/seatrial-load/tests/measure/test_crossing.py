@@ -52,7 +52,7 @@ def read(load: float, value: float, off: float = 0.1) -> Reading:
 
 
 def test_a_line_that_passes_a_sure_miss_is_not_believed() -> None:
-    """The line reaches the bound at 26, where 22 surely misses it: all that is known is that it lies between 20 and 22."""
+    """The line reaches the bound at 26, which 22 surely misses: all that is known is that it lies between 20 and 22."""
     measured = [read(10, 100, 0.02), read(20, 190, 0.02), read(22, 260, 0.02), read(40, 390, 0.02)]
     found = crossing(measured, measured[1], measured[2], 250.0)
     assert 20 < found.load < 22
