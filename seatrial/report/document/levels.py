@@ -39,7 +39,7 @@ from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.metrics.sent import convoy_lines
+from seatrial_load.metrics.sent import convoy_lines, start_words
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
@@ -170,9 +170,11 @@ def protocol_table(result: TrialResult) -> Table:
     share = planned_cached_share(result.request.workload)
     planned = "" if share is None else f"planned {percent(share)}"
     varied = result.request.workload.source != "synthetic" or not lengths_of(result.request.workload).are_fixed
+    load = result.request.load
     columns = (
         CONCURRENCY,
         *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
+        Column("start", kind="text"),
         Column("ramp", "requests"),
         Column("window", kind="text"),
         Column("window", "s"),
@@ -185,7 +187,10 @@ def protocol_table(result: TrialResult) -> Table:
         Column("queueing"),
         Column("stop reason", kind="prose"),
     )
-    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied, cached=cached)) for level in result.levels)
+    rows = tuple(
+        tuple(_protocol_row(level, start_words(level, load), opened=opened, varied=varied, cached=cached))
+        for level in result.levels
+    )
     return Table("How each level was measured", columns, rows)
 
 
@@ -250,11 +255,12 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
+def _protocol_row(level: LevelResult, start: str, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
         yield number_cell(level.offered_requests_per_s, "a closed loop offers no rate")
+    yield Cell(start)
     yield count_cell(level.ramp_requests)
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)

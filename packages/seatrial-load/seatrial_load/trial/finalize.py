@@ -39,6 +39,7 @@ from seatrial_load.slo.verdict import (
     compare_with_baseline,
     grave_doubts,
     inconclusive,
+    measured_at_random,
     no_success_at,
     saying_nothing,
     up_to_gate,
@@ -271,6 +272,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
         stopped=stop,
         users=None,  # `conclude_trial` adds them
+        random_arrivals=measured_at_random(request, levels),
         seatrial_version=__version__,
     )
 

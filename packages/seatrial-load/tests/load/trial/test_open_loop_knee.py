@@ -11,7 +11,8 @@ from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.documents.progress import NextLevel, TrialProgress
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import Unmeasured
-from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason, Void, VoidReason
+from seatrial_load.metrics.sent import random_arrivals_lines
 from seatrial_load.slo.verdict import judged
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
@@ -105,6 +106,40 @@ def test_a_rate_beyond_the_gate_that_misses_sets_the_target_and_not_the_verdict(
     assert "at 4 requests/s" in result.verdict.because
     assert 0.75 * 4 < result.target_concurrency_per_copy <= 0.75 * 5
     assert "requests/s of all copies)" in result.target_because
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate", "apart"),
+    [
+        ({}, 4.0, 0.0),
+        ({"requests_per_s": 3.2}, 3.0, 0.0625),  # the gate was not answered as it was offered
+        ({"requests_per_s": 3.5}, None, 0.0),  # no rate within a tenth of it
+        ({"arrival": "constant"}, None, 0.0),
+        ({"void": Void(reasons=(VoidReason.READ_LATE,), because="late")}, None, 0.0),
+    ],
+)
+def test_first_tokens_at_random_arrivals_are_those_of_the_nearest_rate(
+    asked: TrialRequest, level: MakeLevel, changes: dict[str, object], rate: float | None, apart: float
+) -> None:
+    levels = [replace(offered(level, each), requests_per_s=each) for each in RATES[:3]]
+    levels[2] = replace(levels[2], **changes)  # type: ignore[arg-type]  # fields of a level
+    levels[1] = replace(levels[1], arrival=levels[2].arrival)
+    result = concluded(asked, *levels, stopped=Stop(reason=StopReason.ALL_MEASURED, because="all"))
+    seen = result.random_arrivals
+    assert (None if seen is None else seen.rate_per_s) == rate
+    lines = list(random_arrivals_lines(result))
+    if seen is not None:
+        assert (seen.source, seen.ttft_mean_ms, seen.apart) == ("measured", 100.0, pytest.approx(apart))
+        off = f"{apart * 100:.0f} % from what the gate answered"
+        assert lines == [
+            "TTFT at random arrivals of the gate's throughput, measured: mean 100 ms, p95 100 ms at "
+            f"{rate:.2f} requests/s, {off}"
+        ]
+    elif levels[2].valid:
+        assert "was not measured: `--rate " in lines[0]
+    else:
+        assert lines == []
+    assert list(random_arrivals_lines(replace(result, request=replace(asked, objectives=())))) == []
 
 
 def test_a_gate_that_misses_fails_though_a_higher_rate_was_not_tried(asked: TrialRequest, level: MakeLevel) -> None:
