@@ -46,6 +46,7 @@ LOAD = Load(
     request_timeout_s=60.0,
     workers=1,
 )
+SHORT = Workload(input_tokens=16, output_tokens=16, schema="lmi", stream=False)
 
 
 @dataclass(slots=True)
@@ -55,7 +56,9 @@ class Bench:
     endpoint: LocalEndpoint
     until_s: float
 
-    def trial(self, load: Load, *, gate: int, objectives: tuple[Objective, ...] = ()) -> TrialResult:
+    def trial(
+        self, load: Load, *, gate: int, objectives: tuple[Objective, ...] = (), workload: Workload = SHORT
+    ) -> TrialResult:
         """Run one trial in the time that is left."""
         request = TrialRequest(
             endpoint="search",
@@ -68,7 +71,7 @@ class Bench:
                 endpoint_url=self.endpoint.aws.endpoint_url,
             ),
             expected=None,
-            workload=Workload(input_tokens=16, output_tokens=16, schema="lmi", stream=False),
+            workload=workload,
             load=replace(load, budget_s=max(1.0, self.until_s - time.monotonic())),
             objectives=objectives,
             gate_concurrency=gate,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seatrial.documents.plan import Plan
-    from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.options import CommandOption, TrialFiles
     from seatrial_load.documents.request import TrialRequest
 
@@ -93,11 +92,10 @@ def _annotation(row: CommandOption) -> object:
 
 def _deployed_request(
     spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
-) -> tuple[TrialRequest, Plan, LoadedSpec]:
+) -> tuple[TrialRequest, Plan]:
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
-    from seatrial.specs.load import load_spec
 
     if spec is None:
         mistakes.add("SPEC", "give the spec of a deployed endpoint, or --url")
@@ -106,8 +104,7 @@ def _deployed_request(
     mistakes.stop_if_any()
     assert spec is not None  # noqa: S101 (for the type checker)
     assert environment is not None  # noqa: S101 (likewise)
-    folder = environments_folder(environments, spec)
-    deployment = load_deployment(spec, folder, environment)
+    deployment = load_deployment(spec, environments_folder(environments, spec), environment)
     import boto3
 
     from seatrial.account.reader import aws_failures
@@ -120,7 +117,7 @@ def _deployed_request(
     request = with_options(plain, written, mistakes)
     mistakes.values(request)
     mistakes.stop_if_any()
-    return request, deployment.plan, load_spec(spec, environment, environments=folder)
+    return request, deployment.plan
 
 
 def given_options(context: typer.Context) -> frozenset[str]:
@@ -194,13 +191,13 @@ def bench_command(
     mistakes = Mistakes(given=given_options(context))
     unwritten = Unwritten()
     with as_mistakes(mistakes):
-        plan = loaded = None
+        plan = None
         if "--url" in written:
             if spec is not None or environment is not None:
                 mistakes.add("--url", "can't be combined with SPEC or --environment")
             request = server_request(written, mistakes)
         else:
-            request, plan, loaded = _deployed_request(spec, environment, environments, written, mistakes)
+            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
         with (
@@ -209,13 +206,16 @@ def bench_command(
             keeping(files.records, unwritten) as keep,
         ):
             result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched)
-    from seatrial.planner.calibration import with_random_arrivals
     from seatrial.report.document.jumpstart import is_jumpstart
     from seatrial.report.planned import is_comparable
     from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
     from seatrial.report.write import write_trial_report
 
-    if loaded is not None and plan is not None and is_comparable(result, plan):
+    if spec is not None and plan is not None and is_comparable(result, plan):
+        from seatrial.planner.calibration import with_random_arrivals
+        from seatrial.specs.load import load_spec
+
+        loaded = load_spec(spec, environment or "", environments=environments_folder(environments, spec))
         result = with_random_arrivals(result, plan, loaded)
 
     if is_jumpstart(result):

@@ -28,7 +28,7 @@ from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.copy_model import hardware_of, place_copy, speculation_of
-from seatrial.planner.predict.simulation import AT_RANDOM, open_level, outcome, saturation_per_s
+from seatrial.planner.predict.simulation import AT_RANDOM, TRIAL, open_level, outcome, saturation_per_s
 from seatrial.planner.search.capacity import REQUESTS_AT_A_RATE, trial_protocol
 from seatrial.planner.search.demand import groups_at
 from seatrial.specs.architecture import read_architecture
@@ -385,32 +385,22 @@ def with_random_arrivals(result: TrialResult, plan: Plan, loaded: LoadedSpec) ->
 
     Not part of the plan: the rate is known when the trial is over, and locks would grow.
     """
-    return result if result.random_arrivals else replace(result, random_arrivals=_predicted(result, plan, loaded))
-
-
-def _predicted(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> RandomArrivals | None:
     rate_per_s = gate_rate_per_s(result.request, result.levels)
-    if rate_per_s is None:
-        return None
+    if rate_per_s is None or result.random_arrivals is not None:
+        return result
     try:
         copy, entry = measured_copy(loaded, plan), read_calibration(loaded.calibration)
     except (PlanError, SpecError):
-        return None
+        return result
     deployed = (plan.instance_type.value, plan.tensor_parallel_degree.value, plan.engine.value, plan.quantization)
     if entry and (entry.instance_type, entry.tensor_parallel_degree, entry.engine, entry.quantization) == deployed:
         copy = replace(copy, calibration=entry.calibration)
     each = rate_per_s / (result.live.copy_count or result.request.copy_count)
     if each >= saturation_per_s(copy):  # the queue would grow without end
-        return None
-    round_trip_s = trial_protocol(loaded.endpoint.trial).round_trip_s
-    level = open_level(copy, AT_RANDOM, each, requests=REQUESTS_AT_A_RATE, round_trip_s=round_trip_s)
-    return RandomArrivals(
-        rate_per_s=rate_per_s,
-        apart=0.0,
-        ttft_mean_ms=level.ttft_ms.mean,
-        ttft_p95_ms=level.ttft_ms.p95,
-        source="predicted",
-    )
+        return result
+    level = open_level(copy, AT_RANDOM, each, requests=REQUESTS_AT_A_RATE, round_trip_s=TRIAL.round_trip_s)
+    seen = RandomArrivals(rate_per_s=rate_per_s, apart=0.0, ttft_ms=level.ttft_ms, source="predicted")
+    return replace(result, random_arrivals=seen)
 
 
 def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:

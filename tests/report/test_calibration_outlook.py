@@ -82,18 +82,13 @@ def test_first_tokens_at_random_arrivals_are_predicted_by_the_plans_simulation(
     gate = replace(faster.levels[-1], requests_per_s=1.0)
     seen = with_random_arrivals(replace(faster, levels=(*faster.levels[:-1], gate)), locked, loaded)
     expected = open_level(measured_copy(loaded, locked), AT_RANDOM, 0.5, requests=1_000, round_trip_s=0.02)
-    assert seen.random_arrivals == RandomArrivals(
-        rate_per_s=1.0,
-        apart=0.0,
-        ttft_mean_ms=expected.ttft_ms.mean,
-        ttft_p95_ms=expected.ttft_ms.p95,
-        source="predicted",
-    )
+    predicted = RandomArrivals(rate_per_s=1.0, apart=0.0, ttft_ms=expected.ttft_ms, source="predicted")
+    assert seen.random_arrivals == predicted
     assert TrialResult.from_json(seen.to_json()) == seen
     told = "TTFT at random arrivals of the gate's throughput, predicted: mean "
     for text in (render_html(seen, locked), render_markdown(seen, locked), "\n".join(fact_lines(seen))):
         assert told in text.replace("&#39;", "'")
-    measured = replace(seen.random_arrivals, source="measured", ttft_mean_ms=1.0)
+    measured = replace(predicted, source="measured", apart=0.05)
     assert with_random_arrivals(replace(seen, random_arrivals=measured), locked, loaded).random_arrivals == measured
     # Beyond what the plan says a copy answers, the queue grows without end: there is no number.
     full = replace(seen, levels=(replace(gate, requests_per_s=1_000.0),), random_arrivals=None)

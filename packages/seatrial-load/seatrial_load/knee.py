@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, tenths, whole_or_tenths
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Knee
-from seatrial_load.measure.curves import (
-    FILLED,
-    KEPT,
-    Crossing,
-    Reading,
-    crossing,
-    is_sure,
-    queue_crossing,
-    saturation,
-)
+from seatrial_load.measure.curves import FILLED, KEPT, Reading, crossing, is_sure, queue_crossing, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
 
 if TYPE_CHECKING:
@@ -28,7 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.documents.request import Metric, Objective, Prior, Statistic, TargetKnee, TrialRequest
     from seatrial_load.documents.result import Detector, LevelResult
-    from seatrial_load.measure.curves import Saturation
+    from seatrial_load.measure.curves import Crossing, Saturation
 
 LATENCY_RATIO = 2.0
 MIN_LEVELS = 2
@@ -656,12 +647,15 @@ def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
 
 
 def fallback_target(request: TrialRequest, reason: str, levels: Sequence[LevelResult]) -> ScalingTarget:
-    """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less."""
+    """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less.
+
+    No less than 1: at a rate whose requests are refused hardly one is in flight, and no scaling serves less than one.
+    """
     fallback = as_exported(request.fallback_target_concurrency)
     missed = sure_miss(levels, request.objectives)
-    if missed is None or not 0 < missed.load < fallback:
+    at = fallback if missed is None else as_exported(max(1.0, missed.load))
+    if at >= fallback:
         return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
-    at = as_exported(missed.load)
     because = f"{at:g} per copy, the lowest load that misses the SLO, less than the fallback of {fallback:g}: {reason}"
     return ScalingTarget(at, None, None, because)
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.distribution import Distribution
-    from seatrial_load.documents.request import Statistic
+    from seatrial_load.documents.request import Load, Statistic
     from seatrial_load.documents.result import LevelResult, SearchStep, Timeline, TrialResult, Unmeasured
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
@@ -170,7 +170,6 @@ def protocol_table(result: TrialResult) -> Table:
     share = planned_cached_share(result.request.workload)
     planned = "" if share is None else f"planned {percent(share)}"
     varied = result.request.workload.source != "synthetic" or not lengths_of(result.request.workload).are_fixed
-    load = result.request.load
     columns = (
         CONCURRENCY,
         *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
@@ -188,7 +187,7 @@ def protocol_table(result: TrialResult) -> Table:
         Column("stop reason", kind="prose"),
     )
     rows = tuple(
-        tuple(_protocol_row(level, start_words(level, load), opened=opened, varied=varied, cached=cached))
+        tuple(_protocol_row(level, result.request.load, opened=opened, varied=varied, cached=cached))
         for level in result.levels
     )
     return Table("How each level was measured", columns, rows)
@@ -255,12 +254,12 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _protocol_row(level: LevelResult, start: str, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
+def _protocol_row(level: LevelResult, load: Load, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
         yield number_cell(level.offered_requests_per_s, "a closed loop offers no rate")
-    yield Cell(start)
+    yield Cell(start_words(level, load))
     yield count_cell(level.ramp_requests)
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)

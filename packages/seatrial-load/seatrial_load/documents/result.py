@@ -194,13 +194,13 @@ class RandomArrivals:
     Attributes:
         rate_per_s: Requests per second, all copies together.
         apart: How far that is from what the gate's level answered, as a share.
+        ttft_ms: Time to first token, from when a request was due.
         source: `measured` at a level of Poisson arrivals, or `predicted` by the plan's simulation.
     """
 
     rate_per_s: float
     apart: float
-    ttft_mean_ms: float
-    ttft_p95_ms: float
+    ttft_ms: Distribution
     source: Literal["measured", "predicted"]
 
 

@@ -115,8 +115,7 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
     load = min(max(line.load(bound), low), high)
     if is_crooked or len(near) == 2:  # noqa: PLR2004 (two readings show no curve between them)
         return Crossing(load=load, interval=None if noise is None else Interval(low=low, high=high))
-    interval = _interval(load, line, near, bound)
-    return Crossing(load=load, interval=None if interval is None else _within(interval, low, high))
+    return Crossing(load=load, interval=_interval(load, line, near, bound, (low, high)))
 
 
 def queue_crossing(
@@ -133,11 +132,6 @@ def queue_crossing(
     low, high = _doubtless(readings, held, missed, bound)
     load = min(max(missed.load - (missed.value - bound) / each, limit, held.load, low), high)
     return Crossing(load=load, interval=None if _noise(readings) is None else Interval(low=low, high=high))
-
-
-def _within(interval: Interval, least: float, most: float) -> Interval:
-    low, high = interval.low, interval.high
-    return Interval(low=None if low is None else max(low, least), high=None if high is None else min(high, most))
 
 
 def _doubtless(near: Sequence[Reading], held: Reading, missed: Reading, bound: float) -> tuple[float, float]:
@@ -177,17 +171,18 @@ def _noise(readings: Sequence[Reading]) -> float | None:
     return median(halves) if halves else None
 
 
-def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
+def _interval(
+    load: float, line: _Line, near: Sequence[Reading], bound: float, doubtless: tuple[float, float]
+) -> Interval | None:
     """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary within their own intervals.
 
-    It is within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
-    Applied Regression Analysis, 3rd edition, 3.2.)
+    It is between the loads that leave no doubt, and all of that where the slope may as well be none. (Draper and
+    Smith, Applied Regression Analysis, 3rd edition, 3.2.)
     """
     noise = _noise(near)
     if noise is None:
         return None
-    least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE
-    doubt = (noise / line.slope) ** 2 / line.spread
+    (least, most), doubt = doubtless, (noise / line.slope) ** 2 / line.spread
     if doubt >= 1:
         return Interval(low=min(least, load), high=max(most, load))
     away = (math.log(bound) - line.y) / line.slope

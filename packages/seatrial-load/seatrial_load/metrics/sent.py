@@ -45,8 +45,8 @@ def conversation_words(workload: Workload) -> str:
 def arrival_words(load: Load) -> str:
     """Return how requests were timed, in words."""
     arrivals = arrivals_of(load)
-    starts = {"spread": "spread start", "together": "common start"}
-    return arrivals.description if arrivals.is_open else f"{arrivals.description}, {starts[load.start]}"
+    start = "spread" if load.start == "spread" else "common"
+    return arrivals.description if arrivals.is_open else f"{arrivals.description}, {start} start"
 
 
 def start_words(level: LevelResult, load: Load) -> str:
@@ -63,15 +63,13 @@ def random_arrivals_lines(result: TrialResult) -> Iterator[str]:
     if rate is None:
         return
     if seen is None:
-        yield (
-            f"TTFT at random arrivals of the gate's throughput was not measured: `--rate {short(rate)}`, or "
-            "`trial.rates` of a spec, measures it"
-        )
+        measures = f"`--rate {short(rate)}`, or `trial.rates` of a spec, measures it"
+        yield f"TTFT at random arrivals of the gate's throughput was not measured: {measures}"
         return
     off = f", {seen.apart * 100:.0f} % from what the gate answered" if seen.source == "measured" else ""
     yield (
-        f"TTFT at random arrivals of the gate's throughput, {seen.source}: mean {short(seen.ttft_mean_ms)} ms, p95 "
-        f"{short(seen.ttft_p95_ms)} ms at {short(seen.rate_per_s)} requests/s{off}"
+        f"TTFT at random arrivals of the gate's throughput, {seen.source}: mean {short(seen.ttft_ms.mean)} ms, p95 "
+        f"{short(seen.ttft_ms.p95)} ms at {short(seen.rate_per_s)} requests/s{off}"
     )
 
 

@@ -145,19 +145,13 @@ def measured_at_random(request: TrialRequest, levels: Sequence[LevelResult]) -> 
     rate = gate_rate_per_s(request, levels)
     if rate is None:
         return None
-    known = [
-        RandomArrivals(
-            rate_per_s=level.offered_load,
-            apart=abs(level.offered_load / rate - 1),
-            ttft_mean_ms=level.ttft_ms.mean,
-            ttft_p95_ms=level.ttft_ms.p95,
-            source="measured",
-        )
-        for level in levels
-        if level.arrival == "poisson" and level.valid and level.ttft_ms is not None
-    ]
-    nearest = min(known, key=attrgetter("apart"), default=None)
-    return nearest if nearest is not None and nearest.apart <= NEAR_RATE else None
+    offered = ((level.offered_load, level.ttft_ms) for level in levels if level.arrival == "poisson" and level.valid)
+    known = (
+        RandomArrivals(rate_per_s=at, apart=abs(at / rate - 1), ttft_ms=ttft_ms, source="measured")
+        for at, ttft_ms in offered
+        if ttft_ms is not None
+    )
+    return min((each for each in known if each.apart <= NEAR_RATE), key=attrgetter("apart"), default=None)
 
 
 def _verdict_at(
