@@ -145,11 +145,10 @@ def measured_at_random(request: TrialRequest, levels: Sequence[LevelResult]) -> 
     rate = gate_rate_per_s(request, levels)
     if rate is None:
         return None
-    offered = ((level.offered_load, level.ttft_ms) for level in levels if level.arrival == "poisson" and level.valid)
     known = (
-        RandomArrivals(rate_per_s=at, apart=abs(at / rate - 1), ttft_ms=ttft_ms, source="measured")
-        for at, ttft_ms in offered
-        if ttft_ms is not None
+        RandomArrivals(rate_per_s=at, apart=abs(at / rate - 1), ttft_ms=level.ttft_ms, source="measured")
+        for level in levels
+        if level.arrival == "poisson" and level.valid and level.ttft_ms and (at := level.offered_load)
     )
     return min((each for each in known if each.apart <= NEAR_RATE), key=attrgetter("apart"), default=None)
 

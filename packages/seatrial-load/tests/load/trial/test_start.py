@@ -141,7 +141,6 @@ def test_the_time_of_a_level_its_throughput_and_the_knee_stay() -> None:
     common, spread_knee = map(saturation, throughputs)
     assert common is not None
     assert spread_knee is not None
-    # The knee, and what it is a multiple of, whatever the highest level is.
     assert (spread_knee.load, spread_knee.filling) == pytest.approx((common.load, common.filling), rel=0.05)
 
 
