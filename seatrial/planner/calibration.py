@@ -28,8 +28,8 @@ from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.copy_model import hardware_of, place_copy, speculation_of
-from seatrial.planner.predict.simulation import AT_RANDOM, TRIAL, open_level, outcome, saturation_per_s
-from seatrial.planner.search.capacity import REQUESTS_AT_A_RATE, trial_protocol
+from seatrial.planner.predict.simulation import outcome, saturation_per_s
+from seatrial.planner.search.capacity import Levels, trial_protocol
 from seatrial.planner.search.demand import groups_at
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path, every_calibration
@@ -37,6 +37,7 @@ from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
 from seatrial_load.documents.result import RandomArrivals
@@ -393,13 +394,13 @@ def with_random_arrivals(result: TrialResult, plan: Plan, loaded: LoadedSpec) ->
     except (PlanError, SpecError):
         return result
     deployed = (plan.instance_type.value, plan.tensor_parallel_degree.value, plan.engine.value, plan.quantization)
-    if entry and (entry.instance_type, entry.tensor_parallel_degree, entry.engine, entry.quantization) == deployed:
-        copy = replace(copy, calibration=entry.calibration)
+    fits = entry and (entry.instance_type, entry.tensor_parallel_degree, entry.engine, entry.quantization) == deployed
+    copy = replace(copy, calibration=entry.calibration if entry and fits else copy.calibration)
     each = rate_per_s / (result.live.copy_count or result.request.copy_count)
     if each >= saturation_per_s(copy):  # the queue would grow without end
         return result
-    level = open_level(copy, AT_RANDOM, each, requests=REQUESTS_AT_A_RATE, round_trip_s=TRIAL.round_trip_s)
-    seen = RandomArrivals(rate_per_s=rate_per_s, apart=0.0, ttft_ms=level.ttft_ms, source="predicted")
+    level = Levels(copy, trial_protocol(loaded.endpoint.trial), math.inf).at_rate(each)
+    seen = made_of(RandomArrivals, level, rate_per_s=rate_per_s, apart=0.0, source="predicted")
     return replace(result, random_arrivals=seen)
 
 

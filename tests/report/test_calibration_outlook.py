@@ -16,6 +16,7 @@ from seatrial.report.document.markdown import render_markdown
 from seatrial.report.document.page import render_html
 from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
+from seatrial_base.field_facts import made_of
 from seatrial_load.cli.show import fact_lines
 from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.result import RandomArrivals, TrialResult
@@ -78,11 +79,11 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
 def test_first_tokens_at_random_arrivals_are_predicted_by_the_plans_simulation(
     faster: TrialResult, locked: Plan, loaded: LoadedSpec
 ) -> None:
-    """At the gate's throughput, half of it for each of two copies; a measured one stays."""
+    """At the gate's throughput, half of it a copy; of none that no copy answers; a measured one stays."""
     gate = replace(faster.levels[-1], requests_per_s=1.0)
     seen = with_random_arrivals(replace(faster, levels=(*faster.levels[:-1], gate)), locked, loaded)
     expected = open_level(measured_copy(loaded, locked), AT_RANDOM, 0.5, requests=1_000, round_trip_s=0.02)
-    predicted = RandomArrivals(rate_per_s=1.0, apart=0.0, ttft_ms=expected.ttft_ms, source="predicted")
+    predicted = made_of(RandomArrivals, expected, rate_per_s=1.0, apart=0.0, source="predicted")
     assert seen.random_arrivals == predicted
     assert TrialResult.from_json(seen.to_json()) == seen
     told = "TTFT at random arrivals of the gate's throughput, predicted: mean "
@@ -90,7 +91,6 @@ def test_first_tokens_at_random_arrivals_are_predicted_by_the_plans_simulation(
         assert told in text.replace("&#39;", "'")
     measured = replace(predicted, source="measured", apart=0.05)
     assert with_random_arrivals(replace(seen, random_arrivals=measured), locked, loaded).random_arrivals == measured
-    # Beyond what the plan says a copy answers, the queue grows without end: there is no number.
     full = replace(seen, levels=(replace(gate, requests_per_s=1_000.0),), random_arrivals=None)
     assert with_random_arrivals(full, locked, loaded).random_arrivals is None
 

@@ -647,12 +647,10 @@ def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
 
 
 def fallback_target(request: TrialRequest, reason: str, levels: Sequence[LevelResult]) -> ScalingTarget:
-    """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less.
-
-    No less than 1: at a rate whose requests are refused hardly one is in flight, and no scaling serves less than one.
-    """
+    """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less."""
     fallback = as_exported(request.fallback_target_concurrency)
     missed = sure_miss(levels, request.objectives)
+    # At a rate whose requests are refused hardly one is in flight, but no scaling serves less than one.
     at = fallback if missed is None else as_exported(max(1.0, missed.load))
     if at >= fallback:
         return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")

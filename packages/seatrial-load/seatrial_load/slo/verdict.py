@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import fine_percent, tenths
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Change, Comparison, LevelResult, RandomArrivals, Verdict, loads_words
@@ -146,7 +147,7 @@ def measured_at_random(request: TrialRequest, levels: Sequence[LevelResult]) -> 
     if rate is None:
         return None
     known = (
-        RandomArrivals(rate_per_s=at, apart=abs(at / rate - 1), ttft_ms=level.ttft_ms, source="measured")
+        made_of(RandomArrivals, level, rate_per_s=at, apart=abs(at / rate - 1), source="measured")
         for level in levels
         if level.arrival == "poisson" and level.valid and level.ttft_ms and (at := level.offered_load)
     )

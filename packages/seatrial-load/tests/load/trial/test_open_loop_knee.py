@@ -124,7 +124,6 @@ def test_first_tokens_at_random_arrivals_are_those_of_the_nearest_rate(
 ) -> None:
     levels = [replace(offered(level, each), requests_per_s=each) for each in RATES[:3]]
     levels[2] = replace(levels[2], **changes)  # type: ignore[arg-type]  # fields of a level
-    levels[1] = replace(levels[1], arrival=levels[2].arrival)
     result = concluded(asked, *levels, stopped=ALL_MEASURED)
     lines = list(random_arrivals_lines(result))
     if rate is not None:
