@@ -53,7 +53,7 @@ def main() -> None:
 
 def _at(levels: Sequence[LevelResult], at: LevelResult, name: Literal["mean", "p95"]) -> float:
     known = [one for level in levels if level.valid and (one := reading(level, "ttft_ms", name)) is not None]
-    found = interpolated(known, at.load)
+    found = interpolated(known, at.load) if at.load <= IN_FLIGHT[-1] else None
     return float("nan") if found is None else found.value
 
 
