@@ -224,8 +224,16 @@ def bench_command(
                 sourced, keep, file, speed=files.speed, baseline=baseline, show=watched, unfinished=unfinished
             )
     from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.planned import is_comparable
     from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
     from seatrial.report.write import write_trial_report
+
+    if spec is not None and plan is not None and is_comparable(result, plan):
+        from seatrial.planner.calibration import with_random_arrivals
+        from seatrial.specs.load import load_spec
+
+        loaded = load_spec(spec, environment or "", environments=environments_folder(environments, spec))
+        result = with_random_arrivals(result, plan, loaded)
 
     if is_jumpstart(result):
         show(jumpstart_view(result, plan))
