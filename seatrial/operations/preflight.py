@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.hosting import HostingSpec
+    from seatrial.specs.load import LoadedSpec
     from seatrial_base.printer import Json
 
 UNREAD = "SEA436"
@@ -344,6 +345,16 @@ def reservation_end(hosting: HostingSpec, ends_at: datetime | None, now: datetim
     )
     place = Place(field="hosting.capacity_reservation_arn")
     return Finding("SEA630", place, message, hint, severity="warning" if days > 0 else "error")
+
+
+def ended_reservations(loaded: LoadedSpec, now: datetime) -> Iterator[Finding]:
+    """Yield that the reserved capacity of a spec has ended, by the spec, or ends soon.
+
+    A note until the end: a day of the calendar must not fail every pull request.
+    """
+    if (ending := reservation_end(loaded.endpoint.hosting, None, now)) is not None:
+        ended = loaded.problem(("hosting", "capacity_reservation_arn"), ending.rule, ending.message, ending.hint)
+        yield replace(ended, severity="error" if ending.severity == "error" else "note")
 
 
 def reservation_checks(

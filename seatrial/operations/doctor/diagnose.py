@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from seatrial.operations.doctor.facts import (
     is_orphan,
     waiting_for,
 )
-from seatrial.operations.doctor.limits import of_log, of_variables, with_row
+from seatrial.operations.doctor.limits import RefusedStart, of_log, of_variables, with_row
 from seatrial.operations.doctor.steps import mend_by_fix
 from seatrial_base.catalog.symptoms import find_symptom, last_error
 from seatrial_base.findings import Finding, Place, is_wrong
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, TargetFacts
-    from seatrial.operations.doctor.limits import RefusedStart
     from seatrial_load.documents.container_metrics import CauseKind
 
 SILENT_MINUTES = 30
@@ -61,6 +60,30 @@ RULES: Final[Mapping[CauseKind, str]] = {
     "gpu_idle": "SEA774",
 }
 """A full batch or busy accelerators alone are an endpoint at work, and no problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a part that failed, or is stuck.
+
+    Attributes:
+        status: Empty for a text, which does not tell that something failed at all.
+        reasons: SageMaker's, line by line.
+        log: Of its container; a text's log has no group.
+        gap: Why its instance has no driver for the image, and the AMI that has.
+    """
+
+    part: str
+    status: str
+    reasons: list[str]
+    log: LogFacts
+    gap: tuple[str, str] | None
+    refused: RefusedStart
+
+    @property
+    def seen(self) -> str:
+        """The first line of the reason; the status without one."""
+        return self.reasons[0] if self.reasons else self.status
 
 
 def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", source: str = "") -> Finding:
@@ -95,13 +118,13 @@ def text_diagnoses(
         instance_type: With the image: whether it runs on this type.
     """
     gap = driver_gap(image, None) if image and "neuron" not in image else None
-    facts = None if log is None else LogFacts("", "found", log)
+    facts = LogFacts("", "not asked") if log is None else LogFacts("", "found", log)
     source = ConfigSource(
         "the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")}, is_partial=True
     )
     linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
-    refused = of_log((*(log or ()), *reason.splitlines()), image, instance_type) if image else None
-    causes = [*_causes("the text", "", reason.splitlines(), facts, gap, refused)]
+    refused = of_log((*facts.lines, *reason.splitlines()), image, instance_type) if image else RefusedStart()
+    causes = [*_causes(Failure("the text", "", reason.splitlines(), facts, gap, refused))]
     return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
@@ -181,8 +204,8 @@ def _component(component: LiveComponent, examination: Examination) -> Iterator[F
     if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
         log = _log_of(examination, component.name)
         refused = _refused(examination, component.model, component.variant, component.accelerators or 0)
-        causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination), refused)
-        yield from _kept(part, component.status, component.reason, causes)
+        reasons = component.reason.splitlines()
+        yield from _kept(Failure(part, component.status, reasons, log, _gap(examination), refused), component.reason)
     if component.is_in_transit and minutes > STUCK_MINUTES:
         yield _stuck(part, component.status, minutes, "let the change end, which the service does at its time limits")
 
@@ -194,34 +217,33 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
     minutes = examination.minutes_since(endpoint.changed)
     at_work = endpoint.status in IN_TRANSIT
     statuses = [line for variant in endpoint.variants for line in variant.statuses]
-    log, gap = _log_of(examination, ""), _gap(examination)
-    with_model = next((variant for variant in endpoint.variants if variant.model), None)
-    refused = _refused(examination, with_model.model, with_model.name) if with_model else None
+    with_model = [(variant.model, variant.name) for variant in endpoint.variants if variant.model]
+    refused = _refused(examination, *with_model[0]) if with_model else RefusedStart()
+    reasons = [*endpoint.reason.splitlines(), *statuses]
+    failure = Failure(part, endpoint.status, reasons, _log_of(examination, ""), _gap(examination), refused)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
-        causes = _causes(part, endpoint.status, [*endpoint.reason.splitlines(), *statuses], log, gap, refused)
-        yield from _kept(part, endpoint.status, endpoint.reason, causes, f" {endpoint.config}".rstrip())
-    elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
+        yield from _kept(failure, endpoint.reason, f" {endpoint.config}".rstrip())
+    elif at_work and minutes > SILENT_MINUTES and with_model:
         # A variant at work always has a status; only one that tells a cause is a reason.
-        reasons = [each for each in statuses if find_symptom([each])]
-        yield from _causes(part, endpoint.status, reasons, log, gap, refused)
+        yield from _causes(replace(failure, reasons=[each for each in statuses if find_symptom([each])]))
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure")
 
 
-def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], configuration: str = "") -> Iterator[Finding]:
+def _kept(failure: Failure, reason: str, configuration: str = "") -> Iterator[Finding]:
     """Yield the causes of a failure; before them, that what serves is what it was before an update."""
-    known = [*causes]
+    known = [*_causes(failure)]
     # A failed update leaves its reason on what goes on serving: SageMaker rolls back, and the status is InService.
     # The other status is of a rolling update that could not be set back.
     serves = {
         _IN_SERVICE: f"the configuration{configuration} from before it still serves",
         "UpdateRollbackFailed": "so did the way back: a mix of both configurations serves",
     }
-    if status in serves and known:
+    if failure.status in serves and known:
         yield diagnosis(
             rule="SEA636",
-            part=part,
-            cause=f"Its last update failed, and {serves[status]}. SageMaker's reason: {reason or 'none'}",
+            part=failure.part,
+            cause=f"Its last update failed, and {serves[failure.status]}. SageMaker's reason: {reason or 'none'}",
             mend=f"{known[0].hint} Then update it again.",
             seen=reason,
             source="public issue trackers: hashicorp/terraform-provider-aws #39099",
@@ -233,36 +255,37 @@ def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], config
 
 def _refused(
     examination: Examination, model_name: str, variant_name: str, accelerators: float | None = None
-) -> RefusedStart | None:
-    """Return what an engine saw at load; `None` where its model or instance type is not known."""
+) -> RefusedStart:
+    """Return what an engine saw at load; nothing of it where its model or instance type is not known."""
     model = next((each for each in examination.models if each.name == model_name), None)
     variants = examination.endpoint.variants
     # A component that names no variant is on the only one.
     variant = variants[0] if len(variants) == 1 else examination.endpoint.variant(variant_name)
     if model is None or variant is None:
-        return None
+        return RefusedStart()
     return of_variables(model.image, model.environment, variant.instance_type, accelerators)
 
 
-def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on)
-    part: str,
-    status: str,
-    reasons: list[str],
-    log: LogFacts | None,
-    gap: tuple[str, str] | None,
-    refused: RefusedStart | None,
-) -> Iterator[Finding]:
+_UNKNOWN: Final = {
+    (True, True): "It is {status}: {reason}",
+    (True, False): "It failed, and no reason is given.",
+    (False, True): "No known cause has this text: {reason}",
+    (False, False): "No known cause has this text.",
+}
+"""What is said of a failure without a known cause, by whether it has a status, and a reason."""
+
+
+def _causes(failure: Failure) -> Iterator[Finding]:
     """Yield why a part failed: by its reason or log, by the log's last error, by the driver, else the reason itself.
 
     A reason that says more than that a health check failed is about this failure; the log may be of another one.
     """
-    lines = log.lines if log is not None else ()
-    of_reason, of_log = find_symptom(reasons), find_symptom(lines)
-    known = next((each for each in (of_reason, of_log) if each is not None and not each.symptom.is_general), None)
-    seen = reasons[0] if reasons else status
+    part, status, lines = failure.part, failure.status, failure.log.lines
+    matches = [match for match in (find_symptom(failure.reasons), find_symptom(lines)) if match is not None]
+    known = next((match for match in matches if not match.symptom.is_general), None)
 
     if known is not None:
-        yield from (with_row(each, known.line, refused) for each in by_symptom(part, [known.line]))
+        yield from (with_row(each, known.line, failure.refused) for each in by_symptom(part, [known.line]))
     elif error := last_error(lines):
         yield diagnosis(
             rule="SEA751",
@@ -271,25 +294,23 @@ def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on
             mend="Fix what it names, and deploy again; no known cause has this text.",
             seen=error[:LONGEST_LINE],
         )
-    elif gap is not None:
+    elif failure.gap is not None:
+        why, ami = failure.gap
         yield diagnosis(
             rule="SEA754",
             part=part,
-            cause=f"{gap[0]}.",
-            mend=f"Set InferenceAmiVersion to {gap[1]}: plan again with `seatrial plan`, which chooses it.",
-            seen=f"{seen}; {'the log names no other cause' if lines else 'no line of a log'}",
+            cause=f"{why}.",
+            mend=f"Set InferenceAmiVersion to {ami}: plan again with `seatrial plan`, which chooses it.",
+            seen=f"{failure.seen}; {'the log names no other cause' if lines else 'no line of a log'}",
             source=_STUCK_SOURCE,
         )
-    elif (general := of_reason or of_log) is not None:
-        for finding in by_symptom(part, [general.line]):
-            yield replace(finding, hint=f"{finding.hint} {_next_look(log)}")
-    elif reasons or status in ("Failed", ""):
-        cause = f"It is {status}: {seen}" if reasons else "It failed, and no reason is given."
-        if not status:
-            # Of a text nothing tells that something failed at all.
-            cause = f"No known cause has this text: {seen}" if reasons else "No known cause has this text."
-        yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(log), seen=seen)
-    elif log is not None and log.existence == "absent":
+    elif matches:
+        for finding in by_symptom(part, [matches[0].line]):
+            yield replace(finding, hint=f"{finding.hint} {_next_look(failure.log)}")
+    elif failure.reasons or status in ("Failed", ""):
+        cause = _UNKNOWN[bool(status), bool(failure.reasons)].format(status=status, reason=failure.seen)
+        yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(failure.log), seen=failure.seen)
+    elif failure.log.existence == "absent":
         yield diagnosis(
             rule="SEA754",
             part=part,
@@ -300,12 +321,11 @@ def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on
         )
 
 
-def _next_look(log: LogFacts | None) -> str:
+def _next_look(log: LogFacts) -> str:
     """Return where to look for a cause that no text tells: at a log only where there is one."""
-    if log is None:
-        return "The log of its container tells more: give it with --log."
     if log.existence == "not asked":
-        return f"Read the log group {log.group}, which was not read here."
+        given = "The log of its container tells more: give it with --log."
+        return f"Read the log group {log.group}, which was not read here." if log.group else given
     if log.lines and not log.group:
         return "The log that was given states no error: give more of it."
     if log.lines:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from seatrial.operations.preflight import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
+_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
+"""SEA637 tells of those that the endpoint and its components name."""
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 SERVING: Final = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
 """Statuses of an endpoint that serves, or may (SageMaker API reference, DescribeEndpoint)."""
@@ -62,6 +64,17 @@ class ResourceState:
     status: str
     reason: str = ""
     changed: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in the physical ID, which for SageMaker is an ARN."""
+        of_arn = self.physical_id.startswith("arn:")
+        return self.physical_id.rpartition("/")[2] if of_arn else self.physical_id
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether nobody can ask for it: the ARN of what CloudFormation names is in small letters, the name is not."""
+        return self.resource_type in _NAMED_BY_CLOUDFORMATION and self.physical_id.startswith("arn:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

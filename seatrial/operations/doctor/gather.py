@@ -70,8 +70,6 @@ _LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     }
 )
 """By resource type, the call that finds a resource by its name: service, operation, argument."""
-_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
-"""SEA637 tells of those that the endpoint and its components name."""
 _ALARMS: Final = (
     ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
     ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
@@ -325,17 +323,15 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
         return
     made = [part for part in stack.resources if part.physical_id and not part.status.startswith("DELETE_")]
     for resource in made:
-        # The ARN of what CloudFormation names is in small letters, and the name is not: nobody can ask for it.
-        is_nameless = resource.resource_type in _NAMED_BY_CLOUDFORMATION and resource.physical_id.startswith("arn:")
-        if (look := _LOOKS.get(resource.resource_type)) is not None and not is_nameless:
+        if (look := _LOOKS.get(resource.resource_type)) is not None and not resource.is_nameless:
             service, operation, argument = look
-            name = _name_of(resource)
+            name = resource.name
             if reader.read(f"{resource.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
                 yield resource
     for resource_type, kind, member in _ALARMS:
         alarms = [resource for resource in made if resource.resource_type == resource_type]
         for first in range(0, len(alarms), MOST_ALARMS):
-            page = {_name_of(alarm): alarm for alarm in alarms[first : first + MOST_ALARMS]}
+            page = {alarm.name: alarm for alarm in alarms[first : first + MOST_ALARMS]}
             response = reader.read(
                 "alarms of the stack",
                 "cloudwatch",
@@ -344,14 +340,9 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
                 AlarmTypes=[kind],
                 MaxRecords=MOST_ALARMS,
             )
-            there = {text_at(row, "AlarmName") for row in rows(response.document, member)}
-            yield from (each for name, each in page.items() if response.state == "found" and name not in there)
-
-
-def _name_of(resource: ResourceState) -> str:
-    """Return the name in a physical ID, which for SageMaker is an ARN."""
-    of_arn = resource.physical_id.startswith("arn:")
-    return resource.physical_id.rpartition("/")[2] if of_arn else resource.physical_id
+            for row in rows(response.document, member):
+                page.pop(text_at(row, "AlarmName"), None)
+            yield from page.values() if response.state == "found" else ()
 
 
 def account_checks(

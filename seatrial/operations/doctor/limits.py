@@ -39,9 +39,21 @@ _OF_DEGREE: Final = ("experts", "rows", "heads")
 class RefusedStart:
     """A container that failed; `None` for what is not known of engine, start and instance."""
 
-    engine: str | None
-    case: Start | None
-    instance: Instance | None
+    engine: str | None = None
+    case: Start | None = None
+    instance: Instance | None = None
+
+    def way_out(self, *, is_refused: bool) -> str:
+        """Return in words what would start in its place; empty where the degree is not what matters, or unknown."""
+        if self.case is None or self.instance is None or self.case.architecture is None:
+            return ""
+        degrees, whole = ways_to_start(self.case, self.instance)
+        fits = [*filter(None, (degrees, "expert parallelism (enable_expert_parallel)" if whole else ""))]
+        weights = f"{self.case.architecture.id} ({self.case.quantization or '16 bits'})"
+        on = f"{weights} on {self.instance.instance_type}"
+        if fits:
+            return f"{on} starts with {' or with '.join(fits)}."
+        return f"No degree is known at which {on} starts." if is_refused else ""
 
 
 def of_variables(
@@ -71,23 +83,16 @@ def of_log(lines: Iterable[str], image: str, instance_type: str | None) -> Refus
     return of_variables(image, variables, instance_type or "")
 
 
-def with_row(finding: Finding, line: str, refused: RefusedStart | None) -> Finding:
+def with_row(finding: Finding, line: str, refused: RefusedStart) -> Finding:
     """Return a diagnosis with the row by which the engine refused, and what would start; as it is without a row."""
-    rows = rows_in(line, refused.engine if refused else None)
+    rows = rows_in(line, refused.engine)
     if not rows:
         return finding
-    case, instance = (refused.case, refused.instance) if refused else (None, None)
-    refusals = start_refusals(case) if case else ()
+    refusals = start_refusals(refused.case) if refused.case else ()
     # The same row by the engine's own version; where it does not refuse, that of the text.
     same = {each.row: each.source for each in refusals if each.row in rows} or rows
     named = " or ".join(f"{row} ({source})" for row, source in same.items())
     parts = [finding.hint, f"In engine_limits.json: {named}.", *dict.fromkeys(each.because for each in refusals)]
-    if case and instance and case.architecture and any(row.endswith(_OF_DEGREE) for row in rows):
-        degrees, whole = ways_to_start(case, instance)
-        fits = [*filter(None, (degrees, "expert parallelism (enable_expert_parallel)" if whole else ""))]
-        on = f"{case.architecture.id} ({case.quantization or '16 bits'}) on {instance.instance_type}"
-        if fits:
-            parts.append(f"{on} starts with {' or with '.join(fits)}.")
-        elif any(each.row in rows for each in refusals):
-            parts.append(f"No degree is known at which {on} starts.")
-    return replace(finding, hint=" ".join(parts))
+    if any(row.endswith(_OF_DEGREE) for row in rows):
+        parts.append(refused.way_out(is_refused=any(each.row in rows for each in refusals)))
+    return replace(finding, hint=" ".join(filter(None, parts)))

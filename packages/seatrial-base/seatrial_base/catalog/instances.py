@@ -68,6 +68,11 @@ class Instance:
     purchase: Purchase = "on_demand"
     purchase_usd_per_hour: float | None = None
 
+    @property
+    def dtype(self) -> Literal["bf16", "fp16"]:
+        """What engines compute 16 bits in, where nothing else is written."""
+        return "bf16" if self.has_bf16 else "fp16"
+
 
 # Sorted by name.
 INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")

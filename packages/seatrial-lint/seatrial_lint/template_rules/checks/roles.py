@@ -393,6 +393,11 @@ def _may_be_of(pattern: str | None, right: NeededRight) -> bool:
     return right.has_generated_name and "*" in pattern.rpartition(":")[2]
 
 
+def _may_name(statement: PolicyStatement, action: str) -> bool:
+    """Return whether a statement is, or may be, about an action; one of all but some actions may be."""
+    return bool(statement.excepted_actions) or _names(statement.actions, action)
+
+
 def _names(actions: Iterable[TemplateValue], action: str) -> bool:
     """Return whether some of the actions are, or may be, an action."""
     # IAM has no classes of characters, and `fnmatch` takes hours for a text of opening brackets.
@@ -443,8 +448,8 @@ def _patterns_of(hosting: Hosting, statement: PolicyStatement, action: str) -> s
             of_role = hosting.role_policies(role)
             policies += of_role or ()
             patterns |= {None} if of_role is None else set()
-    for one in (each for policy in policies for each in policy.statements):
-        if one.is_allow and (one.excepted_actions or _names(one.actions, action)):
+    for one in _all(policies):
+        if one.is_allow and _may_name(one, action):
             given = [arn_pattern(hosting.resources, one.template, each) for each in one.resources]
             patterns |= {*given} if given and not one.excepted_actions else {None}
     return patterns
@@ -468,19 +473,19 @@ def _capitals(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]
 
 
 def _without_companions(hosting: Hosting, role: TemplateResource) -> Iterator[Finding]:
-    is_scaled = any(target.is_variant for target in hosting.targets)
-    policies = hosting.role_policies(role)
-    statements = [each for policy in policies or () for each in policy.statements if each.is_allow]
-    for called, companion, effect in COMPANIONS:
-        is_deletion = called == DELETING
-        if any(_names(each.actions, companion) or each.excepted_actions for each in statements):
-            continue
-        # Where nothing of the templates scales an endpoint of theirs, its deletion needs no other right.
-        if is_deletion and hosting.resources.of(ENDPOINT) and not is_scaled:
-            continue
-        for statement in statements:
-            for action in statement.actions:
-                if called in {facts.name for facts in matching_actions(action.text or "")}:
-                    message = f"{role.logical_id} may {called} and not {companion}: {effect}"
-                    finding = finding_at(statement.policy.resource, action, "SEA793", message, f"allow {companion}")
-                    yield replace(finding, severity="note") if is_deletion and not is_scaled else finding
+    # Where nothing of the templates scales an endpoint of theirs, its deletion needs no other right.
+    unscaled = set() if any(target.is_variant for target in hosting.targets) else {DELETING}
+    needless = unscaled if hosting.resources.of(ENDPOINT) else set()
+    statements = [each for each in _all(hosting.role_policies(role) or ()) if each.is_allow]
+    lacking = {
+        called: (companion, effect)
+        for called, companion, effect in COMPANIONS
+        if called not in needless and not any(_may_name(each, companion) for each in statements)
+    }
+    for statement in statements:
+        for action in statement.actions:
+            for called in (each.name for each in matching_actions(action.text or "") if each.name in lacking):
+                companion, effect = lacking[called]
+                message = f"{role.logical_id} may {called} and not {companion}: {effect}"
+                finding = finding_at(statement.policy.resource, action, "SEA793", message, f"allow {companion}")
+                yield replace(finding, severity="note") if called in unscaled else finding
