@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from seatrial_base.catalog.engine_versions import read_version, within
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import ACCELERATORS
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _LOADERS = {"lmi": ("vllm", "lmi"), "lmi-vllm": ("vllm", "lmi")}
 
 
 @dataclass(frozen=True, slots=True)
-class EngineChecks:
+class EngineChecks(Sourced):
     """What a version of an engine, and those after it up to the next row's, says of itself.
 
     Attributes:
@@ -55,8 +55,6 @@ class EngineChecks:
     splits_merged: bool
     holds_groups: bool
     no_float16: tuple[str, ...]
-    source: str
-    date: str
 
     def called(self, version: Version | None) -> str:
         """Return the engine and a version of it, which is the row's where it isn't known, for users."""
@@ -65,7 +63,7 @@ class EngineChecks:
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(Sourced):
     """How repositories store weights of a quantization; the first row that fits one counts.
 
     Attributes:
@@ -79,12 +77,10 @@ class Storage:
     method: str
     block: int | None
     mlp_width: int | None
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class EngineLimit:
+class EngineLimit(Sourced):
     """What an engine can't load, or what nobody measured.
 
     Attributes:
@@ -99,8 +95,6 @@ class EngineLimit:
     verdict: Literal["refused", "unmeasured", "cut"]
     engine: str
     formats: tuple[str, ...]
-    source: str
-    date: str
     accelerators: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None

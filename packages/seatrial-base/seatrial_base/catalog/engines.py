@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.catalog.engine_versions import newest_lmi, read_version
 from seatrial_base.catalog.images import IMAGES
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
 
 
 @dataclass(frozen=True, slots=True)
-class Performance:
+class Performance(Sourced):
     """The constants of the performance model (`seatrial.planner.predict.iteration_cost`).
 
     Attributes:
@@ -90,8 +90,6 @@ class Performance:
     throughput_error: float
     latency_error: float
     fitted_accelerators: tuple[str, ...]
-    source: str
-    date: str
 
     def factor(self, accelerator: str, operator: str, precision: str) -> float:
         """Return the time of an operator on an accelerator over that of the measured kernels."""
@@ -107,7 +105,7 @@ PERFORMANCE: Final = CatalogTable(Performance, "engines.json#performance", key="
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Sourced):
     """What the planner knows about one engine.
 
     Attributes:
@@ -155,8 +153,6 @@ class Engine:
     default_batched_tokens: int
     large_batched_tokens: int
     memory_utilization: float
-    source: str
-    date: str
     compiled_shapes: bool = False
     batch_limit: int = 256
     kv_share_of_rest: bool = False
@@ -280,7 +276,7 @@ class EngineCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineRule:
+class EngineRule(Sourced):
     """One row of the table.
 
     Attributes:
@@ -295,8 +291,6 @@ class EngineRule:
     when: Mapping[Fact, tuple[str, ...]]
     unless: Mapping[Fact, tuple[str, ...]]
     because: str
-    source: str
-    date: str
 
 
 # By preference.

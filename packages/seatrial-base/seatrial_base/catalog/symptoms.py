@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ _PLACE: Final = re.compile(r"\{(\w+)\|([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Sourced):
     """A text that tells a cause.
 
     Attributes:
@@ -51,8 +51,6 @@ class Symptom:
     pattern: str
     cause: str
     mend: str
-    source: str
-    date: str
     is_general: bool = False
 
 

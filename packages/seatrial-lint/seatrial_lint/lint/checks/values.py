@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Edit
 from seatrial_lint.engines.parse import is_object, read_value
@@ -334,7 +334,7 @@ def unknown_parser(subject: Subject) -> Iterator[Finding]:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Range(Sourced):
     """What a number may be.
 
     Attributes:
@@ -349,8 +349,6 @@ class Range:
 
     dialects: tuple[str, ...]
     names: tuple[str, ...]
-    source: str
-    date: str
     least: float | None = None
     most: float | None = None
     above: float | None = None
