@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import time
@@ -112,6 +113,8 @@ def _explain_text(
     if not (reason.strip() or lines):
         hint = "give the failure reason with --reason, or lines of the container's log"
         raise SpecError.of("SEA106", "the text is empty", where="command line", hint=hint)
+    if lines and len(lines) > LAST_LINES:
+        typer.echo(f"of {len(lines):,} lines, the last {LAST_LINES:,} were searched", err=True)
     shortened = None if lines is None else tuple(line[:LONGEST_LINE] for line in lines[-LAST_LINES:])
     diagnoses = text_diagnoses(printable(redacted(reason)), shortened, image=image or "", instance_type=instance_type)
     if output_format == "text":
@@ -136,9 +139,11 @@ def _read(log: Path) -> str:
         try:
             content = read_file_bytes(log)
         except OSError as error:
-            hint = "name a file, or - for the standard input"
+            hint = "name a file, or - for the standard input, with the end of a longer one: tail -n 5000"
             raise SpecError.of("SEA101", f"{error.strerror}", where=f"{log}", hint=hint) from error
-    return content.decode(errors="replace")
+    # As PowerShell redirects an output.
+    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf_16 else "utf-8-sig", errors="replace")
 
 
 def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:

@@ -278,15 +278,18 @@ _UNKNOWN: Final = {
 def _causes(failure: Failure) -> Iterator[Finding]:
     """Yield why a part failed: by its reason or log, by the log's last error, by the driver, else the reason itself.
 
-    A reason that says more than that a health check failed is about this failure; the log may be of another one.
+    A reason that says more than that a health check failed is about this failure; the log may be of another one, and
+    hold several starts: an error after the cause that it names may be that of the last one.
     """
     part, status, lines = failure.part, failure.status, failure.log.lines
-    matches = [match for match in (find_symptom(failure.reasons), find_symptom(lines)) if match is not None]
+    of_reason, of_log = find_symptom(failure.reasons), find_symptom(lines)
+    matches = [match for match in (of_reason, of_log) if match is not None]
     known = next((match for match in matches if not match.symptom.is_general), None)
+    error = last_error(lines, after=known) if known in (None, of_log) else ""
 
     if known is not None:
         yield from (with_row(each, known.line, failure.refused) for each in by_symptom(part, [known.line]))
-    elif error := last_error(lines):
+    if error:
         yield diagnosis(
             rule="SEA751",
             part=part,
@@ -294,6 +297,8 @@ def _causes(failure: Failure) -> Iterator[Finding]:
             mend="Fix what it names, and deploy again; no known cause has this text.",
             seen=error[:LONGEST_LINE],
         )
+    elif known is not None:
+        return
     elif failure.gap is not None:
         why, ami = failure.gap
         yield diagnosis(

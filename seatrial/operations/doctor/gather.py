@@ -230,7 +230,8 @@ def _log(group: str, reader: AwsReader) -> LogFacts:
     if streams.state != "found":
         return LogFacts(group, streams.state)
     lines: list[str] = []
-    for stream in rows(streams.document, "logStreams"):
+    # The newest stream comes first in the response and last here, as in one log: the last error decides.
+    for stream in reversed([*rows(streams.document, "logStreams")]):
         place = {"logGroupName": group, "logStreamName": text_at(stream, "logStreamName")}
         events = reader.read(f"log {group}", "logs", "get_log_events", **place, limit=LAST_LINES)
         # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer

@@ -28,6 +28,12 @@ def failed(*log: str, reason: str = "The container did not pass the ping health 
     return Aws(components={COMPONENT: component("Failed", copies=0, reason=reason)}, log=[*log])
 
 
+def test_the_newest_container_s_log_counts_before_that_of_an_earlier_one() -> None:
+    aws = failed("CUDA out of memory")
+    aws.earlier_log = ("exec /usr/bin/python3: exec format error",)
+    assert aws.rules() == ["SEA755"]
+
+
 def test_nothing_is_wrong_with_an_endpoint_that_serves() -> None:
     aws = Aws()
     found = aws.examined()

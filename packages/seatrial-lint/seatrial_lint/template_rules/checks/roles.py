@@ -23,10 +23,10 @@ from seatrial_lint.template_rules.hosting import (
     MODEL,
     containers_of,
     finding_at,
+    for_components,
     listed_names,
     rule,
     specifications,
-    with_model,
 )
 from seatrial_lint.template_rules.policy_documents import ARN_FORMS, ROLE, arn_pattern, several
 
@@ -243,7 +243,7 @@ def _roles_of(
     hosting: Hosting, user: TemplateResource, config: TemplateResource | None
 ) -> list[TemplateResource | None]:
     """Return the execution roles of a configuration and of the models of its variants, or of a component's."""
-    variants = [each for each in config.at("ProductionVariants").items if with_model(each)] if config else []
+    variants = [each for each in config.at("ProductionVariants").items if not for_components(each)] if config else []
     using = specifications(user) if user.resource_type == COMPONENT else variants
     names = [each.at("ModelName") for each in using]
     models = [hosting.model_of(user.template, name) for name in names if not name.is_absent or using is variants]
