@@ -359,14 +359,9 @@ def _is_for(hosting: Hosting, statement: PolicyStatement, roles: list[TemplateRe
     keys = {role.key for role in roles}
     named = any(each and each.key in keys for each in referred)
     return named or any(
-        each.text == "*" or (each.text is None and of is None and not _is_account(each))
+        each.text == "*" or (each.text is None and of is None and not f"{each.raw}".rstrip("'}").endswith(":root"))
         for each, of in zip(given, referred, strict=True)
     )
-
-
-def _is_account(principal: TemplateValue) -> bool:
-    """Return whether a principal is the account, which leaves the right to the role's own policies."""
-    return f"{principal.raw}".rstrip("'}").endswith(":root")
 
 
 def _allows(hosting: Hosting, statement: PolicyStatement, right: NeededRight, action: str) -> bool:
