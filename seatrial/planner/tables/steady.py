@@ -234,8 +234,14 @@ def fleet(
     _, met = met_by_a_request(concurrency, instances)
     below = math.floor(met)  # between whole loads the latency is taken as linear
     low = one(below).ms_per_token
+    mean, total = concurrency / instances, requests_per_client * concurrency
+    deviation = min(spread.deviation, _chosen_deviation(concurrency, instances))
+    # By how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total.
+    alone = NormalDist().inv_cdf((instances - 0.375) / (instances + 0.25))
+    fullest = min(concurrency, mean + alone * math.sqrt(instances / (instances - 1)) * deviation)
+    longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
     return InstanceLevel(
-        output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
+        output_tok_s=total / (total / spread.throughput + longer),
         ms_per_token=low if below == met else low + (one(below + 1).ms_per_token - low) * (met - below),
         longest_s=one(math.ceil(met)).longest_s,
     )
@@ -286,21 +292,17 @@ def product_form(rates: tuple[float, ...], concurrency: int, stations: int) -> S
         concurrency: Requests in flight on all stations.
         stations: At least two.
     """
-    here = _weights(rates, concurrency / stations)
+    middle = concurrency / stations
+    scale = math.log(rates[max(0, math.ceil(middle) - 1)])
+    logs = list(accumulate((scale - math.log(rate) for rate in rates), initial=0.0))
+    highest = max(logs)
+    here = [math.exp(log - highest) for log in logs]
     elsewhere = _power(here, stations - 1)
     shares = [weight * other for weight, other in zip(here, reversed(elsewhere), strict=True)]
     total, mean = math.fsum(shares), concurrency / stations
     variance = math.fsum(share * (load - mean) ** 2 for load, share in enumerate(shares)) / total
     rate = math.fsum(map(mul, shares[1:], rates)) / total
     return Spread(throughput=stations * rate, deviation=math.sqrt(variance))
-
-
-def _weights(rates: Sequence[float], middle: float) -> list[float]:
-    """Return f(0), f(1), …, scaled so that none overflows: a factor c^k on f(k) changes no probability."""
-    scale = math.log(rates[max(0, math.ceil(middle) - 1)])
-    logs = list(accumulate((scale - math.log(rate) for rate in rates), initial=0.0))
-    highest = max(logs)
-    return [math.exp(log - highest) for log in logs]
 
 
 def _power(weights: list[float], exponent: int) -> list[float]:
@@ -316,19 +318,6 @@ def _convolve(left: list[float], right: list[float]) -> list[float]:
     sums = [math.fsum(map(mul, left, reversed(right[: end + 1]))) for end in range(len(left))]
     highest = max(sums)
     return [value / highest for value in sums]
-
-
-def _until_the_last(
-    rates: Sequence[float], spread: Spread, concurrency: int, stations: int, requests_per_client: int
-) -> float:
-    """Return the throughput of a level that ends with the last answer of the fullest station."""
-    mean, total = concurrency / stations, requests_per_client * concurrency
-    deviation = min(spread.deviation, _chosen_deviation(concurrency, stations))
-    # By how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total.
-    alone = NormalDist().inv_cdf((stations - 0.375) / (stations + 0.25))
-    fullest = min(concurrency, mean + alone * math.sqrt(stations / (stations - 1)) * deviation)
-    longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
-    return total / (total / spread.throughput + longer)
 
 
 def _chosen_deviation(requests: int, stations: int) -> float:

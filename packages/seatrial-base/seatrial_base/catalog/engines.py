@@ -203,9 +203,10 @@ def find_engine(family: Family, version: str) -> Engine:
     reached = minor if known and minor is not None else -1
     counts = best.graphs_release is not None and reached >= best.graphs_release
     steps = best.largest_batched_release is not None and reached >= best.largest_batched_release
+    oldest, middle, newest = best.measured_releases
     return replace(
         best,
-        releases=_releases(best, minor),
+        releases=0 if minor is None else min(newest, max(oldest, minor)) - middle,
         largest_batched_tokens=best.largest_batched_tokens if steps else best.large_batched_tokens,
         memory_utilization=best.graphs_memory_utilization if counts else best.memory_utilization,
         graphs_bytes=best.graphs_bytes if counts else 0,
@@ -226,12 +227,6 @@ def _minor(version: str) -> int | None:
     if numbers is None:
         return None
     return int(numbers[2]) if numbers[1] == "0" else sys.maxsize
-
-
-def _releases(engine: Engine, minor: int | None) -> int:
-    """Return the minor releases from the middle of the fit to a release: 3 from vLLM 0.16 to 0.19; 0 without one."""
-    oldest, middle, newest = engine.measured_releases
-    return 0 if minor is None else min(newest, max(oldest, minor)) - middle
 
 
 def _bundled_vllm(version: str) -> str:

@@ -102,19 +102,14 @@ class CdkCli:
                         sys.stdout.write(line)
                 process.wait()
             except BaseException:
-                _stop(process)
+                try:
+                    os.killpg(process.pid, signal.SIGTERM)
+                    process.wait(STOP_S)
+                except (ProcessLookupError, subprocess.TimeoutExpired):
+                    # It has ended by itself, or is ended now.
+                    pass
+                finally:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
                 raise
         return ToolOutcome(process.returncode, "".join(lines))
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    """End a tool and everything that it started: the wrappers around Node pass no signal on."""
-    try:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(STOP_S)
-    except (ProcessLookupError, subprocess.TimeoutExpired):
-        # It has ended by itself, or is ended now.
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)

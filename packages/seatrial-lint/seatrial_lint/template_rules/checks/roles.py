@@ -138,7 +138,19 @@ def _of_model(hosting: Hosting, model: TemplateResource) -> Iterator[NeededRight
     """Yield what a model needs: its images, its weights, its network, its logs."""
     for container in containers_of(model):
         yield from _of_image(hosting, model.template, container.at("Image"))
-        yield from _of_weights(hosting, model.template, container)
+        sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
+        given = [each.at("S3DataSource") for each in sources]
+        prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
+        prefixes += [
+            value
+            for name, value in container.at("Environment").fields.items()
+            if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}
+        ]
+        objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
+        for value in (container.at("ModelDataUrl"), *objects):
+            yield from _on_bucket(hosting, model.template, value, "the weights", "s3:GetObject")
+        for value in prefixes:
+            yield from _on_bucket(hosting, model.template, value, "the weights", "s3:GetObject", "s3:ListBucket")
     if model.at("VpcConfig").is_known:
         yield NeededRight(model.at("VpcConfig"), "the network interfaces", _rights("network"), ("*",))
     groups = ("arn:*:logs:*:*:log-group:/aws/sagemaker/*",)
@@ -161,22 +173,6 @@ def _of_image(hosting: Hosting, template: str, image: TemplateValue) -> Iterator
     else:
         return
     yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
-
-
-def _of_weights(hosting: Hosting, template: str, container: TemplateValue) -> Iterator[NeededRight]:
-    sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
-    given = [each.at("S3DataSource") for each in sources]
-    prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
-    prefixes += [
-        value
-        for name, value in container.at("Environment").fields.items()
-        if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}
-    ]
-    objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
-    for value in (container.at("ModelDataUrl"), *objects):
-        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject")
-    for value in prefixes:
-        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject", "s3:ListBucket")
 
 
 def _of_config(hosting: Hosting, config: TemplateResource) -> Iterator[NeededRight]:
