@@ -40,7 +40,11 @@ def tar_gz_bytes(files: Mapping[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(files[name]), 0o644
             archive.addfile(entry, io.BytesIO(files[name]))
-    content = buffer.getvalue()
+    return _gzip_stored(buffer.getvalue())
+
+
+def _gzip_stored(content: bytes) -> bytes:
+    """Write a gzip file of one member (RFC 1952) in stored blocks (RFC 1951, 3.2.4), without name and time."""
     starts = range(0, max(len(content), 1), _LONGEST_BLOCK)
     blocks = [content[start : start + _LONGEST_BLOCK] for start in starts]
     stored = b"".join(

@@ -111,12 +111,7 @@ class SingleModelEndpoint(SpecEndpoint):
         role_options: RoleOptions = NO_OPTIONS,
     ) -> None:
         every = [*variants, *((shadow,) if shadow else ())]
-        if not variants:
-            raise SpecError.of("SEA445", "the endpoint has no variant", hint="give one ModelVariant or more")
-        for name, count in Counter(each.name for each in every).items():
-            if count > 1:
-                message, hint = f"{count} variants are called {name}", "give each a name of its own"
-                raise SpecError.of("SEA445", message, hint=hint)
+        _refuse_unnamed(every, variants)
         given = {f"variants[{each.name}]" if each is not shadow else "shadow": each for each in every}
         more = {"asynchronous": asynchronous, "data_capture": data_capture, "shift": shift}
         super().__init__(
@@ -371,6 +366,16 @@ def _set_by_us(*, scaled: bool) -> list[IResolvable | sagemaker.CfnEndpoint.Vari
     counts = [] if scaled else ["DesiredInstanceCount"]
     names = [*counts, "DesiredWeight", "DataCaptureConfig"]
     return [sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type=name) for name in names]
+
+
+def _refuse_unnamed(every: Sequence[ModelVariant | ShadowVariant], variants: Sequence[ModelVariant]) -> None:
+    """Refuse what has no constructs: an endpoint without variants, and two variants of one name."""
+    if not variants:
+        raise SpecError.of("SEA445", "the endpoint has no variant", hint="give one ModelVariant or more")
+    for name, count in Counter(each.name for each in every).items():
+        if count > 1:
+            message, hint = f"{count} variants are called {name}", "give each a name of its own"
+            raise SpecError.of("SEA445", message, hint=hint)
 
 
 def _contradictions(

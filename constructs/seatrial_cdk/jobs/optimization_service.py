@@ -158,17 +158,7 @@ class OptimizationService(EnvironmentService):
         bound_emptying_role(self, role_options)
         days = (retention or Retention()).log_days
         logs = log_group_of(self, keep=removal == "retain", days=days)
-        statements = [*_statements(self)]
-        writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
-        role = service_role(
-            self,
-            "Role",
-            description=f"Optimization jobs of {self.environment}",
-            assumed_by="lambda.amazonaws.com",
-            policies={"Optimize": policy_document([writing, *statements])},
-        )
-        acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
-        self.role = role
+        self.role = _role(self, logs)
         self.function = _function(self, logs)
         self.state_machine = service_workflow(
             self,
@@ -202,6 +192,20 @@ def _own_key(scope: Construct, removal: Literal["destroy", "retain"]) -> kms.Key
         )
     )
     return key
+
+
+def _role(scope: OptimizationService, logs: LogGroup) -> iam.Role:
+    statements = [*_statements(scope)]
+    writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
+    role = service_role(
+        scope,
+        "Role",
+        description=f"Optimization jobs of {scope.environment}",
+        assumed_by="lambda.amazonaws.com",
+        policies={"Optimize": policy_document([writing, *statements])},
+    )
+    acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
+    return role
 
 
 def _statements(scope: OptimizationService) -> list[Statement]:

@@ -117,19 +117,7 @@ class EndpointDashboard(Construct):
         super().__init__(scope, construct_id)
         region = Stack.of(self).region
         grid = Grid(region)
-        lines = [f"# {endpoint.endpoint_name}"]
-        if instances is not None:
-            price = "price unknown"
-            if instances.usd_per_hour is not None:
-                price = f"{instances.price_note}: {instances.usd_per_hour:g} USD per instance and hour"
-            lines.append(f"{instances.instance_type}, {instances.accelerators} accelerators each; {price}")
-        if trials is not None and trials.results_bucket is not None:
-            folder = (
-                f"https://s3.console.aws.amazon.com/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
-            )
-            lines.append(f"[results of trials]({folder})")
-        lines.append(f"Explained in {RUNBOOK}")
-        grid.add_text(DashboardText("\n\n".join(lines)))
+        grid.add_text(DashboardText(_heading(endpoint, instances, trials, region)))
         grid.add_row(_traffic(endpoint))
         grid.add_row(_latency(endpoint, trials, slo))
         if trials is not None:
@@ -169,6 +157,22 @@ def traffic_lines(endpoint: ILlmEndpoint) -> tuple[MetricLine, ...]:
 
 def _variant(endpoint: ILlmEndpoint) -> Mapping[str, str]:
     return {"EndpointName": endpoint.endpoint_name, "VariantName": endpoint.variant_name}
+
+
+def _heading(
+    endpoint: ILlmEndpoint, instances: DashboardInstances | None, trials: DashboardTrials | None, region: str
+) -> str:
+    lines = [f"# {endpoint.endpoint_name}"]
+    if instances is not None:
+        price = "price unknown"
+        if instances.usd_per_hour is not None:
+            price = f"{instances.price_note}: {instances.usd_per_hour:g} USD per instance and hour"
+        lines.append(f"{instances.instance_type}, {instances.accelerators} accelerators each; {price}")
+    if trials is not None and trials.results_bucket is not None:
+        folder = f"https://s3.console.aws.amazon.com/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
+        lines.append(f"[results of trials]({folder})")
+    lines.append(f"Explained in {RUNBOOK}")
+    return "\n\n".join(lines)
 
 
 def _traffic(endpoint: ILlmEndpoint) -> Iterator[Graph]:

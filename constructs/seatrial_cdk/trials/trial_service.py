@@ -490,23 +490,22 @@ def statements(
     """
     yield from _endpoints(stack, environment)
     yield from _candidates(stack, environment)
-    targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
-    copies = {
-        "application-autoscaling:service-namespace": "sagemaker",
-        "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
-    }
-    yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
-    yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
-    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
-    yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
-    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
-    machine, executions = (
-        f"arn:{stack.partition}:states:{stack.region}:{stack.account}:{what}"
-        for what in (f"stateMachine:{state_machine_name}", f"execution:{state_machine_name}:*")
+    yield from _scaling(stack)
+    yield from _results(bucket, key)
+    yield from _workflow(stack, state_machine_name)
+    yield from _stacks_and_events(stack, "" if any_stack else f"seatrial-{environment}-")
+    yield from _measurements(stack, environment)
+    yield allow_unnamed(BEARER_ACTION)
+    yield _allow(
+        ["ssm:GetParameter"],
+        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
     )
-    yield _allow(["states:ListExecutions", "states:StartExecution"], [machine])
-    yield _allow(["states:DescribeExecution", "states:StopExecution"], [executions])
-    named = "" if any_stack else f"seatrial-{environment}-"
+    if network.subnet_ids:
+        yield from _network(stack, network)
+
+
+def _stacks_and_events(stack: Stack, named: str) -> Iterator[iam.PolicyStatement]:
+    """Allow reading the state of the stacks whose names begin so, and announcing what a trial found."""
     yield _allow(
         ["cloudformation:DescribeStacks"],
         [stack.format_arn(service="cloudformation", resource="stack", resource_name=f"{named}*/*")],
@@ -516,14 +515,6 @@ def statements(
         [stack.format_arn(service="events", resource="event-bus", resource_name="default")],
         {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}},
     )
-    yield from _measurements(stack, environment)
-    yield allow_unnamed(BEARER_ACTION)
-    yield _allow(
-        ["ssm:GetParameter"],
-        [stack.format_arn(service="ssm", resource="parameter", resource_name=f"seatrial/{environment}/*")],
-    )
-    if network.subnet_ids:
-        yield from _network(stack, network)
 
 
 def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
@@ -605,6 +596,39 @@ def _candidates(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]
         {"StringEquals": ours, "Null": {owner: "true"}},
     )
     yield allow_unnamed("cloudformation:DescribeStackResources", "sagemaker:ListInferenceComponents")
+
+
+def _scaling(stack: Stack) -> Iterator[iam.PolicyStatement]:
+    """Allow suspending and resuming the scaling of copies.
+
+    A target's ARN ends with an ID that is not known beforehand, so the conditions leave the targets of copies alone.
+    Registering a target of SageMaker asks for the right to scale by hand too (Application Auto Scaling user guide,
+    identity-based policy examples): `_endpoints` gives it for this environment's components only.
+    """
+    targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
+    copies = {
+        "application-autoscaling:service-namespace": "sagemaker",
+        "application-autoscaling:scalable-dimension": "sagemaker:inference-component:DesiredCopyCount",
+    }
+    yield _allow(["application-autoscaling:RegisterScalableTarget"], [targets], {"StringEquals": copies})
+
+
+def _results(bucket: s3.IBucket, key: kms.IKey) -> Iterator[iam.PolicyStatement]:
+    """Allow reading and writing results; listing too, without which a missing one would read as a forbidden one."""
+    yield _allow(["s3:GetObject", "s3:PutObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in FOLDERS])
+    yield _allow(["s3:DeleteObject"], [bucket.arn_for_objects(f"{folder}/*") for folder in STATE_FOLDERS])
+    yield _allow(["s3:ListBucket"], [bucket.bucket_arn])
+    yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn])
+
+
+def _workflow(stack: Stack, name: str) -> Iterator[iam.PolicyStatement]:
+    """Allow starting, stopping and finding executions of the environment's own workflow."""
+    machine, executions = (
+        f"arn:{stack.partition}:states:{stack.region}:{stack.account}:{what}"
+        for what in (f"stateMachine:{name}", f"execution:{name}:*")
+    )
+    yield _allow(["states:ListExecutions", "states:StartExecution"], [machine])
+    yield _allow(["states:DescribeExecution", "states:StopExecution"], [executions])
 
 
 def _network(stack: Stack, network: ContainerNetwork) -> Iterator[iam.PolicyStatement]:

@@ -223,35 +223,10 @@ def _outputs(
 
 def _launching(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:
     yield from _stacks(stack)
-    roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment, path)}*"]
-    bounded = {"iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"}
-    yield _allow(sorted(bounded), roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
-    yield _allow(_actions("iam", _ROLE, _ROLE_POLICY, without=bounded), roles)
-    yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
-    linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
-    yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
-    named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
-    unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
-    on_request = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
-    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
-    created = {"sagemaker:CreateInferenceComponent", "sagemaker:CreateEndpoint"}
-    yield _allow(["sagemaker:CreateInferenceComponent"], named, on_request)
-    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], on_request)
-    yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
-    made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
-    yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, on_request)
-    yield _allow(["sagemaker:UpdateEndpoint"], unnamed[1:])
-    yield _allow(_actions("sagemaker", *_UNNAMED, without=made), unnamed, tagged)
+    yield from _roles(stack, environment, boundary, path)
+    yield from _sagemaker(stack, environment)
     yield from _scaling(stack, environment)
-    alarms = [
-        _alarm_arn(stack, name)
-        for name in (
-            f"{alarm_prefix(environment)}*",
-            "TargetTracking-endpoint/*",
-            "TargetTracking-inference-component/*",
-        )
-    ]
-    yield _allow(_actions("cloudwatch", _ALARM, _TARGET), alarms)
+    yield from _alarms(stack, environment)
     # The topic of a product's alarms, and the subscription of the team's address.
     topics = f"arn:{stack.partition}:sns:{stack.region}:{stack.account}:seatrial-{environment}-*-alarms"
     yield _allow(_actions("sns", _TOPIC, without={"sns:Unsubscribe"}), [topics])
@@ -284,6 +259,41 @@ def _stacks(stack: Stack) -> Iterator[iam.PolicyStatement]:
     yield _allow(["s3:GetObject"], [f"arn:{stack.partition}:s3:::*"], provisioning)
 
 
+def _roles(stack: Stack, environment: str, boundary: str, path: str | None) -> Iterator[iam.PolicyStatement]:
+    """Allow roles below the environment's path, bounded, and passing them to SageMaker alone."""
+    roles = [f"arn:{stack.partition}:iam::{stack.account}:role{role_path(environment, path)}*"]
+    bounded = {"iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy"}
+    yield _allow(sorted(bounded), roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
+    yield _allow(_actions("iam", _ROLE, _ROLE_POLICY, without=bounded), roles)
+    yield _allow(["iam:PassRole"], roles, {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}})
+    linked = f"arn:{stack.partition}:iam::{stack.account}:role/aws-service-role/{_SCALING}/*"
+    yield _allow(["iam:CreateServiceLinkedRole"], [linked], {"StringEquals": {"iam:AWSServiceName": _SCALING}})
+
+
+def _sagemaker(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow endpoints and components by name; models and configurations, which CloudFormation names, by tag.
+
+    An update of an endpoint is on its configuration too, which is so young that its tags may not be visible yet: the
+    endpoint's name bounds it. The handlers that create a model or a configuration read nothing, so that a launch needs
+    no visible tag. A rollback within the seconds in which the tags are late leaves both behind (`ROLLBACK_FAILED`), and
+    the next termination removes them. A pattern of the generated name can't take the tag's place: the name begins with
+    the logical ID, which tells no environment (go-to-k/cdk-real-drift issue 1527, aws/aws-cli issue 4021), and without
+    a tag the role could delete everybody's models.
+    """
+    named = [_sagemaker_arn(stack, kind, f"{environment}-*") for kind in ("endpoint", "inference-component")]
+    unnamed = [_sagemaker_arn(stack, kind, "*") for kind in ("model", "endpoint-config")]
+    on_request = {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}}
+    tagged = {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}}
+    created = {"sagemaker:CreateInferenceComponent", "sagemaker:CreateEndpoint"}
+    yield _allow(["sagemaker:CreateInferenceComponent"], named, on_request)
+    yield _allow(["sagemaker:CreateEndpoint"], [named[0], unnamed[1]], on_request)
+    yield _allow(_actions("sagemaker", *_NAMED, without=created), named)
+    made = {"sagemaker:CreateEndpointConfig", "sagemaker:CreateModel"}
+    yield _allow(sorted({*made, "sagemaker:AddTags"}), unnamed, on_request)
+    yield _allow(["sagemaker:UpdateEndpoint"], unnamed[1:])
+    yield _allow(_actions("sagemaker", *_UNNAMED, without=made), unnamed, tagged)
+
+
 def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     """Allow the scaling of copies: a target's ARN ends with an ID that is not known beforehand."""
     targets = f"arn:{stack.partition}:application-autoscaling:{stack.region}:{stack.account}:scalable-target/*"
@@ -304,6 +314,19 @@ def _scaling(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
     yield _allow(tagging[:1], [targets], {"StringEquals": {f"aws:RequestTag/{ENVIRONMENT_TAG}": environment}})
     yield _allow(tagging, [targets], {"StringEquals": {f"aws:ResourceTag/{ENVIRONMENT_TAG}": environment}})
     yield allow_unnamed(*sorted(described), *_actions("cloudwatch", _POLICY))
+
+
+def _alarms(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:
+    """Allow the environment's alarms, and those that Application Auto Scaling makes of a policy."""
+    alarms = [
+        _alarm_arn(stack, name)
+        for name in (
+            f"{alarm_prefix(environment)}*",
+            "TargetTracking-endpoint/*",
+            "TargetTracking-inference-component/*",
+        )
+    ]
+    yield _allow(_actions("cloudwatch", _ALARM, _TARGET), alarms)
 
 
 def _dashboards_and_schedules(stack: Stack, environment: str, path: str | None) -> Iterator[iam.PolicyStatement]:

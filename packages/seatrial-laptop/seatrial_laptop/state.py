@@ -178,13 +178,7 @@ def was_killed(state_dir: Path) -> bool:
 def end_leftovers(state_dir: Path) -> None:
     """End what a process left running in its scratch folders, and remove them with its state; the lock is held."""
     for folder in (server_scratch_folder(state_dir), copies_folder(state_dir)):
-        names = [os.fsencode(path) + b"/" for path in (folder.absolute(), follow_links(folder))]
-        # None on a system without /proc.
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
-                if works_in.is_relative_to(follow_links(folder)) and any(name in command for name in names):
-                    os.kill(int(process.name), signal.SIGKILL)
+        _end_processes_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
     (state_dir / STATE_FILE).unlink(missing_ok=True)
 
@@ -273,6 +267,17 @@ def _unreadable(state_dir: Path) -> LocalError:
     message = f"an embedded AWS is running, but {STATE_FILE} was changed"
     hint = "it stops within seconds; otherwise run: seatrial local down"
     return LocalError.of("SEA607", message, where=str(state_dir), hint=hint)
+
+
+def _end_processes_in(folder: Path) -> None:
+    """Kill our processes that work in a folder and name it in their command line: engines and Lambda functions."""
+    names = [os.fsencode(path) + b"/" for path in (folder.absolute(), follow_links(folder))]
+    # None on a system without /proc.
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command, works_in = (process / "cmdline").read_bytes(), (process / "cwd").readlink()
+            if works_in.is_relative_to(follow_links(folder)) and any(name in command for name in names):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def cache_dir() -> Path:

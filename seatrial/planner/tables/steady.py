@@ -292,17 +292,21 @@ def product_form(rates: tuple[float, ...], concurrency: int, stations: int) -> S
         concurrency: Requests in flight on all stations.
         stations: At least two.
     """
-    middle = concurrency / stations
-    scale = math.log(rates[max(0, math.ceil(middle) - 1)])
-    logs = list(accumulate((scale - math.log(rate) for rate in rates), initial=0.0))
-    highest = max(logs)
-    here = [math.exp(log - highest) for log in logs]
+    here = _weights(rates, concurrency / stations)
     elsewhere = _power(here, stations - 1)
     shares = [weight * other for weight, other in zip(here, reversed(elsewhere), strict=True)]
     total, mean = math.fsum(shares), concurrency / stations
     variance = math.fsum(share * (load - mean) ** 2 for load, share in enumerate(shares)) / total
     rate = math.fsum(map(mul, shares[1:], rates)) / total
     return Spread(throughput=stations * rate, deviation=math.sqrt(variance))
+
+
+def _weights(rates: Sequence[float], middle: float) -> list[float]:
+    """Return f(0), f(1), …, scaled so that none overflows: a factor c^k on f(k) changes no probability."""
+    scale = math.log(rates[max(0, math.ceil(middle) - 1)])
+    logs = list(accumulate((scale - math.log(rate) for rate in rates), initial=0.0))
+    highest = max(logs)
+    return [math.exp(log - highest) for log in logs]
 
 
 def _power(weights: list[float], exponent: int) -> list[float]:

@@ -88,19 +88,10 @@ def candidate_answer(event: CustomResourceEvent, properties: TrialProperties, co
             raise
         return _carry_live(event, context, None)  # a rollback must go on
     if live is None:
-        before, request_id = _before(event, properties, context), event["RequestId"]
-        copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
-        carried = CarriedCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
-        write_copies(context.store, properties.endpoint_name, carried)
-        return Answer(data=copies_attributes(copies, NOT_TRIED))
+        return _carry_planned(properties, context, _before(event, properties, context), event["RequestId"])
     if event["RequestType"] == "Update":
         if _goes_back(event, context, live):
-            with suppress(UnavailableError):
-                end_trials(event, properties.endpoint_name, context)
-                remove_candidates(context, properties.endpoint_name, until_gone=False)
-            if live.runs(read_specification(properties.specification)):
-                end_hold(context, properties.endpoint_name)
-            return Answer(data=copies_attributes(keep_copies(event, context, live, going_back=True), NOT_TRIED))
+            return _gone_back(event, properties, context, live)
         if is_unchanged(event) and not touches_component(event) and _is_known(properties, context):
             return _carry_live(event, context, None)
     return _started(properties, event, context, live)
@@ -131,16 +122,21 @@ def _started(
     if manner == "candidate" and context.store.read(passed_key(properties)) is not None:
         manner = "carry"
     if manner == "candidate":
-        unknown = context.components.unknown_members(read_specification(properties.specification))
-        if unknown:
-            raise OldSdkError(
-                f"the boto3 of the trial function does not know {', '.join(unknown)}: deploy the trial service of this "
-                f"release (seatrial-{properties.environment}-trials), which brings the model of the API, or set "
-                "trial.update to in_place"
-            )
+        _check_sdk(properties, context)
     if manner == "candidate" or _moves(event, live) or not _is_known(properties, context):
         return start(event, properties, context, manner=manner)
     return _carry_live(event, context, live)
+
+
+def _check_sdk(properties: TrialProperties, context: TrialContext) -> None:
+    """Find whether the function can send the specification of a candidate."""
+    unknown = context.components.unknown_members(read_specification(properties.specification))
+    if unknown:
+        raise OldSdkError(
+            f"the boto3 of the trial function does not know {', '.join(unknown)}: deploy the trial service of this "
+            f"release (seatrial-{properties.environment}-trials), which brings the model of the API, or set "
+            "trial.update to in_place"
+        )
 
 
 def _is_known(properties: TrialProperties, context: TrialContext) -> bool:
@@ -155,8 +151,33 @@ def _moves(event: CustomResourceEvent, live: ComponentState) -> bool:
     return not live.runs(specification) or (event["RequestType"] == "Update" and touches_component(event))
 
 
+def _carry_planned(
+    properties: TrialProperties, context: TrialContext, before: ComponentState | None, request_id: str
+) -> Answer:
+    """Answer for a component that is about to be created: the planned copies, and no fewer than its users have now.
+
+    There is room for `max_copies` at most.
+    """
+    copies = min(properties.most_copies, max(properties.copy_count, 0 if before is None else before.copies))
+    carried = CarriedCopies(copies=copies, is_new=True, previous=copies, request_id=request_id)
+    write_copies(context.store, properties.endpoint_name, carried)
+    return Answer(data=copies_attributes(copies, NOT_TRIED))
+
+
 def _carry_live(event: CustomResourceEvent, context: TrialContext, live: ComponentState | None) -> Answer:
     return Answer(data=copies_attributes(keep_copies(event, context, live), NOT_TRIED))
+
+
+def _gone_back(
+    event: CustomResourceEvent, properties: TrialProperties, context: TrialContext, live: ComponentState
+) -> Answer:
+    """Answer a rollback: the candidate goes, and where the component was not touched, scaling is as before."""
+    with suppress(UnavailableError):
+        end_trials(event, properties.endpoint_name, context)
+        remove_candidates(context, properties.endpoint_name, until_gone=False)
+    if live.runs(read_specification(properties.specification)):
+        end_hold(context, properties.endpoint_name)
+    return Answer(data=copies_attributes(keep_copies(event, context, live, going_back=True), NOT_TRIED))
 
 
 def keep_copies(

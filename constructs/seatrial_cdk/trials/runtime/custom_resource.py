@@ -174,17 +174,7 @@ def _known(event: CustomResourceEvent, properties: TrialProperties, context: Tri
     try:
         going_back = "ROLLBACK" in context.stack_status(event["StackId"])
     except UnavailableError as unavailable:
-        if is_unchanged(event):
-            return _readable(store, latest_key(properties), properties)
-        with suppress(UnavailableError):
-            if store.read(passed_key(properties)) is not None:
-                return _readable(store, passed_key(properties), properties)
-        if properties.mode == "rollback":
-            raise DirectionUnknownError(
-                f"{properties.endpoint_name}: the stack's state is unknown and no trial of this plan passed before "
-                f"({unavailable})"
-            ) from unavailable
-        return None
+        return _known_either_way(event, properties, store, unavailable)
     if going_back or is_unchanged(event):
         end_hold(context, properties.endpoint_name)
     if is_unchanged(event):
@@ -210,6 +200,29 @@ def _gone_back(store: TrialStore, properties: TrialProperties) -> Attributes:
         if text := store.read(key):
             store.write(released_key(properties.endpoint_name), text)
     return _readable(store, key, properties)
+
+
+def _known_either_way(
+    event: CustomResourceEvent, properties: TrialProperties, store: TrialStore, unavailable: UnavailableError
+) -> Attributes | None:
+    """Answer an update whose direction is unknown.
+
+    What stays the same, and what has passed as it is, is answered from the store: right in both directions. Else in
+    mode `report` a trial is started, which can't fail. In mode `rollback` the update fails: going forward, an unproven
+    configuration must not stay; going back to one that has never passed, the stack waits for
+    `continue-update-rollback`, which asks again.
+    """
+    if is_unchanged(event):
+        return _readable(store, latest_key(properties), properties)
+    with suppress(UnavailableError):
+        if store.read(passed_key(properties)) is not None:
+            return _readable(store, passed_key(properties), properties)
+    if properties.mode == "rollback":
+        raise DirectionUnknownError(
+            f"{properties.endpoint_name}: the stack's state is unknown and no trial of this plan passed before "
+            f"({unavailable})"
+        ) from unavailable
+    return None
 
 
 def is_unchanged(event: CustomResourceEvent) -> bool:

@@ -97,15 +97,7 @@ def receive(event: CustomResourceEvent, context: TrialContext) -> None:
         words = f"the property {error} is missing" if isinstance(error, KeyError) else f"{error}" or repr(error)
         given = Answer(failed_because=f"The sea trial's request failed: {words}")
     if given is not None:
-        store, request_id = context.store, event["RequestId"]
-        try:
-            unsent = unsent_answer(store, endpoint_name, request_id, given)
-        except UnavailableError as unavailable:
-            log(f"the answer to {request_id} is not noted: {unavailable}")
-            unsent = given
-        if unsent is not None:
-            send_answer(event, unsent, context.respond, bucket=context.bucket)
-            note_sent(store, endpoint_name, request_id)
+        _respond(event, endpoint_name, given, context)
 
 
 def receive_lost(context: TrialContext) -> None:
@@ -130,6 +122,19 @@ def _given_before(event: CustomResourceEvent, endpoint_name: str, context: Trial
     except UnavailableError as unavailable:
         log(f"whether {request_id} came before is unknown: {unavailable}")
         return None
+
+
+def _respond(event: CustomResourceEvent, endpoint_name: str, given: Answer, context: TrialContext) -> None:
+    """Answer a request once; where this can't be noted, CloudFormation gets its answer all the same."""
+    store, request_id = context.store, event["RequestId"]
+    try:
+        unsent = unsent_answer(store, endpoint_name, request_id, given)
+    except UnavailableError as unavailable:
+        log(f"the answer to {request_id} is not noted: {unavailable}")
+        unsent = given
+    if unsent is not None:
+        send_answer(event, unsent, context.respond, bucket=context.bucket)
+        note_sent(store, endpoint_name, request_id)
 
 
 def answered_at_once(event: CustomResourceEvent, context: TrialContext) -> Answer | None:

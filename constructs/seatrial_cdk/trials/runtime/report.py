@@ -58,15 +58,7 @@ def _lines(result: TrialResult, uri: str) -> Iterator[str]:
     for knee in result.knees:
         load = MISSING if knee.concurrency is None else whole_or_tenths(knee.concurrency)
         yield f"- knee by {code(knee.detector)}: {load}: {escaped(knee.because)}"
-    yield ""
-    yield from (f"- {escaped(line)}" for line in _conditions(result))
-    if result.usd_per_million_output_tokens is not None:
-        yield f"- USD per million output tokens: {result.usd_per_million_output_tokens:.4g}"
-    if result.blended_usd_per_million_tokens is not None:
-        yield f"- USD per million tokens, input and output blended 3:1: {result.blended_usd_per_million_tokens:.4g}"
-    if result.comparison is not None:
-        yield f"- {escaped(_compared(result.comparison))}"
-    yield ""
+    yield from _facts(result)
     yield f"Summary of {code(uri)}, plan {escaped(request.plan_digest)}, started at {escaped(result.started_at)}."
     yield f"Full report: {code(f'seatrial report {uri}')}."
 
@@ -93,6 +85,18 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
         "void" if not level.valid else "met" if level.meets_slo else "not met",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _facts(result: TrialResult) -> Iterator[str]:
+    yield ""
+    yield from (f"- {escaped(line)}" for line in _conditions(result))
+    if result.usd_per_million_output_tokens is not None:
+        yield f"- USD per million output tokens: {result.usd_per_million_output_tokens:.4g}"
+    if result.blended_usd_per_million_tokens is not None:
+        yield f"- USD per million tokens, input and output blended 3:1: {result.blended_usd_per_million_tokens:.4g}"
+    if result.comparison is not None:
+        yield f"- {escaped(_compared(result.comparison))}"
+    yield ""
 
 
 def _conditions(result: TrialResult) -> Iterator[str]:

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from botocore.exceptions import ClientError
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef, PutObjectRequestTypeDef
 
@@ -168,10 +169,7 @@ class S3TrialStore:
             except self.client.exceptions.NoSuchKey:
                 return None
             except ClientError as refused:
-                error = refused.response["Error"]
-                if error["Code"] in UNUSABLE_KEY or (
-                    error["Code"] == "AccessDenied" and "kms:Decrypt" in error["Message"]
-                ):
+                if _undecryptable(refused):
                     return None
                 raise
 
@@ -234,6 +232,12 @@ class S3TrialStore:
                     if left := removal.get("Errors"):
                         why = f"{len(left)} objects are left, the first {left[0].get('Key')}: {left[0].get('Code')}"
                         raise UnavailableError(f"emptying s3://{self.bucket}: {why}")
+
+
+def _undecryptable(refused: ClientError) -> bool:
+    """Tell whether S3 refused a text because of its KMS key: nothing may use it, or this function may not."""
+    error = refused.response["Error"]
+    return error["Code"] in UNUSABLE_KEY or (error["Code"] == "AccessDenied" and "kms:Decrypt" in error["Message"])
 
 
 def is_scheduled(request_id: str) -> bool:

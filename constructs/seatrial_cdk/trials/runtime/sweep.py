@@ -66,17 +66,21 @@ def is_answered(execution: Execution, context: TrialContext) -> bool:
 def sweep(context: TrialContext) -> None:
     """Answer for dead executions, and end what nothing uses any more; what can't be ended now, the next sweep ends."""
     for execution in context.workflow.dead(context.now_s() - LONGEST_ORDER_S):
-        try:
-            if not is_answered(execution, context):
-                log(f"sweep: nobody answered for {execution['input']}")
-                end_dead_execution(execution, context)
-        except UnavailableError as unavailable:
-            log(f"sweep: {execution['input']} is not answered: {unavailable}")
+        _sweep_execution(execution, context)
     for name in context.components.like_candidates():
         if name.startswith(f"{context.environment}-"):
             _sweep_candidate(name, context)
     for held in held_scalings(context.store):
         _sweep_held(held, context)
+
+
+def _sweep_execution(execution: Execution, context: TrialContext) -> None:
+    try:
+        if not is_answered(execution, context):
+            log(f"sweep: nobody answered for {execution['input']}")
+            end_dead_execution(execution, context)
+    except UnavailableError as unavailable:
+        log(f"sweep: {execution['input']} is not answered: {unavailable}")
 
 
 def _sweep_candidate(name: str, context: TrialContext) -> None:

@@ -102,14 +102,19 @@ class CdkCli:
                         sys.stdout.write(line)
                 process.wait()
             except BaseException:
-                try:
-                    os.killpg(process.pid, signal.SIGTERM)
-                    process.wait(STOP_S)
-                except (ProcessLookupError, subprocess.TimeoutExpired):
-                    # It has ended by itself, or is ended now.
-                    pass
-                finally:
-                    with suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
+                _stop(process)
                 raise
         return ToolOutcome(process.returncode, "".join(lines))
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End a tool and everything that it started: the wrappers around Node pass no signal on."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(STOP_S)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        # It has ended by itself, or is ended now.
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -300,8 +300,12 @@ def traffic_shifts(routing: Document, most: int) -> list[Callable[[tuple[CopyPro
     if kind == "LINEAR":
         size = child(routing, "LinearStepSize")
         steps = math.ceil(max(most, 1) / max(capacity_count(size, most), 1))
-        return [*((lambda copies: capacity_count(size, len(copies), step)) for step in range(1, steps)), len]
+        return [*(_linear(size, step) for step in range(1, steps)), len]
     return [len]
+
+
+def _linear(size: Document, step: int) -> Callable[[tuple[CopyProcess, ...]], int]:
+    return lambda copies: capacity_count(size, len(copies), step)
 
 
 def capacity_count(size: Document, copies: int, times: int = 1) -> int:
