@@ -279,7 +279,7 @@ def instances_in_use(endpoints: SageMakerClient) -> InUse:
                 instances[name, pool.instance_type] += pool.current
             if not variant.pools:
                 instances[name, variant.instance_type] += max(variant.current, variant.desired)
-    return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(instances)
+    return InUse({}, reader.unreadable[0]) if reader.unreadable else InUse(instances)
 
 
 def functions_at_once(deployments: Iterable[Deployment]) -> int:
@@ -499,8 +499,8 @@ def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
     components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
     reader = AwsReader(ClientCalls(clients.alarms))
     raised = [alarm.name for alarm in raised_alarms(name, components, reader) if alarm.rolls_back]
-    if reader.not_asked:
-        return unread(subject, reader.not_asked[0])
+    if reader.unreadable:
+        return unread(subject, reader.unreadable[0])
     if raised:
         hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
         return problem(subject, "SEA771", f"{', '.join(raised)} would roll an update back", hint)

@@ -157,7 +157,7 @@ class Examination:
         containers: The metrics of its containers; none of those without.
         missing: The resources of its stack that do not exist.
         absent: Its configuration and models that do not exist, as findings name them.
-        not_asked: What could not be read.
+        unreadable: What could not be read.
     """
 
     name: str
@@ -174,7 +174,7 @@ class Examination:
     containers: tuple[ContainerFacts, ...] = ()
     missing: tuple[ResourceState, ...] = ()
     absent: tuple[str, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -205,7 +205,7 @@ def is_left_over(component: LiveComponent, examination: Examination) -> bool:
 
 def is_orphan(target: TargetFacts, examination: Examination) -> bool:
     """Return whether a target scales a component that is known to be gone."""
-    listed = not any(line.startswith("inference component") for line in examination.not_asked)
+    listed = not any(line.startswith("inference component") for line in examination.unreadable)
     names = {component.name for component in examination.components}
     return bool(target.component) and listed and target.component not in names
 

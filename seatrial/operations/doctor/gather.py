@@ -147,7 +147,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
             *([f"endpoint configuration {endpoint.config}"] if not endpoint.has_config else ()),
             *(f"model {model.name}" for model in named if not model.is_there),
         ),
-        not_asked=tuple(reader.not_asked),
+        unreadable=tuple(reader.unreadable),
     )
 
 
@@ -382,10 +382,10 @@ def _quotas(query: EndpointQuery, endpoint: LiveEndpoint) -> Iterator[AccountChe
 def _role(arn: str, reader: AwsReader) -> AccountCheck:
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
     # The reader notes every refusal by itself; here it becomes a check of its own, and must not be listed twice.
-    before = len(reader.not_asked)
+    before = len(reader.unreadable)
     response = reader.read(subject, "iam", "get_role", RoleName=name)
     if response.state == "not asked":
-        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be read")
+        return unread(subject, reader.unreadable.pop() if len(reader.unreadable) > before else "it could not be read")
     if response.state == "absent":
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
@@ -468,7 +468,7 @@ def container_facts(
             series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
             facts = ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)
         except (OSError, ValueError) as refused:
-            reader.not_asked.append(f"metrics of the containers: {refused}")
+            reader.unreadable.append(f"metrics of the containers: {refused}")
             return
         if not facts.load.is_empty:
             yield facts
