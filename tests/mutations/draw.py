@@ -53,7 +53,7 @@ AREAS: Final = {
     "rails": Area(
         (
             "seatrial/specs/guardrails/checks.py",
-            "seatrial/specs/guardrails/references.py",
+            "seatrial/specs/guardrails/checks.py",
             "seatrial/locks/guard_rails.py",
         ),
         ("tests/specs", "tests/locks", "tests/planner/test_guard_rails.py"),

@@ -614,8 +614,7 @@ def _judged_names(text: str) -> Iterator[tuple[int, int] | None]:
             continue
         nested = nested + 1 if start < value_end else 0
         if nested == 0 and not match["open"]:
-            run = _UNQUOTED.match(text, start)
-            value_end = run.end() if run else start
+            value_end = _run_end(text, start)
         if nested >= _MOST_NAMES:
             judged_to = min(value_end, start + _JUDGED)
             yield (start, judged_to) if _is_text(text[start:judged_to]) else None
@@ -635,6 +634,11 @@ def _lower(text: str) -> str:
     """Return a text in lower case, with every character in its place: a few have two in lower case."""
     lower = text.lower()
     return lower if len(lower) == len(text) else _CAPITALS.sub(lambda match: match[0].lower(), text)
+
+
+def _run_end(text: str, start: int) -> int:
+    run = _UNQUOTED.match(text, start)
+    return run.end() if run else start
 
 
 def _behind(text: str, match: re.Match[str], says: Says, name: str, name_at: int) -> tuple[int, int] | None:
