@@ -159,7 +159,8 @@ def define_stacks(app: App) -> None:
 
     Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
 
-    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
+    `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
     Raises:
         SpecError: With everything that is wrong in every environment.
@@ -170,6 +171,11 @@ def define_stacks(app: App) -> None:
         return
     folders = _Folders.of(app)
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
+    if name := context_text(app, "destroy"):
+        place = load_environment(folders.environments, environment) if environment else None
+        # A template must have a resource: the CDK's metadata, which is nothing.
+        Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+        return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)
     services = add_stacks(app, locked.deployments, locked.awaiting)

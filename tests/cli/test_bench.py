@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,15 +12,15 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.result import TrialResult
+from seatrial_load.documents.result import LevelResult, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cli.conftest import Seatrial
 
@@ -134,6 +135,28 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
     assert {record["concurrency"] for record in records if not record["ramp"]} == {1, 2}
 
 
+def test_the_commands_of_the_page_on_agents_replay_its_traces(seatrial: Seatrial, project: Path, origin: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+    for name, block in zip(
+        ("weka.json", "spans.jsonl"), re.findall(r"```json\n(.*?)```", page, re.DOTALL), strict=True
+    ):
+        (project / name).write_text(block, encoding="utf-8")
+    levels: list[LevelResult] = []
+    for command in re.findall(r"^seatrial (bench .*)", page, re.MULTILINE):
+        done = seatrial(*command.replace("http://localhost:8000", origin).split(), "-o", "agents")
+        assert done.stderr == ""
+        assert told_of(done, "sent").count("sessions of") == 1
+        assert " an hour" in next(line for line in done.stdout.splitlines() if line.startswith("sessions at"))
+        levels += TrialResult.from_json((project / "agents" / "report.json").read_text(encoding="utf-8")).levels
+    # Four turns a session, at least twice as many sessions as go on at once; then two sessions of two turns and of one.
+    assert [level.requests + level.ramp_requests for level in levels] == [12, 16, 3]
+    assert [level.conversations for level in levels[2:]] == [2]
+    assert all(level.session_ms and level.first_turn_ttft_ms and level.later_turns_ttft_ms for level in levels)
+    # Gaps of 0.1 s before the sub-agents and the last call; the second session begins 0.25 s after the first.
+    assert all(level.session_ms.mean > 200 for level in levels[:2] if level.session_ms)
+    assert levels[2].arrival == "replay"
+
+
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
     command = ["bench", "--url", f"{origin}/v1", "--output-tokens", str(TOKENS), "--requests", "4"]
     done = seatrial(*command, "--levels", "4,2")
@@ -233,7 +256,7 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
         ),
         (
             "--url http://localhost --trace t.csv --rate 1",
-            ["--trace: SEA501: can't be combined with --rate: a replay is one level with the recorded times"],
+            ["--trace: SEA501: can't be combined with --rate: a replay keeps the recorded times or gaps"],
         ),
         (
             "--url http://localhost --rate 1 --protocol jumpstart-2024",

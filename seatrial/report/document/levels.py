@@ -35,11 +35,12 @@ from seatrial.report.values import (
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.arrivals import ARRIVALS
+from seatrial_load.documents.request import replays_sessions
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.metrics.sent import convoy_lines
+from seatrial_load.metrics.sent import convoy_lines, session_lines
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
@@ -235,12 +236,15 @@ def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
 
 def _reading(result: TrialResult) -> str:
     ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
-    if ARRIVALS[result.request.load.arrival].is_open:
-        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
+    is_open = ARRIVALS[result.request.load.arrival].is_open
+    lines = [*(() if is_open else convoy_lines(result.levels)), *session_lines(result)]
+    sentences = "".join(f" {line[:1].upper()}{line[1:]}." for line in lines)
+    if is_open:
+        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}{sentences}"
     copies = result.request.copy_count
-    convoys = "".join(f" {line[:1].upper()}{line[1:]}." for line in convoy_lines(result.levels))
     of_all = "" if copies == 1 else f" ({copies} copies)"
-    return f"Concurrency is the number of requests in flight per copy{of_all}.{ends}{convoys}"
+    what = "sessions that go on at once" if replays_sessions(result.request.workload) else "requests in flight"
+    return f"Concurrency is the number of {what} per copy{of_all}.{ends}{sentences}"
 
 
 def _chosen(result: TrialResult) -> str:

@@ -1,4 +1,4 @@
-"""The scenario, chapter by chapter; every step checks that it did happen, and what was started is stopped at the end."""
+"""The scenario, chapter by chapter: every step checks that it did happen; what was started is stopped at the end."""
 
 from __future__ import annotations
 

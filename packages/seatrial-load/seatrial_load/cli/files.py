@@ -68,12 +68,12 @@ def prompted(request: TrialRequest, files: TrialFiles) -> Iterator[tuple[TrialRe
     The file is None for made-up prompts.
 
     Raises:
-        BenchError: SEA509 or SEA510, with every bad line.
+        BenchError: SEA509, SEA510, SEA550 or SEA551, with every bad line; SEA501, a speed of what has no times.
     """
     if files.prompts is not None:
         yield _conversing(_named(request, "jsonl", files.prompts), files.prompts), files.prompts
     elif files.trace is not None:
-        yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
+        yield _replayed(_named(request, "trace", files.trace), files.trace, files), files.trace
     else:
         yield request, None
 
@@ -102,16 +102,27 @@ def _conversing(request: TrialRequest, path: Path) -> TrialRequest:
     return replace(request, workload=replace(request.workload, conversations=turns, delays_s=delays_s))
 
 
-def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
+def _replayed(request: TrialRequest, path: Path, files: TrialFiles) -> TrialRequest:
+    """Return the trial of a trace: at its own times, or closed, where those are unknown or levels were requested."""
     from seatrial_load.prompts.trace import read_trace
 
     trace = read_trace(path)
     if trace.skipped:
         show_text(f"{path.as_posix()}: skipped {trace.skipped} requests without prompt or answer\n")
+    if trace.shortened:
+        show_text(f"{path.as_posix()}: {trace.shortened} gaps of more than an hour are replayed as one\n")
+    closed = files.in_flight or not trace.due_s
+    if closed and files.speed != 1:
+        message = "the sessions have no times of their own, and keep the recorded gaps"
+        raise BenchError.of("SEA501", message, where="command line", field="--speed")
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    return replace(request, workload=workload, load=replace(closed_loop(request.load), arrival="replay"))
+    if closed or trace.gaps_s:
+        delays_s = tuple(trace.gaps_s) if any(trace.gaps_s) else ()
+        workload = replace(workload, conversations=trace.turns, delays_s=delays_s)
+    load = closed_loop(request.load) if closed else replace(closed_loop(request.load), arrival="replay")
+    return replace(request, workload=workload, load=load)
 
 
 def check_folder(path: Path | None) -> None:

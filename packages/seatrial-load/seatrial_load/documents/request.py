@@ -450,6 +450,11 @@ class Workload:
     )
 
 
+def replays_sessions(workload: Workload) -> bool:
+    """Return whether requests are turns of recorded sessions, which keep their place while their tools run."""
+    return workload.source == "trace" and bool(workload.conversations)
+
+
 def single_requests(workload: Workload) -> Workload:
     """Return a workload without conversations: each request is one turn."""
     return without(workload, CONVERSATIONS)

@@ -348,6 +348,11 @@ class LevelResult:
             flight, or nothing streamed.
         from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
         to_s: When it ended.
+        sessions_per_h: Recorded sessions that ended in an hour while all places were taken. None, as what follows,
+            where no sessions were replayed; a level's concurrency is the sessions that go on at once then.
+        session_ms: Time of whole sessions, with their tools and sub-agents.
+        first_turn_ttft_ms: TTFT of the measured turns that open a session.
+        later_turns_ttft_ms: TTFT of the others, those of sub-agents too.
     """
 
     concurrency: int
@@ -397,6 +402,10 @@ class LevelResult:
     convoy_share: float | None = None
     from_s: float | None = None
     to_s: float | None = None
+    sessions_per_h: float | None = None
+    session_ms: Distribution | None = None
+    first_turn_ttft_ms: Distribution | None = None
+    later_turns_ttft_ms: Distribution | None = None
 
     @property
     def load(self) -> float:

@@ -249,6 +249,9 @@ class Latencies:
     itl_ms: Sample | None
     ms_per_token: Sample | None
     e2e_latency_ms: Sample | None
+    session_ms: Sample | None = None
+    first_turn_ttft_ms: Sample | None = None
+    later_turns_ttft_ms: Sample | None = None
 
 
 def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
@@ -263,6 +266,19 @@ def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
         itl_ms=sample_of(list(chain.from_iterable(map(metrics.itl_ms, succeeded)))),
         ms_per_token=sample(metrics.ms_per_token),
         e2e_latency_ms=sample(metrics.e2e_latency_ms),
+    )
+
+
+def of_sessions(
+    latencies: Latencies, records: Sequence[RequestRecord], succeeded: Sequence[RequestRecord]
+) -> Latencies:
+    """Add the times of whole sessions, and TTFT by kind of turn of the measured requests that succeeded."""
+    first, later = ([one for one in succeeded if (one.turn == 1) is opens] for opens in (True, False))
+    return replace(
+        latencies,
+        session_ms=sample_of([(ends_s - begins_s) * MS_PER_S for begins_s, ends_s in metrics.whole_sessions(records)]),
+        first_turn_ttft_ms=latencies_of(first).ttft_ms,
+        later_turns_ttft_ms=latencies_of(later).ttft_ms,
     )
 
 
@@ -468,6 +484,7 @@ def tally_of(
     offered_requests_per_s: float | None = None,
     client: ClientEvidence | None = None,
     enough_because: str = "",
+    sessions: int = 0,
 ) -> LevelTally:
     """Sum up one worker's share of a level.
 
@@ -475,18 +492,23 @@ def tally_of(
         records: Every request of the share, ramp included, at least one.
         concurrency: Requests in flight per copy, of the whole level.
         ramp: How many of the share's first requests, in the order of their numbers, aren't measured.
+        sessions: How many recorded sessions go on at once through this worker; 0 of other requests.
     """
     first, measured = split(records, ramp)
     succeeded = [record for record in measured if record.succeeded]
+    counts, latencies = counts_of(first, measured), latencies_of(succeeded)
+    if sessions:
+        rate = metrics.sessions_per_h(records, sessions)
+        counts, latencies = replace(counts, sessions_per_h=rate), of_sessions(latencies, records, succeeded)
     time = measured_time(records, ramp=ramp, steady=has_steady_window(arrival, protocol))
     throughput = throughput_of(records, time, objectives)
     return LevelTally(
         concurrency=concurrency,
         arrival=arrival,
         offered_requests_per_s=offered_requests_per_s,
-        counts=counts_of(first, measured),
+        counts=counts,
         throughput=throughput,
-        latencies=latencies_of(succeeded),
+        latencies=latencies,
         tokens=tokens_of(succeeded),
         client=client,
         enough_because=enough_because,

@@ -37,6 +37,7 @@ class Counts:
         ramp_errors: How many of these failed, by error class.
         conversations: Measured conversations that began; 0 of single requests.
         broken: Measured conversations that a turn which failed ended.
+        sessions_per_h: Recorded sessions that ended in an hour while all places were taken; None without any.
         duration_s: First request sent to last request ended, ramp included; the longest of the shares'.
     """
 
@@ -50,6 +51,7 @@ class Counts:
     duration_s: float
     conversations: int = 0
     broken: int = 0
+    sessions_per_h: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ def added_counts(shares: Sequence[Counts]) -> Counts:
         duration_s=max(share.duration_s for share in shares),
         conversations=sum(share.conversations for share in shares),
         broken=sum(share.broken for share in shares),
+        sessions_per_h=sum(known) if (known := [one for share in shares if (one := share.sessions_per_h)]) else None,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import short, whole_or_tenths
+from seatrial_base.units import MS_PER_S, short, whole_or_tenths
 from seatrial_load.documents.arrivals import arrivals_of
+from seatrial_load.documents.request import replays_sessions
 from seatrial_load.measure.lengths import conversations_of, lengths_of, planned_cached_share, shared_share
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def conversation_words(workload: Workload) -> str:
     if conversations is None:
         return ""
     spread = f" ± {whole_or_tenths(conversations.turns.stddev)}" if conversations.turns.stddev else ""
-    delay = f", {short(conversations.mean_delay_s)} s of thought between" if conversations.mean_delay_s else ""
-    return f"conversations of {whole_or_tenths(conversations.turns.mean)}{spread} turns{delay}"
+    kind, pause = ("sessions", "tools") if replays_sessions(workload) else ("conversations", "thought")
+    delay = f", {short(conversations.mean_delay_s)} s of {pause} between" if conversations.mean_delay_s else ""
+    return f"{kind} of {whole_or_tenths(conversations.turns.mean)}{spread} turns{delay}"
 
 
 def arrival_words(load: Load) -> str:
@@ -87,6 +89,28 @@ def cache_lines(result: TrialResult) -> Iterator[str]:
     for share, place in sorted(shares, reverse=True)[:1]:
         shared = "" if planned is None else f"; the workload shares {planned * 100:.0f} %"
         yield f"cache: {share * 100:.0f} % of the prompt tokens came from it at {place}{shared}"
+
+
+def session_lines(result: TrialResult) -> Iterator[str]:
+    """Yield the replayed sessions of each level: how many an hour, their time and cost, TTFT by kind of turn."""
+    usd_per_hour = result.request.usd_per_hour_per_copy
+    for level in result.levels:
+        if level.sessions_per_h is None or level.session_ms is None:
+            continue
+        copies = result.request.copy_count
+        cost = "" if usd_per_hour is None else f", {usd_per_hour * copies / level.sessions_per_h:.4f} USD each"
+        ttft = "; ".join(
+            f"TTFT of {turns} p50 {ttft_ms.p50:,.0f} ms, p95 {ttft_ms.p95:,.0f} ms"
+            for turns, ttft_ms in (
+                ("first turns", level.first_turn_ttft_ms),
+                ("later turns", level.later_turns_ttft_ms),
+            )
+            if ttft_ms is not None
+        )
+        yield (
+            f"sessions at {level.place}: {short(level.sessions_per_h)} an hour{cost}, "
+            f"p50 {short(level.session_ms.p50 / MS_PER_S)} s, p95 {short(level.session_ms.p95 / MS_PER_S)} s; {ttft}"
+        )
 
 
 def _realised(name: str, mean: float | None, median: float | None, p95: float | None) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
-from seatrial_load.client.event_loop import Wave, WaveConversations
+from seatrial_load.client.event_loop import RecordedTurns, Wave, WaveConversations
 from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.arrivals import REST_SHARE, arrivals_of, spread_starts
 from seatrial_load.documents.progress import LevelAdvanced
-from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, single_requests
+from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, replays_sessions, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep, load_words
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.client_health import void_of
@@ -29,6 +29,7 @@ from seatrial_load.measure.lengths import conversations_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
+from seatrial_load.prompts.trace import TracePrompts
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
 from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import Unmeasured
     from seatrial_load.metrics.aggregate import LevelTally
     from seatrial_load.metrics.level import LevelSize
+    from seatrial_load.prompts.synthetic import Prompts
 
 JUMPSTART_REQUESTS_PER_CONCURRENCY = 3
 JUMPSTART_TIMEOUT_S = 60.0
@@ -195,7 +197,7 @@ def first_starts(request: TrialRequest, progress: TrialProgress, concurrency: in
 def rest_share(request: TrialRequest) -> float:
     """Return the longest pause between a response and the next request, as a share of the time that it took."""
     is_spread = request.load.start == "spread" and not arrivals_of(request.load).is_open
-    return REST_SHARE if is_spread else 0.0
+    return REST_SHARE if is_spread and not replays_sessions(request.workload) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +289,10 @@ def _load(
     """Load a level, or the part of its conversations that is this worker's."""
     writer = tools.writer_of(request, progress)
     if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
-        wave = replace(wave, conversations=replace(talks, numbers=talks.numbers[part]))
+        recorded = recorded_turns(writer.prompts, progress.sent)
+        most = max(request.load.max_connections, wave.streams)
+        talks = replace(talks, numbers=talks.numbers[part])
+        wave = replace(wave, conversations=talks, recorded=recorded, most_streams=most)
     dial = tools.dial_to(writer)
     order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
@@ -308,6 +313,26 @@ def wave_conversations(
     )
 
 
+def recorded_turns(prompts: Prompts, first: int) -> RecordedTurns | None:
+    """Return how the turns of a level follow each other, whose numbers begin at one; None where nothing recorded it."""
+    trace = prompts.trace if isinstance(prompts, TracePrompts) else None
+    if trace is None:
+        return None
+    later: dict[int, list[int]] = {}
+    for row, waits in enumerate(trace.waits):
+        for back in waits:
+            later.setdefault(row - back, []).append(back)
+
+    def place(number: int) -> int:
+        return (number - first) % len(trace)
+
+    return RecordedTurns(
+        waits=lambda number: [number - back for back in trace.waits[place(number)]] if trace.waits else [],
+        after=lambda number: [number + ahead for ahead in later.get(place(number), ())],
+        gap_s=lambda number: trace.gaps_s[place(number)],
+    )
+
+
 def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
     """Return how many numbers the requests of a level have; no open loop has conversations."""
     conversations = conversations_of(request.workload)
@@ -325,16 +350,18 @@ def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> Leve
 def _tally(
     request: TrialRequest, pool: PoolResult, *, concurrency: int, ramp: int, offered_per_s: float | None
 ) -> LevelTally:
+    at_once = pool.evidence.streams if request.load.arrival == "closed" else len(pool.records)
     return tally_of(
         pool.records,
         concurrency=concurrency,
         objectives=request.objectives,
-        ramp=ramp,
+        ramp=min(ramp, len(pool.records) - 1),  # sessions that a failed turn ended send fewer
         arrival=request.load.arrival,
         protocol=request.load.protocol,
         offered_requests_per_s=offered_per_s,
         client=pool.evidence,
         enough_because=pool.enough_because or ALL_SENT,
+        sessions=at_once if replays_sessions(request.workload) else 0,
     )
 
 
@@ -361,7 +388,9 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     if level.client is not None:
         void = void_of(
             level.client,
-            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            requested_streams=None
+            if level.is_open or replays_sessions(request.workload)
+            else step.concurrency * request.copy_count,
             rest_share=rest_share(request) / 2,
             itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
             calibration=progress.client,
