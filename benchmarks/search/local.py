@@ -183,7 +183,7 @@ def _print(name: str, result: TrialResult) -> None:
     for level in result.levels:
         print(
             f"  {level.concurrency:4}  {level.output_tok_s or 0:7.0f} tok/s  end-to-end p95 {_e2e_ms(level):7.0f} ms  "
-            f"{level.succeeded}/{level.requests} answered in {level.duration_s or 0:5.1f} s  {level.void_because}"
+            f"{level.succeeded}/{level.requests} answered in {level.duration_s or 0:5.1f} s  {level.invalid_because}"
         )
     if result.request.load.search == "adaptive":
         print("  " + "\n  ".join(f"{step.concurrency}: {step.because}" for step in result.search))

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.simulation import Protocol
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 _DIGITS = 4
 _FARTHEST_PROBE = 1.0  # of an error at a probe, as a share
@@ -341,6 +341,9 @@ def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, wher
 def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
     """Return what one copy did at each level that is valid and without a failure.
 
+    A level that was cut counts where the interval of its throughput reaches no farther than a calibration is good for
+    between its points; its latency doesn't.
+
     Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
     """
     if result.request.manner != "load":
@@ -350,11 +353,18 @@ def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
         MeasuredPoint(
             concurrency=level.concurrency,
             output_tok_s=level.output_tok_s / copies,
-            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token and not level.cut else None,
         )
         for level in result.levels
-        if level.valid and level.output_tok_s and level.succeeded == level.requests
+        if level.output_tok_s and level.succeeded == level.requests and (level.valid or _is_cut_late(level))
     )
+
+
+def _is_cut_late(level: LevelResult) -> bool:
+    bounds, rate = level.output_tok_s_interval, level.output_tok_s or 0.0
+    if level.void is not None or bounds is None or bounds.low is None or bounds.high is None:
+        return False
+    return max(bounds.high - rate, rate - bounds.low) <= BETWEEN_PROBES_THROUGHPUT * rate
 
 
 def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:

@@ -14,7 +14,7 @@ from seatrial.planner.predict.simulation import outcome
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
-from seatrial_load.documents.distribution import Distribution
+from seatrial_load.documents.distribution import Distribution, Interval
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
@@ -55,6 +55,20 @@ def faster(real: TrialResult, loaded: LoadedSpec, locked: Plan) -> TrialResult:
 def test_the_points_are_those_of_one_copy_at_valid_levels_without_a_failure(rich: TrialResult) -> None:
     assert [point.concurrency for point in points_of_trial(rich)] == [1, 2, 4, 8, 16, 24, 32]  # 64 is void
     assert points_of_trial(rich)[0].output_tok_s == pytest.approx(44.9, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("reach", "wanted"), [(0.05, True), (0.07, False), (None, False)], ids=["narrow", "wide", "open"]
+)
+def test_a_cut_level_is_a_point_where_its_interval_is_narrow(
+    real: TrialResult, reach: float | None, *, wanted: bool
+) -> None:
+    high = None if reach is None else 100.0 * (1 + reach)
+    level = replace(
+        sample_level(4), output_tok_s=100.0, output_tok_s_interval=Interval(low=99.0, high=high), cut="the budget ended"
+    )
+    points = points_of_trial(replace(real, levels=(level,)))
+    assert [(point.concurrency, point.ms_per_token_p90) for point in points] == ([(4, None)] if wanted else [])
 
 
 def test_a_calibration_brings_the_predictions_to_the_measurement(

@@ -25,7 +25,7 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, prefix_words
+from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, omission_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.slo.verdict import doubt_texts, up_to_gate
 
@@ -45,10 +45,15 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
             f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
-    void = [level for level in result.levels if not level.valid]
+    void = [level for level in result.levels if level.void is not None]
     if void:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
+        )
+    if cut := [level for level in result.levels if level.cut]:
+        yield (
+            f"Cut (○): {loads_words(cut)} ended early; the numbers are of what had been answered. Knee, verdict and "
+            f"cost ignore these levels."
         )
     yield from (f"Doubtful answers: {doubts}." for doubts in doubt_texts(result))
     if result.comparison is not None and result.comparison.status == "worse":
@@ -73,7 +78,7 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
     talks = conversation_words(work)
-    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_words(work)) if part)
+    aside = ", ".join(part for part in (work.schema, streamed, omission_words(work), talks, prefix_words(work)) if part)
     yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:

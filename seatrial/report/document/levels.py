@@ -107,7 +107,7 @@ def levels_section(result: TrialResult) -> Section:
         tables=(summary_table(result),),
         remarks=(
             *(
-                f"{loads_words([level]).capitalize()} is void: {level.void_because}."
+                f"{loads_words([level]).capitalize()} is {level.mark}: {level.invalid_because}."
                 for level in result.levels
                 if not level.valid
             ),
@@ -226,7 +226,7 @@ def summary_table(result: TrialResult) -> Table:
 def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
     """Return whether a level meets the SLO; a void one proves nothing of the endpoint."""
     if not level.valid:
-        return Cell("○ void", tone="unknown")
+        return Cell(f"○ {level.mark}", tone="unknown")
     if not level.succeeded:
         return Cell("✗ none succeeded", tone="bad")
     if not result.request.objectives:
@@ -325,8 +325,11 @@ def _curves_reading(result: TrialResult) -> Iterator[str]:
         yield "Error bars are 95 % intervals."
     if result.target_detector is not None:
         yield f"Knee: detector {result.target_detector}, which sets the scaling target."
-    if not all(level.valid for level in result.levels):
+    marks = {level.mark for level in result.levels}
+    if "void" in marks:
         yield "Hollow points are void: the client was the limit."
+    if "cut" in marks:
+        yield "Hollow points are cut: the level ended early."
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +423,7 @@ def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distrib
     for index, level in enumerate(result.levels):
         values: Distribution | None = getattr(level, field)
         if values is not None and values.histogram:
-            void = "" if level.valid else " (void)"
+            void = f" ({level.mark})" if level.mark else ""
             yield (
                 (f"{level.offered_load:g}/s{void}" if level.is_open else f"concurrency {level.concurrency}{void}"),
                 index / last,
@@ -616,7 +619,7 @@ def _time_chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     start_s = 0.0
     timed = timed_levels(result)
     for level, timeline in drawn(timed):
-        name = f"{loads_words([level])}{'' if level.valid else ' (void)'}"
+        name = f"{loads_words([level])}{f' ({level.mark})' if level.mark else ''}"
         marks.append(Mark(start_s, str(level.concurrency), "level"))
         points = tuple(_time_points(timeline, quantity, start_s, name))
         series.append(Series(name=name, points=points, marked=False, filled=True))

@@ -333,6 +333,9 @@ class LevelResult:
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
         client: Measurements of the client; None where there are none.
+        cut: Why the level ended before it had measured what it wanted; empty of a whole one. Its numbers are of the
+            requests that had ended. The upper ends of its intervals allow for those in flight that later ones had
+            overtaken, whatever they would have taken. It proves nothing, and places no knee.
         void: Why the level measures the client instead of the endpoint; None when it is valid.
         timeline: The course of the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
@@ -406,6 +409,7 @@ class LevelResult:
     session_ms: Distribution | None = None
     first_turn_ttft_ms: Distribution | None = None
     later_turns_ttft_ms: Distribution | None = None
+    cut: str = ""
 
     @property
     def load(self) -> float:
@@ -429,13 +433,18 @@ class LevelResult:
 
     @property
     def valid(self) -> bool:
-        """Whether the endpoint was the limit, not the client."""
-        return self.void is None
+        """Whether it was measured whole, and the endpoint was the limit, not the client."""
+        return self.void is None and not self.cut
 
     @property
-    def void_because(self) -> str:
-        """Why it is void, in words; empty when it is valid."""
-        return "" if self.void is None else self.void.because
+    def mark(self) -> Literal["", "void", "cut"]:
+        """The name of what makes it invalid; empty when it is valid."""
+        return "void" if self.void is not None else "cut" if self.cut else ""
+
+    @property
+    def invalid_because(self) -> str:
+        """Why it is not valid, in words; empty when it is."""
+        return self.cut if self.void is None else self.void.because
 
     @property
     def error_rate(self) -> float:
@@ -572,7 +581,7 @@ class TrialResult:
         duration_s: Seconds of the trial, proofs and warm-up included.
         engine_note: How a simulated or local engine announced itself; empty on AWS.
         live: The deployment that was proven live before and after the measurement.
-        levels: The levels measured in full, ascending.
+        levels: The levels, ascending; of one that was cut, what had been measured by then.
         knees: One for each detector; `knee` is the one that counts.
         verdict: Whether the SLO holds at the gate's concurrency.
         target_concurrency_per_copy: The scaling target.

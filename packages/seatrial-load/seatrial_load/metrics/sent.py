@@ -43,6 +43,16 @@ def conversation_words(workload: Workload) -> str:
     return f"{kind} of {whole_or_tenths(conversations.turns.mean)}{spread} turns{delay}"
 
 
+def omission_words(workload: Workload) -> str:
+    """Return what requests leave to the server that they else fix; empty where they fix it."""
+    words = (
+        "answers of the text's own length" if workload.omits_ignore_eos else "",
+        "the server's temperature" if workload.omits_temperature else "",
+        "tokens counted by parts" if workload.omits_stream_options else "",
+    )
+    return ", ".join(filter(None, words))
+
+
 def arrival_words(load: Load) -> str:
     """Return how requests were timed, in words."""
     arrivals = arrivals_of(load)
@@ -66,10 +76,11 @@ def sent_lines(result: TrialResult) -> Iterator[str]:
     work, load = result.request.workload, result.request.load
     is_open = arrivals_of(load).is_open
     talks = conversation_words(work)
-    if not (is_open or talks or work.shared_prefix_tokens) and lengths_of(work).are_fixed:
+    omitted = omission_words(work)
+    if not (is_open or talks or work.shared_prefix_tokens or omitted) and lengths_of(work).are_fixed:
         return
     words = lengths_of(work).words + (" a turn" if talks else "")
-    requested = (words, talks, prefix_words(work), arrival_words(load), QUEUEING if is_open else "")
+    requested = (words, omitted, talks, prefix_words(work), arrival_words(load), QUEUEING if is_open else "")
     yield f"sent: {'; '.join(part for part in requested if part)}"
     counted = sorted((level for level in result.levels if level.succeeded), key=lambda level: -level.succeeded)
     for level in islice(counted, 1):

@@ -144,7 +144,7 @@ def _verdict_at(
         if verdict.status == proof:
             return verdict
     loads = ((f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}", level) for level in levels)
-    named = (load if level.valid else f"{load} (void: {level.void_because})" for load, level in loads)
+    named = (load if level.valid else f"{load} ({level.mark}: {level.invalid_because})" for load, level in loads)
     measured = ", ".join(named) or "none"
     return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
 
@@ -189,7 +189,25 @@ def _rate(seen: LevelResult | Unmeasured) -> float:
 def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
-    return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
+    how = "cut" if cut.succeeded else "not measured"
+    return f"{cut.place} was {how}: {cut.because}; {outcome_sentence(cut)}"
+
+
+def with_cut_level(verdict: Verdict, request: TrialRequest, levels: Sequence[LevelResult]) -> Verdict:
+    """Return an inconclusive verdict with what was measured at the gate before that level was cut; it proves nothing.
+
+    Args:
+        levels: All levels; of an open loop, the one at the highest rate up to the gate's decides.
+    """
+    reached = [level for level in up_to_gate(levels, request.load) if level.succeeded]
+    if reached and reached[-1].is_open:
+        reached = reached[-1:]
+    else:
+        reached = [level for level in reached if level.concurrency == request.gate_concurrency]
+    if verdict.status != "inconclusive" or verdict.checks or not reached or not reached[0].cut:
+        return verdict
+    checks = checks_of(reached[0], request.objectives, request.gate.confidence)
+    return replace(verdict, checks=tuple(replace(check, met=None) for check in checks))
 
 
 def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
@@ -233,7 +251,7 @@ def no_success(level: LevelResult) -> str:
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
     checks = checks_of(level, objectives, confidence) if level.succeeded else ()
     if not level.valid:
-        because = f"{preface}the level at {level.place} is void: {level.void_because}"
+        because = f"{preface}the level at {level.place} is {level.mark}: {level.invalid_because}"
         unproven = tuple(replace(check, met=None) for check in checks)
         return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
@@ -277,7 +295,8 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
 
     Both must be of one endpoint and environment, of the same workload, kind of load and number of copies. They are
     compared at the levels that both measured without the client limiting them: at the gate, and where the last release
-    met its SLO, since past that it promised nothing. A number is worse when it is worse by more than the request's
+    met its SLO, since past that it promised nothing. One that was cut is compared, and changes only where the intervals
+    are apart. A number is worse when it is worse by more than the request's
     `regression_tolerance` and its interval doesn't overlap with the one before; where an interval is missing, when it
     is worse by more than twice the tolerance.
     """
@@ -299,7 +318,7 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     if now.engine_note or before.engine_note:
         priced = without_price(now.request), without_price(before.request)  # a local engine's speed is no GPU's
     compared = [
-        _changed(level, earlier, measure, now.request.gate)
+        _changed(level, earlier, measure, now.request.gate, is_cut=bool(level.cut or base.cut))
         for level, base in pairs
         for earlier, measure in _pairs_of(*priced, level, base)
     ]
@@ -338,12 +357,12 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
 
 def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:
     """Pair the levels to compare, the gate's first."""
-    earlier = {level.offered_load: level for level in before.levels if level.valid and level.succeeded}
+    earlier = {level.offered_load: level for level in before.levels if level.void is None and level.succeeded}
     gate = now.request.gate_concurrency
     pairs = [
         (level, earlier[level.offered_load])
         for level in now.levels
-        if level.valid and level.succeeded and level.offered_load in earlier
+        if level.void is None and level.succeeded and level.offered_load in earlier
     ]
     wanted = [(level, base) for level, base in pairs if base.meets_slo or level.concurrency == gate]
     return sorted(wanted, key=lambda pair: pair[0].concurrency != gate)
@@ -394,13 +413,14 @@ def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None
     return Interval(low=low, high=high)
 
 
-def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
+def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate, *, is_cut: bool) -> tuple[Change, bool]:
     """Compare one number; also return whether it changed beyond tolerance and noise, for the worse or the better."""
     difference = after.value - before.value
     apart = _are_apart(before, after, rose=difference > 0)
     tolerance = gate.regression_tolerance * (WITHOUT_INTERVAL if apart is None else 1.0)
     beyond = abs(difference) > tolerance * before.value
-    changed = beyond and apart is not False
+    # An interval of a cut level that has no end is no interval of noise: nothing is known beyond.
+    changed = beyond and (apart is True if is_cut else apart is not False)
     worse = changed and (difference < 0) == after.more_is_better
     share = difference / before.value if before.unit != "%" else difference
     by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
@@ -416,7 +436,7 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
+        sentence=f"{after.name} at {level.place}{' (cut)' if is_cut else ''} {_moved(before, after)}{by}: {side}",
     )
     return change, changed
 
