@@ -98,9 +98,14 @@ def _annotation(row: CommandOption) -> object:
     return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
-def _deployed_request(
+def deployed_request(
     spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
 ) -> tuple[TrialRequest, Plan]:
+    """Return the trial of a deployed endpoint under the load of its spec and of the options.
+
+    Raises:
+        SpecError: With every mistake of the command line, the spec and its lock.
+    """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
@@ -206,7 +211,7 @@ def bench_command(
                 mistakes.add("--url", "can't be combined with SPEC or --environment")
             request = server_request(written, mistakes)
         else:
-            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
+            request, plan = deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
         unfinished = None if output is None else output / UNFINISHED
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
@@ -219,8 +224,16 @@ def bench_command(
                 sourced, keep, file, speed=files.speed, baseline=baseline, show=watched, unfinished=unfinished
             )
     from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.planned import is_comparable
     from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
     from seatrial.report.write import write_trial_report
+
+    if spec is not None and plan is not None and is_comparable(result, plan):
+        from seatrial.planner.calibration import with_random_arrivals
+        from seatrial.specs.load import load_spec
+
+        loaded = load_spec(spec, environment or "", environments=environments_folder(environments, spec))
+        result = with_random_arrivals(result, plan, loaded)
 
     if is_jumpstart(result):
         show(jumpstart_view(result, plan))

@@ -27,7 +27,7 @@ from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, omission_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import doubt_texts, up_to_gate
+from seatrial_load.slo.verdict import doubt_texts, gate_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,16 +117,13 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     """Return the level that the verdict is about, and its load in words: of an open loop, the rate of its gate."""
-    gated = up_to_gate(result.levels, result.request.load)
-    offered = [level for level in gated if level.is_open]
-    if offered:
-        return offered[-1], f"at {offered[-1].offered_load:,.3g} requests/s offered"
-    gate = result.request.gate_concurrency
+    at_gate = gate_level(result.request, result.levels)
+    if at_gate is not None and at_gate.is_open:
+        return at_gate, f"at {at_gate.offered_load:,.3g} requests/s offered"
     if result.request.manner == "in_place" and result.levels:
         level = result.levels[-1]
         return level, f"with users' load, at concurrency {level.concurrency}"
-    at_gate = next((level for level in result.levels if level.concurrency == gate), None)
-    return at_gate, f"at the gate, concurrency {gate}"
+    return at_gate, f"at the gate, concurrency {result.request.gate_concurrency}"
 
 
 def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | None, str], ...]:

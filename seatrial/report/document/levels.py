@@ -40,7 +40,7 @@ from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.metrics.sent import convoy_lines, session_lines
+from seatrial_load.metrics.sent import convoy_lines, session_lines, start_words
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.distribution import Distribution
-    from seatrial_load.documents.request import Statistic
+    from seatrial_load.documents.request import Load, Statistic
     from seatrial_load.documents.result import LevelResult, SearchStep, Timeline, TrialResult, Unmeasured
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
@@ -174,6 +174,7 @@ def protocol_table(result: TrialResult) -> Table:
     columns = (
         CONCURRENCY,
         *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
+        Column("start", kind="text"),
         Column("ramp", "requests"),
         Column("window", kind="text"),
         Column("window", "s"),
@@ -186,7 +187,10 @@ def protocol_table(result: TrialResult) -> Table:
         Column("queueing"),
         Column("stop reason", kind="prose"),
     )
-    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied, cached=cached)) for level in result.levels)
+    rows = tuple(
+        tuple(_protocol_row(level, result.request.load, opened=opened, varied=varied, cached=cached))
+        for level in result.levels
+    )
     return Table("How each level was measured", columns, rows)
 
 
@@ -254,11 +258,12 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
+def _protocol_row(level: LevelResult, load: Load, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
         yield number_cell(level.offered_requests_per_s, "a closed loop offers no rate")
+    yield Cell(start_words(level, load))
     yield count_cell(level.ramp_requests)
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)

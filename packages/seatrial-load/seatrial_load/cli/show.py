@@ -11,7 +11,7 @@ from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import unmeasured_lines
-from seatrial_load.metrics.sent import cache_lines, convoy_lines, sent_lines, session_lines
+from seatrial_load.metrics.sent import cache_lines, convoy_lines, random_arrivals_lines, sent_lines, session_lines
 from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def fact_lines(result: TrialResult) -> Iterator[str]:
     yield from sent_lines(result)
     yield from cache_lines(result)
     yield from convoy_lines(result.levels)
+    yield from random_arrivals_lines(result)
     yield from session_lines(result)
     if result.users is not None:
         yield f"users: {result.users.because}"

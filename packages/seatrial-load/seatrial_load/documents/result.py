@@ -188,6 +188,23 @@ class ServiceOverhead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RandomArrivals:
+    """Time to first token of users who know nothing of each other, at the throughput of the gate.
+
+    Attributes:
+        rate_per_s: Requests per second, all copies together.
+        apart: How far that is from what the gate's level answered, as a share.
+        ttft_ms: Time to first token, from when a request was due.
+        source: `measured` at a level of Poisson arrivals, or `predicted` by the plan's simulation.
+    """
+
+    rate_per_s: float
+    apart: float
+    ttft_ms: Distribution
+    source: Literal["measured", "predicted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One objective held against one level.
 
@@ -603,6 +620,8 @@ class TrialResult:
         users: The users' load meanwhile; None of a trial that doesn't load alongside them.
         quality: The quality of the answers to the evaluation set; None without a set.
         container: The containers' metrics in CloudWatch; None where they weren't read.
+        random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
+            predicted, or no objective is on TTFT.
     """
 
     schema_version: Literal["3"]
@@ -631,6 +650,7 @@ class TrialResult:
     users: UsersLoad | None = None
     quality: QualityResult | None = None
     container: ContainerMetrics | None = None
+    random_arrivals: RandomArrivals | None = None
 
     @property
     def knee(self) -> Knee | None:
@@ -667,6 +687,7 @@ class EvaluationAnswer:
         failure: Why there is no answer; empty when there is one.
         retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
+        cut: Whether the limit on tokens ended it, as far as the engine reports that.
     """
 
     id: str
@@ -676,6 +697,7 @@ class EvaluationAnswer:
     failure: str = ""
     retried: int = 0
     engine: str = ""
+    cut: bool = False
 
     @property
     def answered(self) -> bool:

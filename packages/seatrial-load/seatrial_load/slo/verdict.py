@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import fine_percent, tenths
 from seatrial_load.documents.distribution import Interval
-from seatrial_load.documents.result import Change, Comparison, LevelResult, Verdict, loads_words
+from seatrial_load.documents.result import Change, Comparison, LevelResult, RandomArrivals, Verdict, loads_words
 from seatrial_load.knee import cost_at, without_price
 from seatrial_load.measure.interval import CONFIDENCE, is_share_above
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
@@ -28,6 +30,7 @@ _SAY_NOTHING: Final[tuple[DoubtKind, ...]] = ("blank", "repeated")
 # What a local engine's random weights do by nature.
 _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
 _ROUNDING: Final = 1e-9
+NEAR_RATE: Final = 0.1  # of the gate's throughput, that a rate may be off at which TTFT tells of it
 SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
 WITHOUT_INTERVAL = 2.0  # times the tolerance, where no interval separates noise from change (an assumption)
 
@@ -122,6 +125,33 @@ def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
     if gate is None:
         return tuple(seen)
     return tuple(part for part in seen if _rate(part) <= gate * (1 + _ROUNDING))
+
+
+def gate_level(request: TrialRequest, levels: Sequence[LevelResult]) -> LevelResult | None:
+    """Return the level of the gate; None where it was not measured."""
+    offered = [level for level in up_to_gate(levels, request.load) if level.is_open]
+    at_gate = (level for level in levels if level.concurrency == request.gate_concurrency)
+    return offered[-1] if offered else next(at_gate, None)
+
+
+def gate_rate_per_s(request: TrialRequest, levels: Sequence[LevelResult]) -> float | None:
+    """Return what the gate answered per second, where an objective is on TTFT; None else, or where it is void."""
+    level = gate_level(request, levels)
+    is_bound = any(objective.metric == "ttft_ms" for objective in request.objectives)
+    return level.requests_per_s or None if level is not None and level.valid and is_bound else None
+
+
+def measured_at_random(request: TrialRequest, levels: Sequence[LevelResult]) -> RandomArrivals | None:
+    """Return TTFT at the level of Poisson arrivals nearest to the gate's throughput; None without a near one."""
+    rate = gate_rate_per_s(request, levels)
+    if rate is None:
+        return None
+    known = (
+        made_of(RandomArrivals, level, rate_per_s=at, apart=abs(at / rate - 1), source="measured")
+        for level in levels
+        if level.arrival == "poisson" and level.valid and level.ttft_ms and (at := level.offered_load)
+    )
+    return min((each for each in known if each.apart <= NEAR_RATE), key=attrgetter("apart"), default=None)
 
 
 def _verdict_at(

@@ -39,6 +39,7 @@ from seatrial_load.slo.verdict import (
     compare_with_baseline,
     grave_doubts,
     inconclusive,
+    measured_at_random,
     no_success_at,
     saying_nothing,
     up_to_gate,
@@ -279,6 +280,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
         stopped=stop,
         users=None,  # `conclude_trial` adds them
+        random_arrivals=measured_at_random(request, levels),
         seatrial_version=__version__,
     )
 
@@ -287,15 +289,15 @@ def _target(
     request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], stop: Stop, doubt: _Doubt | None
 ) -> ScalingTarget:
     if doubt is not None:
-        return fallback_target(request, doubt.because)
+        return fallback_target(request, doubt.because, levels)
     if request.manner != "load":
-        return fallback_target(request, "no knee was sought")
+        return fallback_target(request, "no knee was sought", levels)
     if request.load.rates_for_copies is not None and len(up_to_gate(levels, request.load)) == len(levels):
         if request.load.gate_rate_per_s is None:
-            return fallback_target(request, "no knee was sought: the rates end at the planned one")
+            return fallback_target(request, "no knee was sought: the rates end at the planned one", levels)
         planned = "the planned rate" if levels else "a rate"
         because = f"no knee was found: {planned} was the highest that was measured ({stop.because})"
-        return fallback_target(request, because)
+        return fallback_target(request, because, levels)
     return scaling_target(request, levels, knees)
 
 

@@ -97,7 +97,7 @@ def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialRes
         r"model_error \d \(model_error: HTTP 424 ModelError: CUDA out of memory\)",
         result.verdict.because,
     )
-    assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (2.0, None)
+    assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (1.0, None)
 
 
 def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial: Callable[..., TrialResult]) -> None:
