@@ -130,7 +130,7 @@ def take_snapshot(deployment: Deployment, reader: AwsReader, s3: S3Client) -> Sn
         endpoint=read_endpoint(name, reader, with_tags=False),
         components=tuple(each for each in live_components(name, reader) if not each.is_candidate),
         trial=trial,
-        unread=tuple(reader.not_asked),
+        unread=tuple(reader.unreadable),
     )
 
 

@@ -550,14 +550,11 @@ def overlay(
 def character_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
     for path, name, text in yaml_texts(source.data):
-        if characters := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
+        if characters := unprintable(
+            text, layout=_PROSE if (bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))) else ""
+        ):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {characters}", _HINT)
-
-
-def _is_prose(path: FieldPath, name: str) -> bool:
-    """Return whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
-    return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
 
 
 _MESSAGE = "looks like a credential in plain text"

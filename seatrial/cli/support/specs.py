@@ -12,7 +12,7 @@ from seatrial_base.files import follow_links, kind_of
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seatrial.specs.load import LoadedSpec
 
@@ -126,6 +126,24 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
     name = load_spec(spec, environment, environments=folder).endpoint.name if is_file else endpoint
     locked = document_in_lock(spec if is_file else Path("endpoints") / f"{name}.yaml", environment)
     return name, generation_of(locked), load_environment(folder, environment).region
+
+
+def refuse_options(hint: str, *rows: tuple[bool, str, Mapping[str, object]]) -> None:
+    """Refuse options that mean nothing beside others.
+
+    `rows`: whether it is so, what is wrong of `{}`, and the values of the options by their names.
+
+    Raises:
+        SpecError: SEA108 for each option that has a value.
+    """
+    given = (
+        (name, text.format(name))
+        for is_so, text, options in rows
+        for name, value in options.items()
+        if is_so and value not in (None, False)
+    )
+    if problems := [Finding("SEA108", Place("command line", field=name), text, hint) for name, text in given]:
+        raise SpecError(problems)
 
 
 def own_region() -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from seatrial.operations.preflight import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
+_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
+"""SEA637 tells of those that the endpoint and its components name."""
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 SERVING: Final = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
 """Statuses of an endpoint that serves, or may (SageMaker API reference, DescribeEndpoint)."""
@@ -62,6 +64,17 @@ class ResourceState:
     status: str
     reason: str = ""
     changed: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in the physical ID, which for SageMaker is an ARN."""
+        of_arn = self.physical_id.startswith("arn:")
+        return self.physical_id.rpartition("/")[2] if of_arn else self.physical_id
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether nobody can ask for it: the ARN of what CloudFormation names is in small letters, the name is not."""
+        return self.resource_type in _NAMED_BY_CLOUDFORMATION and self.physical_id.startswith("arn:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +161,7 @@ class Examination:
         containers: The metrics of its containers; none of those without.
         missing: The resources of its stack that do not exist.
         absent: Its configuration and models that do not exist, as findings name them.
-        not_asked: What could not be read.
+        unreadable: What could not be read.
     """
 
     name: str
@@ -165,7 +178,7 @@ class Examination:
     containers: tuple[ContainerFacts, ...] = ()
     missing: tuple[ResourceState, ...] = ()
     absent: tuple[str, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -196,7 +209,7 @@ def is_left_over(component: LiveComponent, examination: Examination) -> bool:
 
 def is_orphan(target: TargetFacts, examination: Examination) -> bool:
     """Return whether a target scales a component that is known to be gone."""
-    listed = not any(line.startswith("inference component") for line in examination.not_asked)
+    listed = not any(line.startswith("inference component") for line in examination.unreadable)
     names = {component.name for component in examination.components}
     return bool(target.component) and listed and target.component not in names
 

@@ -101,7 +101,7 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
     rows = part_rows(examination, diagnoses)
     width = max(len(row.health) for row in rows)
     yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
-    yield from (f"could not be read: {line}" for line in examination.not_asked)
+    yield from (f"could not be read: {line}" for line in examination.unreadable)
     if why:
         for log in examination.logs:
             if log.lines:
@@ -129,7 +129,7 @@ def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], s
         "parts": [asdict(row) for row in part_rows(examination, diagnoses)],
         "logs": {log.group: log.lines for log in examination.logs},
         "fix": [{"why": step.why, "command": step.command} for step in steps],
-        "not_asked": examination.not_asked,
+        "not_asked": examination.unreadable,
     }
     placed = [replace(finding, place=replace(finding.place, file=examination.name)) for finding in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)
