@@ -357,6 +357,13 @@ class ServingSpec(FrozenModel):
         None, "Folder with `model.py`, `requirements.txt`; relative to the spec.", since="0.1"
     )
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
+    overload: Literal["queue", "refuse"] = model_field(
+        "queue",
+        "What a copy does with more requests than it serves: `queue` lets as many wait as are answered within "
+        "`trial.request_timeout_s`; `refuse` refuses at once, with status 503 or the engine's own, a request that "
+        "would wait longer than `slo.ttft_ms` leaves room for.",
+        since="0.2",
+    )
     overrides: ServingOverrides = ServingOverrides()
     adapters: Adapters = model_field(
         (), "LoRA adapters, each an inference component on the model's copies.", planned=False
