@@ -152,6 +152,8 @@ def command_of(request: TrialRequest) -> str:
         load_options += ("--requests", str(load.requests))
     if request.target.kind == "openai":
         load_options += _limit_options(load)
+    if request.overload == "require" and request.target.kind == "openai":  # else the spec says it
+        load_options.append("--overload")
     return shlex.join(("seatrial", "bench", *_target_options(request), *load_options, "--output", "report"))
 
 

@@ -165,6 +165,34 @@ def quality_section(result: TrialResult) -> Section:
     )
 
 
+def overload_section(result: TrialResult) -> Section:
+    """Return what load beyond the knee did, with its numbers; nothing where it was not tried."""
+    seen = result.overload
+    if seen is None:
+        return Section(anchor="overload", heading="Overload")
+    numbers = {
+        "offered, requests/s": seen.offered_requests_per_s,
+        "burst, s": seen.burst_s,
+        "sent": seen.sent,
+        "admitted": seen.admitted,
+        "refusal p95, ms": seen.refusal_p95_ms,
+        "wait of the admitted p95, ms": seen.wait_p95_ms,
+        "recovery, s": seen.recovery_s,
+    }
+    rows = [
+        (Cell(name), missing_cell(seen.because) if value is None else Cell(digits(value)))
+        for name, value in numbers.items()
+    ]
+    rows += [(Cell(f"refused: {name}"), Cell(f"{count:,}")) for name, count in seen.refusals.items()]
+    return Section(
+        anchor="overload",
+        heading="Overload",
+        half=True,
+        paragraphs=(f"{seen.status.capitalize()}: {plain(seen.because)}.",),
+        tables=(Table("Overload", (Column("what", kind="text"), Column("value")), tuple(rows)),) if seen.sent else (),
+    )
+
+
 def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:
     yield Cell(METRICS[score.metric])
     if score.value is None:

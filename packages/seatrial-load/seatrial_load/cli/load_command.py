@@ -56,6 +56,9 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     groups = {name: parser.add_argument_group(name) for name in (row.group for row in OPTIONS.values())}
     for row in OPTIONS.values():
+        if row.option.sets is not None:
+            groups[row.group].add_argument(row.flag, dest=row.flag, help=row.words(), action="store_true")
+            continue
         groups[row.group].add_argument(
             row.flag,
             dest=row.flag,

@@ -89,6 +89,12 @@ def cache_lines(result: TrialResult) -> Iterator[str]:
         yield f"cache: {share * 100:.0f} % of the prompt tokens came from it at {place}{shared}"
 
 
+def overload_lines(result: TrialResult) -> Iterator[str]:
+    """Yield what load beyond the knee did; nothing where it was not tried."""
+    if result.overload is not None:
+        yield f"overload: {result.overload.status}: {result.overload.because}"
+
+
 def _realised(name: str, mean: float | None, median: float | None, p95: float | None) -> str:
     if mean is None or median is None or p95 is None:
         return ""
