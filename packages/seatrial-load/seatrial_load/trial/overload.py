@@ -7,6 +7,7 @@ so its own pace would be the load. Requests at a quarter of the knee's rate foll
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -43,7 +44,8 @@ _PROBE_SHARE = 0.25  # of the knee's rate: no load, and several probes within th
 _MOST_PROBES = 10
 _FEWEST = 20  # requests of a burst: of fewer, a share and a percentile say nothing
 _LEAST_SLACK_MS = 100.0  # of a wait without a bound: twice a wait of 20 ms is noise
-_IN_FLIGHT = 4  # times those at the knee: a server that holds so many refuses none
+_LEAST_HELD, _HELD = 2, 4  # times those in flight at the knee: a server that holds so many refuses none
+_FUNCTION_STREAMS = 896  # a function has 900 sockets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +124,11 @@ def burst_of(
     seconds = min(bounds.most_s, wanted_s)
     due_s = poisson(rate_per_s, seconds, "overload")
     within = min(_MOST_PROBES, max(1, int(bounds.recovery_s * at.requests_per_s * _PROBE_SHARE)))
-    step_s = bounds.recovery_s / within
+    step_s, held = bounds.recovery_s / within, math.ceil(at.load) * request.copy_count
     return Burst(
         rate_per_s=rate_per_s,
         seconds=seconds,
-        streams=max(request.load.max_connections, _IN_FLIGHT * int(at.load) * request.copy_count),
+        streams=max(request.load.max_connections, _LEAST_HELD * held, min(_HELD * held, _FUNCTION_STREAMS)),
         limit_ms=limit_ms,
         is_bounded=bool(given),
         streams_tokens=at.ttft_ms is not None,
