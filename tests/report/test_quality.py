@@ -41,7 +41,7 @@ def test_overload_stands_with_its_numbers_in_both_reports() -> None:
     result = replace(passing_result(), overload=seen)
     (table,) = overload_section(result).tables
     cells = {row[0].text: row[1].text for row in table.rows}
-    assert (cells["refusal p95, ms"], cells["refused: HTTP 503"], cells["admitted"]) == ("240", "120", "180")
+    assert (cells["refusal_p95_ms"], cells["refused: HTTP 503"], cells["admitted"]) == ("240", "120", "180")
     short = render_markdown(result, None)
     assert "Refuted: refused only after 240 ms (p95)" in short
     assert "refused: HTTP 503" in short

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision
@@ -204,23 +203,8 @@ def choose_max_queued(
     return Decision(value=waiting, because=because)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRoom:
-    """How much may wait at a copy that refuses what would wait too long.
-
-    Attributes:
-        requests: Requests, at least one.
-        tokens: Their prompts' tokens.
-        because: Where the numbers come from.
-    """
-
-    requests: int
-    tokens: int
-    because: str
-
-
-def queue_room(slo: Slo, levels: Levels, knee: int) -> QueueRoom:
-    """Return how much may wait so that what is admitted keeps the SLO's time to first token.
+def queue_room(slo: Slo, levels: Levels, knee: int, status: int | None) -> tuple[Decision[int], Decision[int]]:
+    """Return the requests and their tokens that may wait so that what is admitted keeps the SLO's time to first token.
 
         prefill rate    = requests per second of a full copy × mean prompt      tokens/s
         queued tokens   = prefill rate × (bound of TTFT - TTFT at the knee)     tokens
@@ -235,11 +219,13 @@ def queue_room(slo: Slo, levels: Levels, knee: int) -> QueueRoom:
     name = min(bounds, key=lambda each: bounds[each] - getattr(at_knee, each))
     room_s = max(0.0, bounds[name] - getattr(at_knee, name)) / MS_PER_S
     requests, prompt = max(1, math.floor(per_s * room_s)), levels.copy.input_tokens
+    refuses = f" Further ones are answered {status}." if status is not None else ""
     because = (
         f"A full copy takes up {per_s * prompt:,.0f} prompt tokens/s; TTFT {name} is {getattr(at_knee, name):,.0f} ms "
-        f"at the knee of {knee}, {bounds[name]:g} ms at most: {room_s:.2f} s of them may wait."
+        f"at the knee of {knee}, {bounds[name]:g} ms at most: {room_s:.2f} s of them may wait.{refuses}"
     )
-    return QueueRoom(requests, max(prompt, math.floor(per_s * room_s * prompt)), because)
+    tokens = max(prompt, math.floor(per_s * room_s * prompt))
+    return Decision(value=requests, because=because), Decision(value=tokens, because=because)
 
 
 def choose_levels(given: Iterable[int] | None, max_num_seqs: int, gate: int) -> Decision[tuple[int, ...]]:

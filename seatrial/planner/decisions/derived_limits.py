@@ -190,15 +190,12 @@ def decide_queue(chosen: Chosen, levels: Levels, knee: int, running: int, in_tim
     engine, on_neuron = choice.option.engine, "neuronx" in choice.option.name
     version = spelled_version(engine, choice.version.value, on_neuron=on_neuron)
     dialect = dialect_of(engine, version, serving.backend, on_neuron=on_neuron)
-    status = refusal_status(dialect, version)
-    room = queue_room(chosen.loaded.endpoint.slo, levels, knee)
-    requests = choose_max_queued(overrides, running, in_time, 0.0)
-    if overrides.max_queued_requests is None:
-        refuses = f" Further ones are answered {status}." if status is not None else ""
-        requests = Decision(value=room.requests, because=room.because + refuses)
-    spelled = find_spellings(dialect, version)
+    status, spelled = refusal_status(dialect, version), find_spellings(dialect, version)
+    requests, room_tokens = queue_room(chosen.loaded.endpoint.slo, levels, knee, status)
+    if overrides.max_queued_requests is not None:
+        requests = choose_max_queued(overrides, running, in_time, 0.0)
     if tokens is None and spelled.of_field("max_queued_tokens"):
-        tokens = Decision(value=room.tokens, because=room.because)
+        tokens = room_tokens
     if status is not None:
         return QueueLimits(requests, tokens, refuses=True)
     way = "serve with an engine that refuses: vllm from 0.29 on, sglang or tgi, or put a limit before the endpoint"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -170,27 +171,12 @@ def overload_section(result: TrialResult) -> Section:
     seen = result.overload
     if seen is None:
         return Section(anchor="overload", heading="Overload")
-    numbers = {
-        "offered, requests/s": seen.offered_requests_per_s,
-        "burst, s": seen.burst_s,
-        "sent": seen.sent,
-        "admitted": seen.admitted,
-        "refusal p95, ms": seen.refusal_p95_ms,
-        "wait of the admitted p95, ms": seen.wait_p95_ms,
-        "recovery, s": seen.recovery_s,
-    }
-    rows = [
-        (Cell(name), missing_cell(seen.because) if value is None else Cell(digits(value)))
-        for name, value in numbers.items()
-    ]
+    numbers = ((name.name, getattr(seen, name.name)) for name in fields(seen) if name.name not in {"status", "because"})
+    rows = [(Cell(name), Cell(f"{value:g}")) for name, value in numbers if isinstance(value, int | float)]
     rows += [(Cell(f"refused: {name}"), Cell(f"{count:,}")) for name, count in seen.refusals.items()]
-    return Section(
-        anchor="overload",
-        heading="Overload",
-        half=True,
-        paragraphs=(f"{seen.status.capitalize()}: {plain(seen.because)}.",),
-        tables=(Table("Overload", (Column("what", kind="text"), Column("value")), tuple(rows)),) if seen.sent else (),
-    )
+    table = Table("Overload", (Column("what", kind="text"), Column("value")), tuple(rows))
+    paragraph = f"{seen.status.capitalize()}: {plain(seen.because)}."
+    return Section(anchor="overload", heading="Overload", half=True, paragraphs=(paragraph,), tables=(table,))
 
 
 def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:

@@ -11,12 +11,11 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.errors import BenchError
 from seatrial_base.units import MS_PER_S, digits
 from seatrial_load.client.event_loop import Wave
-from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.documents.arrivals import poisson
 from seatrial_load.documents.progress import TrialMessage
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.stop import Void
     from seatrial_load.trial.dependencies import Tools
 
+TTFT: Final = "TTFT"
 TIMES_THE_KNEE: Final = 2.0
 _PROBE_SHARE = 0.25  # of the knee's rate: no load, and several probes within the time to recover
 _MOST_PROBES = 10
@@ -50,14 +50,7 @@ _FUNCTION_STREAMS = 896  # a function has 900 sockets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverloadBounds:
-    """The bounds of a proof.
-
-    Attributes:
-        least_s: Shortest burst; it lasts a request's time and twice the bound of the wait, so that a queue shows.
-        most_s: Longest burst.
-        refusal_ms: From request sent to refusal received, 95th percentile.
-        recovery_s: From the end of the burst until requests wait no longer than they may.
-    """
+    """The bounds of a proof: length of the burst, p95 of a refusal's time, and time until the wait is back."""
 
     least_s: float = 10.0
     most_s: float = 60.0
@@ -77,7 +70,7 @@ class Burst:
         streams: Most requests in flight.
         limit_ms: Longest wait that is no queue: the SLO's, else twice that at the knee.
         is_bounded: Whether the SLO bounds the wait.
-        streams_tokens: Whether the wait is the time to first token; else it is the end-to-end latency.
+        wait_name: The time to first token, where tokens are streamed; else the end-to-end latency.
         answer_s: Mean end-to-end latency at the knee.
         due_s: When each request of the burst leaves, from the start.
         probes_s: When each probe after it leaves.
@@ -88,7 +81,7 @@ class Burst:
     streams: int
     limit_ms: float
     is_bounded: bool
-    streams_tokens: bool
+    wait_name: str
     answer_s: float
     bounds: OverloadBounds = BOUNDS
     due_s: tuple[float, ...] = field(repr=False)
@@ -96,9 +89,8 @@ class Burst:
 
     def wait_ms(self, record: RequestRecord) -> float | None:
         """Return how long a request waited; None where it failed."""
-        if record.error is not None:
-            return None
-        return ttft_ms(record) if self.streams_tokens else e2e_latency_ms(record)
+        wait = ttft_ms if self.wait_name == TTFT else e2e_latency_ms
+        return wait(record) if record.error is None else None
 
 
 def burst_of(
@@ -131,7 +123,7 @@ def burst_of(
         streams=max(request.load.max_connections, _LEAST_HELD * held, min(_HELD * held, _FUNCTION_STREAMS)),
         limit_ms=limit_ms,
         is_bounded=bool(given),
-        streams_tokens=at.ttft_ms is not None,
+        wait_name=TTFT if at.ttft_ms else "end-to-end latency",
         answer_s=answer_s,
         bounds=bounds,
         due_s=due_s,
@@ -165,22 +157,18 @@ def measure_overload(
     text = f"twice the knee's load: {digits(burst.rate_per_s)} requests/s for {burst.seconds:.0f} s"
     tools.watch(TrialMessage(text=text, elapsed_s=progress.elapsed_s))
     began_s, due_s = tools.clock(), (*burst.due_s, *burst.probes_s)
-    longest_s = min(time_left_s, due_s[-1] + request.load.request_timeout_s)
     single = replace(request, workload=single_requests(request.workload))
     wave = Wave.of(
         replace(request.load, max_retries=0),  # a refusal that is repeated would be hidden
         streams=min(burst.streams, len(due_s)),
         requests=len(due_s),
-        deadline_s=began_s + longest_s,
+        deadline_s=began_s + min(time_left_s, due_s[-1] + request.load.request_timeout_s),
         first_index=progress.sent,
         due_s=due_s,
         limits=limits_of(single.workload, len(due_s)),
     )
     try:
-        writer = tools.writer_of(single, progress)
-        dial, workers = tools.dial_to(writer), 1 if tools.dial is not None else request.load.workers
-        order = PoolOrder(wave=wave, stream=single.workload.stream, secret=writer.secret, terms=writer.terms)
-        pool = load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+        pool = tools.send(single, tools.writer_of(single, progress), wave, request.load.workers)
     except BenchError as error:
         return _unmeasured(error.problems[0].message)
     seen, void = judged_overload(burst, pool.records, progress.sent, request.objectives), _void(pool, progress)
@@ -251,10 +239,10 @@ def judged_overload(
     how = ", ".join(f"{name} {count}" for name, count in seen.refusals.items())
     kept = "kept the SLO" if objectives else "have no SLO to keep"
     because = (
-        f"{seen.refused_share:.0%} of {len(sent)} requests at {rate}, were refused ({how}) within "
-        f"{digits(seen.refusal_p95_ms or 0.0)} ms (p95); the admitted {kept}{_waits(burst, seen)}; back after "
-        f"{seen.recovery_s or 0.0:.1f} s"
-    ).replace("%", " %")
+        f"{100 * seen.refused_share:.0f} % of {len(sent)} requests at {rate}, were refused ({how}) within "
+        f"{seen.refusal_p95_ms:.3g} ms (p95); the admitted {kept}{_waits(burst, seen)}; "
+        f"back after {seen.recovery_s:.1f} s"
+    )
     return replace(seen, status="proved", because=because)
 
 
@@ -265,8 +253,7 @@ def _refusal(record: RequestRecord) -> str:
 
 
 def _waits(burst: Burst, seen: OverloadResult) -> str:
-    name = "TTFT" if burst.streams_tokens else "end-to-end latency"
-    return "" if seen.wait_p95_ms is None else f" ({name} p95 {seen.wait_p95_ms:,.0f} ms)"
+    return "" if seen.wait_p95_ms is None else f" ({burst.wait_name} p95 {seen.wait_p95_ms:,.0f} ms)"
 
 
 def _misses(burst: Burst, admitted: Sequence[RequestRecord], objectives: Sequence[Objective]) -> tuple[str, ...]:
@@ -291,24 +278,21 @@ def _broken(burst: Burst, seen: OverloadResult) -> list[str]:
 def _recovery_s(burst: Burst, probes: Sequence[RequestRecord], first: int) -> float | None:
     """Return when the probe was sent, seconds after the burst, from which on none waits too long; None where none."""
     waits_ms = {record.index - first - len(burst.due_s): burst.wait_ms(record) for record in probes}
-    back_s = None
-    for number in reversed(range(len(burst.probes_s))):
-        wait_ms = waits_ms.get(number)
-        if wait_ms is None or wait_ms > burst.limit_ms:
-            break
-        back_s = burst.probes_s[number] - burst.seconds
-    return back_s
+    in_time = [
+        (wait := waits_ms.get(each)) is not None and wait <= burst.limit_ms for each in range(len(burst.probes_s))
+    ]
+    back = next((number for number in range(len(in_time)) if all(in_time[number:])), None)
+    return None if back is None else burst.probes_s[back] - burst.seconds
 
 
 def with_overload(verdict: Verdict, seen: OverloadResult, *, is_required: bool) -> Verdict:
     """Return the verdict of a trial that requires the proof: refuted it fails, unmeasured it is inconclusive."""
     if not is_required:
         return verdict
-    because = f"overload {seen.status}: {seen.because}"
-    if seen.status == "refuted":
-        before = (verdict.because,) if verdict.status == "fail" else ()
-        return replace(verdict, status="fail", because="; ".join((*before, because)))
-    if seen.status == "unmeasured":
-        status = "inconclusive" if verdict.status == "pass" else verdict.status
-        return replace(verdict, status=status, because=f"{because}; {verdict.because}")
-    return replace(verdict, because=f"{verdict.because}; overload proved")
+    if seen.status == "proved":
+        return replace(verdict, because=f"{verdict.because}; overload proved")
+    because, failed = f"overload {seen.status}: {seen.because}", verdict.status == "fail"
+    status: Literal["fail", "inconclusive"] = "fail" if failed or seen.status == "refuted" else "inconclusive"
+    return replace(
+        verdict, status=status, because=f"{because}; {verdict.because}" if verdict.status != "pass" else because
+    )
