@@ -12,6 +12,7 @@ from aws_cdk import Stack, Stage
 from seatrial.deployment import load
 from seatrial.deployment.product import load_products, product_files
 from seatrial.repository.shipped import cdk_cli_version
+from seatrial.specs.load import load_environment
 from seatrial.specs.pipeline import load_pipeline
 from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
@@ -46,7 +47,8 @@ def define_stacks(app: App) -> None:
 
     Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
 
-    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
+    `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
     Raises:
         SpecError: With everything that is wrong in every environment.
@@ -57,6 +59,11 @@ def define_stacks(app: App) -> None:
         return
     folders = _Folders.of(app)
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
+    if name := context_text(app, "destroy"):
+        place = load_environment(folders.environments, environment) if environment else None
+        # A template must have a resource: the CDK's metadata, which is nothing.
+        Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+        return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)
     services = add_stacks(app, locked.deployments, locked.awaiting)

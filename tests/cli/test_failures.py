@@ -163,7 +163,8 @@ def silent_server() -> Iterator[str]:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupted_trial_says_what_it_measured(number: signal.Signals, workers: str) -> None:
     with silent_server() as url:
-        command = [*SEATRIAL, "bench", "--url", url, "--levels", "4", "--requests", "8", "--workers", workers]
+        options = ("--model", "m", "--levels", "4", "--requests", "8", "--workers", workers)
+        command = [*SEATRIAL, "bench", "--url", url, *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trial:
             assert Silent.asked.wait(60)
             trial.send_signal(number)

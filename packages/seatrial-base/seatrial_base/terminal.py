@@ -179,6 +179,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 PATIENCE_S = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _scratch: set[Path] = set()
+_spared = threading.Event()  # the next signal ends nothing
 
 
 def end_when_interrupted() -> None:
@@ -196,6 +197,26 @@ def end_when_interrupted() -> None:
 
 
 @contextmanager
+def interrupt_noted() -> Iterator[Callable[[], bool]]:
+    """Let the first SIGINT or SIGTERM raise nothing, and yield whether it came; the next one ends the command."""
+    came = threading.Event()
+
+    def note(_number: int, _frame: object) -> None:
+        if came.is_set():
+            raise KeyboardInterrupt
+        came.set()
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    _spared.set()
+    try:
+        yield came.is_set
+    finally:
+        _spared.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Make a folder that is gone afterwards, also when the process is ended."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
@@ -209,7 +230,9 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 def _watch(heard: int) -> None:
     while number := os.read(heard, 1):
-        if number[0] in _SIGNALS:
+        if number[0] in _SIGNALS and _spared.is_set():
+            _spared.clear()
+        elif number[0] in _SIGNALS:
             threading.Event().wait(PATIENCE_S)
             for folder in tuple(_scratch):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -41,6 +41,7 @@ RUNBOOK = "docs/how-to/alarms.md"
 STUCK_MINUTES = 150
 """Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
 _IN_SERVICE = "InService"
+_AGAIN = " A deployment without changes does not start it again: deploy a changed plan, or delete the stack first."
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
 _CREATING_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, gruntwork-io/cloud-nuke #1142"
 LONGEST_WAIT_MINUTES: Final = 60
@@ -182,7 +183,10 @@ def _component(component: LiveComponent, examination: Examination) -> Iterator[F
         log = _log_of(examination, component.name)
         refused = _refused(examination, component.model, component.variant, component.accelerators or 0)
         causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination), refused)
-        yield from _kept(part, component.status, component.reason, causes)
+        at_rest = examination.stack.existence == "found" and not examination.stack.is_at_work
+        again = _AGAIN if component.status == "Failed" and at_rest else ""
+        kept = _kept(part, component.status, component.reason, causes)
+        yield from (replace(each, hint=f"{each.hint}{again}") for each in kept)
     if component.is_in_transit and minutes > STUCK_MINUTES:
         yield _stuck(part, component.status, minutes, "let the change end, which the service does at its time limits")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from seatrial.documents.live import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
@@ -69,7 +69,9 @@ class StackFacts:
     """The endpoint's stack.
 
     Attributes:
+        outputs: Its outputs by name.
         failures: The failed events of its last operation, the first of them first.
+        last_event: The ID of its last event: another one shows that an operation was at work in between.
         is_ours: Whether it is known as this endpoint's: the spec or the user names it, it has the usual name, or a part
             of the endpoint carries the tag of an environment. Another team's stack may hold the endpoint, too.
     """
@@ -78,8 +80,10 @@ class StackFacts:
     existence: Existence
     status: str = ""
     reason: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[ResourceState, ...] = ()
     failures: tuple[ResourceState, ...] = ()
+    last_event: str = ""
     is_ours: bool = False
 
     @property

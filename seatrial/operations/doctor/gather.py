@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -121,7 +121,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     with aws_failures(name):
         caller = query.account.identity.get_caller_identity()
     endpoint = read_endpoint(name, reader)
-    components = tuple(_components(name, reader))
+    components = tuple(live_components(name, reader))
     named = tuple(_models(endpoint, components, reader))
     models = tuple(model for model in named if model.is_there)
     arns = (endpoint.arn or _arn_of(name, caller, query.region), *(component.arn for component in components))
@@ -181,7 +181,7 @@ def _workflows(
     return tuple(began for row in rows(response.document, "executions") if (began := moment(row, "startDate")))
 
 
-def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
+def live_components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
     """Yield the components of an endpoint with their tags, which mark the candidates of trials."""
     for name in component_names(endpoint_name, reader):
         if (component := read_component(name, reader)) is None:
@@ -282,13 +282,16 @@ def read_stack(name: str, reader: AwsReader) -> StackFacts:
         f"resources of {name}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name
     )
     events = reader.rows(f"events of {name}", "cloudformation", "describe_stack_events", "StackEvents", StackName=name)
+    last = next(events, {})
     return StackFacts(
         name=name,
         existence="found",
         status=text_at(found, "StackStatus"),
         reason=text_at(found, "StackStatusReason"),
+        outputs={text_at(row, "OutputKey"): text_at(row, "OutputValue") for row in rows(found, "Outputs")},
         resources=tuple(_resource(row) for row in listed),
-        failures=tuple(reversed([*_failures(islice(events, MOST_EVENTS))])),
+        failures=tuple(reversed([*_failures(islice(chain([last], events), MOST_EVENTS))])),
+        last_event=text_at(last, "EventId"),
     )
 
 

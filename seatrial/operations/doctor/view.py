@@ -63,7 +63,7 @@ def _health(part: str, status: str, wrong: set[str]) -> Health:
 
 def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
     endpoint = examination.endpoint
-    yield f"endpoint {examination.name}", _status(endpoint.existence, endpoint.status)
+    yield f"endpoint {examination.name}", status_words(endpoint.existence, endpoint.status)
     for variant in endpoint.variants:
         yield (
             f"variant {variant.name}",
@@ -77,16 +77,17 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
     for alarm in examination.alarms:
         yield f"alarm {alarm.name}", "ALARM"
-    yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
+    yield f"stack {examination.stack.name}", status_words(examination.stack.existence, examination.stack.status)
     for log in examination.logs:
-        yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
+        yield f"log group {log.group}", status_words(log.existence, f"{counted(len(log.lines), 'line')} read")
     for container in examination.containers:
         yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
         yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
 
 
-def _status(existence: str, status: str) -> str:
+def status_words(existence: str, status: str) -> str:
+    """Return a status, or that there is none."""
     return {"found": status, "absent": "does not exist"}.get(existence, "could not be read")
 
 

@@ -353,6 +353,7 @@ def _cost(plan: Plan) -> str:
     planned = None if cost.purchase != "on_demand" else cost.savings_plan_usd_per_hour
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
+    per_token += "" if cost.usd_per_session is None else f", {usd(cost.usd_per_session)} per session"
     paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
     if cost.purchase == "on_demand":
         return paid

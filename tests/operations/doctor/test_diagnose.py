@@ -448,6 +448,7 @@ def test_no_answer_sends_to_a_log_that_is_not_there(reason: str, log: list[str] 
     (finding,) = aws.diagnosed()
     assert ("aws logs tail" in finding.hint) == (log == ["loading"])
     assert ("No container wrote a line" in finding.hint) == (not log)
+    assert finding.hint.endswith(" deploy a changed plan, or delete the stack first.")
     aws.errors["describe_log_streams"] = [error("AccessDeniedException", "no")]
     assert "which was not read here" in aws.diagnosed()[0].hint
 
