@@ -256,10 +256,23 @@ def test_any_server_is_proved_or_refuted_in_one_line_and_by_the_exit_code(
     monkeypatch.setattr(finalize, "measure_overload", partial(measure_overload, bounds=bounds))
     monkeypatch.setattr(preflight, "calibrate_client", lambda: None)
     with answering(queue) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        words = ["--url", url, "--levels", "4", "--requests", "8", "--output-tokens", "3", "--slo", "ttft_ms.p50=300"]
+        words = [
+            "--url",
+            url,
+            "--model",
+            "tiny",
+            "--levels",
+            "4",
+            "--requests",
+            "8",
+            "--output-tokens",
+            "3",
+            "--slo",
+            "ttft_ms.p50=300",
+        ]
         # Retries of the client must not hide what is refused.
         exit_code = run_load_command([*words, "--retries", "3", "--overload"])
         server.shutdown()
