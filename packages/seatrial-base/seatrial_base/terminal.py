@@ -247,6 +247,8 @@ SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTE
 UNREAD = 141  # 128 + SIGPIPE, likewise
 # With any text in it, an unexpected error is printed with its traceback.
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
+EXTRAS = {"aws_cdk": "cdk", "constructs": "cdk", "seatrial_laptop": "local", "tokenizers": "local"}
+"""The extra of `seatrial` that brings each module which it may lack."""
 
 
 def run_command_line(run: Callable[[], int]) -> NoReturn:
@@ -294,7 +296,7 @@ def _unexpected(error: Exception) -> int:
 
 
 def _of_the_system(error: Exception) -> Finding | None:
-    """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
+    """Return what the machine refused or lacks: a file, room on a disk, memory, an encoding's letter, a package."""
     hint = f"set {TRACEBACK_VARIABLE}=1 for a traceback"
     match error:
         case OSError(filename=file, strerror=str(reason)):
@@ -305,6 +307,10 @@ def _of_the_system(error: Exception) -> Finding | None:
             return Finding("SEA101", Place(), message, "a file's name or an argument is not UTF-8")
         case MemoryError():
             return Finding("SEA101", Place(), "out of memory", hint)
+        case ModuleNotFoundError(name=str(name)) if "." not in name:  # a missing part of a package is our mistake
+            extra = EXTRAS.get(name)
+            remedy = f"install it: pip install 'seatrial[{extra}]'" if extra else "install Seatrial again"
+            return Finding("SEA603", Place(), f"the package {name} is not installed", remedy)
     return None
 
 

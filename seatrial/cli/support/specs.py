@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -128,7 +129,7 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
 
 
 def own_region() -> str:
-    """Return the Region of the AWS profile.
+    """Return the Region of AWS_REGION, as the AWS CLI does (boto3 ignores it), else that of boto3.
 
     Raises:
         SpecError: SEA512, it has none.
@@ -137,6 +138,8 @@ def own_region() -> str:
 
     from seatrial.account.reader import aws_failures
 
+    if region := os.environ.get("AWS_REGION"):
+        return region
     with aws_failures("command line"):
         region = boto3.session.Session().region_name
     if not region:

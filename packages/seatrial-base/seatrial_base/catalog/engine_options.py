@@ -510,3 +510,49 @@ PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda
 def parser_names(engine: str, option: str) -> ParserNames | None:
     """Return the names of an engine's parsers, or `None` where the catalog has none."""
     return PARSER_NAMES.get(("vllm" if engine == "lmi" else engine, option))
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a number may be.
+
+    Attributes:
+        dialects: Those that refuse another.
+        least: Smallest value that is taken; `None` for no end.
+        most: Largest value; `None` for no end.
+        above: The value that is not taken any more below `least`: the range is open there.
+        but: Single values that are taken beside the range.
+        values: The only values that are taken; empty for a range.
+        until: Last version, a prefix.
+    """
+
+    dialects: tuple[str, ...]
+    names: tuple[str, ...]
+    source: str
+    date: str
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    but: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    since: str | None = None
+    until: str | None = None
+
+    def takes(self, number: float) -> bool:
+        """Return whether a number is taken."""
+        if number in self.but or number in self.values:
+            return True
+        low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
+        return not (self.values or low or (self.most is not None and number > self.most))
+
+    @property
+    def shown(self) -> str:
+        """The range for users."""
+        if self.values:
+            return ", ".join(f"{value:g}" for value in self.values)
+        low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
+        both = f"{low}, at most {self.most:g}" if self.most is not None else low
+        return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
+
+
+RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")
