@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import boto3
 import pytest
@@ -124,7 +124,11 @@ def test_an_answer_of_503_is_asked_again(server: Server) -> None:
     ],
 )
 def test_what_botocore_repeats_by_itself(
-    server: Server, mode: str, refusal: tuple[int, dict[str, str], str], attempts: int, monkeypatch: pytest.MonkeyPatch
+    server: Server,
+    mode: Literal["standard", "adaptive"],
+    refusal: tuple[int, dict[str, str], str],
+    attempts: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As docs/how-to/client.md says: not the 503 of a container, which is a ModelError."""
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
