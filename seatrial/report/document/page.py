@@ -33,7 +33,7 @@ from seatrial.report.document.provenance import (
     scaled_section,
     trial_name,
 )
-from seatrial.report.document.slo import checks_section, knees_section, quality_section
+from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
@@ -146,6 +146,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield checks_section(result)
     yield scaled_section(result)
     yield quality_section(result)
+    yield overload_section(result)
     yield container_section(result)
     yield cost_section(result, plan)
     yield levels_section(result)
@@ -253,7 +254,8 @@ def _cells(level: LevelResult) -> Iterator[tuple[str, Scalar]]:
             yield f"{field}_{name}", None if values is None else getattr(values, name)
         for name in CSV_STATISTICS[1:-1]:
             yield from _ends(f"{field}_{name}", None if values is None else values.intervals.get(name))
-    yield "void_because", level.void_because
+    yield "void_because", "" if level.void is None else level.void.because
+    yield "cut_because", level.cut
 
 
 def _ends(name: str, interval: Interval | None) -> Iterator[tuple[str, float | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from seatrial.report.values import (
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import digits, exported
 from seatrial_load.documents.distribution import Interval
+from seatrial_load.metrics.sent import random_arrivals_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +66,7 @@ def checks_section(result: TrialResult) -> Section:
         short="SLO",
         paragraphs=(gate,),
         tables=tables,
-        remarks=(target_sentence(result),),
+        remarks=(*map(sentence, random_arrivals_lines(result)), target_sentence(result)),
     )
 
 
@@ -163,6 +165,19 @@ def quality_section(result: TrialResult) -> Section:
         tables=(table,) if quality.scores else (),
         remarks=tuple(sentence(check.sentence) for check in quality.checks),
     )
+
+
+def overload_section(result: TrialResult) -> Section:
+    """Return what load beyond the knee did, with its numbers; nothing where it was not tried."""
+    seen = result.overload
+    if seen is None:
+        return Section(anchor="overload", heading="Overload")
+    numbers = ((name.name, getattr(seen, name.name)) for name in fields(seen) if name.name not in {"status", "because"})
+    rows = [(Cell(name), Cell(f"{value:g}")) for name, value in numbers if isinstance(value, int | float)]
+    rows += [(Cell(f"refused: {name}"), Cell(f"{count:,}")) for name, count in seen.refusals.items()]
+    table = Table("Overload", (Column("what", kind="text"), Column("value")), tuple(rows))
+    paragraph = f"{seen.status.capitalize()}: {plain(seen.because)}."
+    return Section(anchor="overload", heading="Overload", half=True, paragraphs=(paragraph,), tables=(table,))
 
 
 def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:

@@ -111,7 +111,20 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
         LocalError: SEA605, the real container would not start with this configuration.
     """
     options = TextOptions({**options_of_environment(environment), **properties})
-    _refuse_what_never_starts(options)
+    engine = options.text("engine", "Python")
+    if engine != "Python":
+        raise start_error(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
+    if not options.text("option.model_id"):
+        raise start_error("no model is set: set option.model_id or the environment's HF_MODEL_ID")
+    for name, ours in CONFLICTS.items():
+        if name in options.values:
+            raise start_error(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
+    dtype = options.text("option.dtype", "auto")
+    if dtype not in DTYPES:
+        raise start_error(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
+    if options.text("option.tensor_parallel_degree") != "max":
+        options.whole("option.tensor_parallel_degree")
+    options.share("option.gpu_memory_utilization")
     wire_format = _wire_format(options, djl_minor=djl_minor(image))
     rolling = wire_format is WireFormat.LMI_ROLLING_BATCH
     max_num_seqs = options.whole("option.max_rolling_batch_size") or (256 if rolling else 32)
@@ -122,7 +135,8 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
             wire_format=wire_format,
             model_id=options.text("option.model_id"),
             max_num_seqs=max_num_seqs,
-            max_in_flight=max_num_seqs + (options.whole("job_queue_size") or 1000),
+            # The asynchronous handler hands each request to vLLM at once: DJL's queue of jobs refuses none.
+            max_in_flight=max_num_seqs + (options.whole("job_queue_size") or 1000) if rolling else UNLIMITED,
             max_input_tokens=max_model_len - 1,
             max_total_tokens=max_model_len,
             batch_total_tokens=KV_POOL_TOKENS,
@@ -175,23 +189,6 @@ def djl_minor(image: str) -> int:
 def _key(name: str, prefix: str) -> str:
     rest = name.removeprefix(prefix)
     return rest.lower() if re.fullmatch(r"[A-Z0-9_]+", rest) else rest
-
-
-def _refuse_what_never_starts(options: TextOptions) -> None:
-    engine = options.text("engine", "Python")
-    if engine != "Python":
-        raise start_error(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
-    if not options.text("option.model_id"):
-        raise start_error("no model is set: set option.model_id or the environment's HF_MODEL_ID")
-    for name, ours in CONFLICTS.items():
-        if name in options.values:
-            raise start_error(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
-    dtype = options.text("option.dtype", "auto")
-    if dtype not in DTYPES:
-        raise start_error(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
-    if options.text("option.tensor_parallel_degree") != "max":
-        options.whole("option.tensor_parallel_degree")
-    options.share("option.gpu_memory_utilization")
 
 
 def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:
@@ -265,7 +262,7 @@ def tgi_settings(environment: Mapping[str, str]) -> EngineSettings:
 PREFIX: Final = "SM_VLLM_"
 AUTO_TOOLS: Final = f"{PREFIX}ENABLE_AUTO_TOOL_CHOICE"
 UNLIMITED: Final = 1_000_000
-"""Requests: vLLM's queue has no end."""
+"""Requests: without a limit of its own vLLM's queue has no end."""
 
 
 def vllm_settings(environment: Mapping[str, str]) -> EngineSettings:
@@ -285,7 +282,8 @@ def vllm_settings(environment: Mapping[str, str]) -> EngineSettings:
             wire_format=WireFormat.VLLM,
             model_id=model_id,
             max_num_seqs=max_num_seqs,
-            max_in_flight=UNLIMITED,
+            max_in_flight=options.whole(f"{PREFIX}MAX_NUM_QUEUED_REQS") or UNLIMITED,  # those that run among them
+            max_queued_tokens=options.whole(f"{PREFIX}MAX_NUM_QUEUED_TOKENS"),
             max_input_tokens=max_model_len - 1,
             max_total_tokens=max_model_len,
             batch_total_tokens=KV_POOL_TOKENS,

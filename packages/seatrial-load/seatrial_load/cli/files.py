@@ -13,7 +13,7 @@ from seatrial_base.field_facts import without
 from seatrial_base.files import check_regular, read_text, whole_file, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import redacted
-from seatrial_base.terminal import show_text
+from seatrial_base.terminal import INTERRUPTED, interrupt_noted, show_text
 from seatrial_load.documents.request import CONVERSATIONS, MADE_UP, closed_loop
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.options import TrialFiles
-    from seatrial_load.documents.progress import Watch
+    from seatrial_load.documents.progress import TrialProgress, Watch
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
@@ -250,20 +250,62 @@ def measured_trial(
     speed: float,
     baseline: BaselineResult | None,
     show: Show,
+    unfinished: Path | None = None,
 ) -> TrialResult:
-    """Run a trial to its end."""
+    """Run a trial to its end, or to the first interruption: then it is stopped as cancelled, with what was measured.
+
+    Args:
+        unfinished: The file that has the result so far after each level; the caller removes it.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted before it had measured anything, or twice.
+    """
     from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.stop import Stop, StopReason
     from seatrial_load.trial.dependencies import Tools
+    from seatrial_load.trial.finalize import result_so_far
+    from seatrial_load.trial.preflight import with_model
     from seatrial_load.trial.run import run_trial
 
     tools = Tools(prompts_file=file, replay_speed=speed)
+    named = with_model(request, tools)
+    if named is not request:
+        show_text(f"model: {named.target.model}, the only one of the server\n")
+    request = named
     tools = tools if keep is None else replace(tools, keep=keep)
     earlier, uri = (None, "") if baseline is None else (baseline.result, baseline.uri)
 
-    def run(watch: Watch) -> TrialResult:
-        result = run_trial(request, tools=replace(tools, watch=watch), baseline=earlier, baseline_uri=uri)
-        if not isinstance(result, TrialResult):
-            raise TypeError("a trial that never pauses has paused")
-        return result
+    def keep_result(progress: TrialProgress) -> None:
+        if unfinished is not None and progress.levels:
+            with suppress(BenchError, OSError):  # what can't be written is told at the end, with the result
+                unfinished.parent.mkdir(parents=True, exist_ok=True)
+                write_result_file(result_so_far(request, progress), unfinished)
 
-    return show(request, run)
+    with interrupt_noted() as is_interrupted:
+
+        def should_stop() -> Stop | None:
+            return Stop(reason=StopReason.CANCELLED, because="interrupted") if is_interrupted() else None
+
+        def run(watch: Watch) -> TrialResult:
+            result = run_trial(
+                request,
+                tools=replace(tools, watch=watch),
+                on_progress=keep_result,
+                should_stop=should_stop,
+                baseline=earlier,
+                baseline_uri=uri,
+            )
+            if not isinstance(result, TrialResult):
+                raise TypeError("a trial that never pauses has paused")
+            if result.stopped.reason == StopReason.CANCELLED and not result.levels:
+                raise KeyboardInterrupt
+            return result
+
+        return show(request, run)
+
+
+def exit_code(result: TrialResult) -> int:
+    """Return the exit code of a measured trial: 0 when it passed, 130 when it was interrupted, else 1."""
+    if result.stopped.reason == "cancelled":
+        return INTERRUPTED
+    return int(result.verdict.status != "pass")

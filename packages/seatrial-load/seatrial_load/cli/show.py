@@ -10,8 +10,15 @@ from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
-from seatrial_load.metrics.counts import outcome_sentence
-from seatrial_load.metrics.sent import cache_lines, convoy_lines, sent_lines, session_lines
+from seatrial_load.metrics.counts import unmeasured_lines
+from seatrial_load.metrics.sent import (
+    cache_lines,
+    convoy_lines,
+    overload_lines,
+    random_arrivals_lines,
+    sent_lines,
+    session_lines,
+)
 from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
@@ -40,10 +47,12 @@ def fact_lines(result: TrialResult) -> Iterator[str]:
     yield from sent_lines(result)
     yield from cache_lines(result)
     yield from convoy_lines(result.levels)
+    yield from random_arrivals_lines(result)
     yield from session_lines(result)
     if result.users is not None:
         yield f"users: {result.users.because}"
     yield knee_line(result)
+    yield from overload_lines(result)
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"
@@ -78,8 +87,8 @@ def _p95(measured: Distribution | None) -> str:
 
 
 def _remark(level: LevelResult, *, has_slo: bool) -> str:
-    if level.void is not None:
-        return f"void: {level.void.because}"
+    if level.mark:
+        return f"{level.mark}: {level.invalid_because}"
     repeated = sum(level.retried.values())
     if level.meets_slo:
         judged = "meets the SLO" if has_slo else ""
@@ -141,15 +150,10 @@ def result_lines(result: TrialResult) -> Iterator[str]:
     yield from fact_lines(result)
     if result.comparison is not None:
         yield f"last release: {result.comparison.status}: {result.comparison.because}"
-    yield from unmeasured_lines(result)
+    yield from unmeasured_lines(result.unmeasured)
     yield f"stopped: {result.stopped.because}"
 
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
     """Return the doubts of the answers."""
     return (f"doubt: {doubt}" for doubt in doubt_texts(result))
-
-
-def unmeasured_lines(result: TrialResult) -> Iterator[str]:
-    """Return the failed requests that are part of no level."""
-    return (f"not measured: {seen.place}: {outcome_sentence(seen)}" for seen in result.unmeasured if seen.errors)

@@ -188,6 +188,23 @@ class ServiceOverhead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RandomArrivals:
+    """Time to first token of users who know nothing of each other, at the throughput of the gate.
+
+    Attributes:
+        rate_per_s: Requests per second, all copies together.
+        apart: How far that is from what the gate's level answered, as a share.
+        ttft_ms: Time to first token, from when a request was due.
+        source: `measured` at a level of Poisson arrivals, or `predicted` by the plan's simulation.
+    """
+
+    rate_per_s: float
+    apart: float
+    ttft_ms: Distribution
+    source: Literal["measured", "predicted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One objective held against one level.
 
@@ -333,6 +350,9 @@ class LevelResult:
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
         client: Measurements of the client; None where there are none.
+        cut: Why the level ended before it had measured what it wanted; empty of a whole one. Its numbers are of the
+            requests that had ended. The upper ends of its intervals allow for those in flight that later ones had
+            overtaken, whatever they would have taken. It proves nothing, and places no knee.
         void: Why the level measures the client instead of the endpoint; None when it is valid.
         timeline: The course of the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
@@ -406,6 +426,7 @@ class LevelResult:
     session_ms: Distribution | None = None
     first_turn_ttft_ms: Distribution | None = None
     later_turns_ttft_ms: Distribution | None = None
+    cut: str = ""
 
     @property
     def load(self) -> float:
@@ -429,13 +450,18 @@ class LevelResult:
 
     @property
     def valid(self) -> bool:
-        """Whether the endpoint was the limit, not the client."""
-        return self.void is None
+        """Whether it was measured whole, and the endpoint was the limit, not the client."""
+        return self.void is None and not self.cut
 
     @property
-    def void_because(self) -> str:
-        """Why it is void, in words; empty when it is valid."""
-        return "" if self.void is None else self.void.because
+    def mark(self) -> Literal["", "void", "cut"]:
+        """The name of what makes it invalid; empty when it is valid."""
+        return "void" if self.void is not None else "cut" if self.cut else ""
+
+    @property
+    def invalid_because(self) -> str:
+        """Why it is not valid, in words; empty when it is."""
+        return self.cut if self.void is None else self.void.because
 
     @property
     def error_rate(self) -> float:
@@ -562,6 +588,44 @@ class QualityResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverloadResult:
+    """What twice the load of the knee did.
+
+    Attributes:
+        status: `proved`: what could not be served in time was refused at once, the rest kept the SLO, and the wait was
+            back soon; `refuted`; `unmeasured`: nothing was sent, the client was the limit, or it was no overload.
+        because: Why, with the numbers.
+        offered_requests_per_s: Requests per second of the burst, all copies together; None where nothing was sent.
+        burst_s: Its length.
+        sent: Its requests.
+        admitted: Those of them that were not refused for load.
+        refusals: How many were refused, by what the client saw: an HTTP status, `ModelError` (SageMaker's, of a model
+            that answered 503 or 429) or `in the stream`.
+        refusal_p95_ms: From request sent to refusal received, 95th percentile.
+        wait_p95_ms: Time to first token of the admitted, 95th percentile; end-to-end latency where nothing streams.
+        recovery_s: From the end of the burst until requests waited no longer than they may; None where they never did.
+        duration_s: Time that it took.
+    """
+
+    status: Literal["proved", "refuted", "unmeasured"]
+    because: str
+    offered_requests_per_s: float | None = None
+    burst_s: float | None = None
+    sent: int = 0
+    admitted: int = 0
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    refusal_p95_ms: float | None = None
+    wait_p95_ms: float | None = None
+    recovery_s: float | None = None
+    duration_s: float = 0.0
+
+    @property
+    def refused_share(self) -> float:
+        """Share of the burst's requests that were refused, 0 to 1."""
+        return (self.sent - self.admitted) / self.sent if self.sent else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
     """One trial, whole.
 
@@ -572,7 +636,7 @@ class TrialResult:
         duration_s: Seconds of the trial, proofs and warm-up included.
         engine_note: How a simulated or local engine announced itself; empty on AWS.
         live: The deployment that was proven live before and after the measurement.
-        levels: The levels measured in full, ascending.
+        levels: The levels, ascending; of one that was cut, what had been measured by then.
         knees: One for each detector; `knee` is the one that counts.
         verdict: Whether the SLO holds at the gate's concurrency.
         target_concurrency_per_copy: The scaling target.
@@ -594,6 +658,9 @@ class TrialResult:
         users: The users' load meanwhile; None of a trial that doesn't load alongside them.
         quality: The quality of the answers to the evaluation set; None without a set.
         container: The containers' metrics in CloudWatch; None where they weren't read.
+        overload: What load beyond the knee did; None where it was not tried.
+        random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
+            predicted, or no objective is on TTFT.
     """
 
     schema_version: Literal["3"]
@@ -622,6 +689,8 @@ class TrialResult:
     users: UsersLoad | None = None
     quality: QualityResult | None = None
     container: ContainerMetrics | None = None
+    overload: OverloadResult | None = None
+    random_arrivals: RandomArrivals | None = None
 
     @property
     def knee(self) -> Knee | None:
@@ -658,6 +727,7 @@ class EvaluationAnswer:
         failure: Why there is no answer; empty when there is one.
         retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
+        cut: Whether the limit on tokens ended it, as far as the engine reports that.
     """
 
     id: str
@@ -667,6 +737,7 @@ class EvaluationAnswer:
     failure: str = ""
     retried: int = 0
     engine: str = ""
+    cut: bool = False
 
     @property
     def answered(self) -> bool:

@@ -13,6 +13,7 @@ from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.documents.result import ClientEvidence, Timeline, Window
+from seatrial_load.documents.stop import Stop  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.health.client_health import together
 from seatrial_load.measure.interval import (
@@ -200,7 +201,7 @@ def merged(samples: Sequence[Sample | None]) -> Sample | None:
     )
 
 
-def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distribution | None:
+def distribution_of(sample: Sample | None, *, independent: bool = True, overtaken: int = 0) -> Distribution | None:
     """Sum up a sample; None without one.
 
     Count, mean and maximum are exact. Percentiles are interpolated between the closest ranks (`percentile`), with the
@@ -208,6 +209,8 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
 
     Args:
         independent: Whether they come from different requests. The gaps of one answer don't, so they get no intervals.
+        overtaken: Requests without a measurement, which took longer than some that have one: upper bounds hold
+            whatever theirs would be.
     """
     if sample is None:
         return None
@@ -224,12 +227,12 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
         p95=percentile(ordered, 95),
         p99=percentile(ordered, 99),
         max=sample.max_ms,
-        intervals=_intervals(sample, ordered) if independent else {},
+        intervals=_intervals(sample, ordered, overtaken) if independent else {},
         histogram=sample.histogram,
     )
 
 
-def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
+def _intervals(sample: Sample, ordered: Ranked, overtaken: int) -> dict[str, Interval]:
     mean = sample.total_ms / sample.count
     variance = (sample.total_squares_ms2 - sample.total_ms * mean) / (sample.count - 1) if sample.count > 1 else 0.0
     deviation = math.sqrt(max(variance, 0.0))  # equal values leave a rounding error, which may be below 0
@@ -237,6 +240,12 @@ def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
     of_percentiles = {
         name: percentile_interval(ordered, percent, tail=BOTH_TAILS) for name, percent in PERCENTS.items()
     }
+    if overtaken:
+        of_mean, longer = replace(of_mean, high=None), [*map(ordered.__getitem__, range(len(ordered)))]
+        longer += [math.inf] * overtaken
+        for name, percent in PERCENTS.items():
+            high = percentile_interval(longer, percent, tail=BOTH_TAILS).high
+            of_percentiles[name] = replace(of_percentiles[name], high=None if high == math.inf else high)
     return {"mean": of_mean, **of_percentiles}
 
 
@@ -445,6 +454,8 @@ class LevelTally:
     Attributes:
         concurrency: Requests in flight per copy, of the whole level.
         offered_requests_per_s: What an open loop offered through this worker; None in a closed loop.
+        cut: Why it ended before all that it wanted had; None of a whole one.
+        overtaken: Requests in flight then that were sent before one that had ended.
     """
 
     concurrency: int
@@ -458,6 +469,8 @@ class LevelTally:
     enough_because: str
     timeline: Timeline | None = None
     oddities: Oddities = NOTHING_ODD
+    cut: Stop | None = None
+    overtaken: int = 0
 
     def to_json(self) -> str:
         """Write the tally as one line of JSON."""
@@ -536,4 +549,6 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
         enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
         timeline=added_timelines([tally.timeline for tally in tallies]),
         oddities=added_oddities([tally.oddities for tally in tallies]),
+        cut=next((tally.cut for tally in tallies if tally.cut is not None), None),
+        overtaken=sum(tally.overtaken for tally in tallies),
     )

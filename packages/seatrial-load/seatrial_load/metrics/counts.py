@@ -18,7 +18,7 @@ from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.metrics.request_metrics import is_burst, tpot_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.result import DoubtKind, LevelResult
@@ -229,6 +229,14 @@ def outcome_sentence(unmeasured: Unmeasured) -> str:
     return _outcome(unmeasured.sent, unmeasured.succeeded, [unmeasured])
 
 
+def unmeasured_lines(unmeasured: Sequence[Unmeasured]) -> Iterator[str]:
+    """Return what became of the requests that are part of no whole level, where some failed or were cut."""
+    for seen in unmeasured:
+        how = "cut" if seen.occasion == "level" and seen.succeeded else "not measured"
+        if seen.errors:
+            yield f"{how}: {seen.place}: {outcome_sentence(seen)}"
+
+
 def _outcome(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
     errors: Counter[str] = Counter()
     for part in seen:
@@ -262,7 +270,7 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
         "have fewer than 90 % of the requested tokens, though the end of the text was to be ignored: truncated, or of "
         "an engine that can't ignore it"
     ),
-    "short": "have fewer than 90 % of the requested tokens; this schema can't ignore the end of the text",
+    "short": "have fewer than 90 % of the requested tokens; the end of the text was not ignored",
     "uncounted": "report no count of tokens and have fewer parts than one for 8 requested tokens",
     "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Arrival, Objective, PreparedBy, TrialRequest
     from seatrial_load.documents.result import ClientEvidence
     from seatrial_load.documents.stop import Void
@@ -72,7 +73,8 @@ def level_of(
         objectives: The SLO; the level is judged by its measured values, the verdict needs proof besides.
     """
     counts, tokens, took = tally.counts, tally.tokens, tally.latencies
-    in_flight, e2e_latency_ms = None, distribution_of(took.e2e_latency_ms)
+    in_flight, late = None, tally.overtaken
+    e2e_latency_ms = distribution_of(took.e2e_latency_ms, overtaken=late)
     if ARRIVALS[tally.arrival].is_open and tally.throughput.in_flight is not None:
         in_flight = tally.throughput.in_flight / copy_count
     request_ms = None if e2e_latency_ms is None else e2e_latency_ms.p50
@@ -83,15 +85,17 @@ def level_of(
         tally.throughput,
         concurrency=tally.concurrency if in_flight is None else math.ceil(in_flight),
         first_errors=tuple(counts.first_errors.values()),
-        ttft_ms=distribution_of(took.ttft_ms),
-        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms),
+        ttft_ms=distribution_of(took.ttft_ms, overtaken=late),
+        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms, overtaken=late),
         itl_ms=distribution_of(took.itl_ms, independent=False),
-        ms_per_token=distribution_of(took.ms_per_token),
+        ms_per_token=distribution_of(took.ms_per_token, overtaken=late),
         e2e_latency_ms=e2e_latency_ms,
         session_ms=distribution_of(took.session_ms),
         first_turn_ttft_ms=distribution_of(took.first_turn_ttft_ms),
         later_turns_ttft_ms=distribution_of(took.later_turns_ttft_ms),
-        output_tok_s_interval=output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival),
+        output_tok_s_interval=_with_overtaken(
+            output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival), tally
+        ),
         error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
         input_tokens_mean=_mean(tokens.read, tokens.prompts),
         input_tokens_p50=percentile_of_lengths(tokens.prompt_lengths, 50),
@@ -107,9 +111,18 @@ def level_of(
         doubts=doubts_of(tally.oddities),
         convoy_share=None if tally.oddities.convoyed is None else tally.oddities.convoyed / tally.oddities.answered,
         broken_conversations=counts.broken,
+        cut="" if tally.cut is None else tally.cut.because,
         in_flight_per_copy=in_flight,
     )
     return judged(level, objectives)
+
+
+def _with_overtaken(bounds: Interval | None, tally: LevelTally) -> Interval | None:
+    # What was in flight when the level was cut had made at most the longest answer's tokens each within the window.
+    if bounds is None or bounds.high is None or not tally.overtaken:
+        return bounds
+    longest = percentile_of_lengths(tally.tokens.answer_lengths, 100) or 0.0
+    return replace(bounds, high=bounds.high + tally.overtaken * longest / tally.throughput.window_s)
 
 
 def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:

@@ -33,9 +33,14 @@ def budget_s(request: TrialRequest) -> float:
     return min(load.budget_s, load.budget_usd / (price * request.copy_count) * S_PER_HOUR)
 
 
+_OVERLOAD_SHARE, _OVERLOAD_S = 0.25, 60.0
+
+
 def left_s(request: TrialRequest, progress: TrialProgress) -> float:
-    """Return how much longer the trial may measure."""
-    return budget_s(request) - progress.elapsed_s
+    """Return how much longer the trial may measure; its levels leave the proof of overload a quarter, or a minute."""
+    time_s = budget_s(request)
+    for_levels = request.overload != "off" and progress.stopped is None
+    return time_s - progress.elapsed_s - (min(_OVERLOAD_S, _OVERLOAD_SHARE * time_s) if for_levels else 0.0)
 
 
 def budget_over(request: TrialRequest) -> Stop:
@@ -49,11 +54,13 @@ def budget_over(request: TrialRequest) -> Stop:
 
 
 def live_request(request: TrialRequest, progress: TrialProgress) -> TrialRequest:
-    """Return the request with the number of copies that was proven live; as it is, where none was.
+    """Return the request with what the trial has found out: the field of the limit of tokens, and the live copies.
 
     A level opens its concurrency for every copy, what a trial costs is the price of all of them, and rates for a number
     of copies become those of the live ones. A request with the live number stays as it is.
     """
+    if (key := progress.max_tokens_key) != request.workload.max_tokens_key:
+        request = replace(request, workload=replace(request.workload, max_tokens_key=key))
     live = progress.live.copy_count
     if not progress.live.proven or live is None or live < 1 or live == request.copy_count:
         return request

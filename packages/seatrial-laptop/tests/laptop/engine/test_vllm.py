@@ -7,7 +7,7 @@ import json
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine.answers import EVENT_STREAM, Written, answer_format
+from seatrial_laptop.engine.container import EVENT_STREAM, Written, answer_format
 from seatrial_laptop.engine.family import vllm_settings
 from seatrial_laptop.engine.generation import BadRequest, read_ask
 from seatrial_laptop.engine.llama import LlamaToken, LlamaUsage
@@ -21,6 +21,12 @@ def test_the_environment_becomes_settings() -> None:
     found = vllm_settings({**MODEL, "SM_VLLM_MAX_NUM_SEQS": "8", "SM_VLLM_MAX_MODEL_LEN": "2048"})
     assert (found.wire_format, found.max_num_seqs, found.max_total_tokens) == (WireFormat.VLLM, 8, 2048)
     assert (found.served_names, found.calls_tools) == (("org/model",), False)
+
+
+def test_the_rendered_limits_of_the_queue_are_read() -> None:
+    limits = {"SM_VLLM_MAX_NUM_QUEUED_REQS": "12", "SM_VLLM_MAX_NUM_QUEUED_TOKENS": "900"}
+    found = vllm_settings({**MODEL, **limits})
+    assert (found.max_in_flight, found.max_queued_tokens) == (12, 900)
 
 
 def test_served_names_stand_for_the_models_own() -> None:
