@@ -64,16 +64,15 @@ def clients_of_region(region: str, *, where: str) -> AccountClients:
 
 
 def check_account(environment: EnvironmentSpec, identity: STSClient) -> None:
-    """Refuse credentials of another account than the environment's: its stacks would seem not to be there.
+    """Refuse credentials that AWS does not accept, and those of another account: its stacks would seem not to be there.
 
     Raises:
         SpecError: SEA455.
         BenchError: As `aws_failures`.
     """
-    if environment.account is None:
-        return
+    # Also where any account will do: what is read without credentials would seem not to be known.
     with aws_failures(environment.name):
         account = f"{identity.get_caller_identity()['Account']}"
-    if account != environment.account:
+    if environment.account not in {None, account}:
         message = f"they belong to {account}, and {environment.name} is {environment.account}"
         raise SpecError.of("SEA455", message, where=environment.name, hint="choose others with AWS_PROFILE")

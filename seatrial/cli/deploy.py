@@ -74,7 +74,7 @@ def deploy_command(
         code = outcome.kind.value.code
         if code and log:
             typer.echo(f"details: {_write_log(root / '.seatrial' / 'deploy' / f'{stack}.log', log)}")
-        typer.echo(outcome.line(endpoint, environment))
+        typer.echo(outcome.line(file, environment))
         return code
 
     before = snapshot()
@@ -84,7 +84,7 @@ def deploy_command(
     lines = (
         f"deploys {stack} in {account}, {place.region}: {cost}",
         f"before: {before.state}",
-        f"`seatrial diff {deployment.endpoint.name} -e {place.name}` shows what it changes",
+        f"`seatrial diff {file.as_posix()} -e {place.name}` shows what it changes",
     )
     confirm(lines, yes=yes or approved or place.is_embedded)
     with _view(stack, is_whole=verbose) as view:

@@ -18,6 +18,7 @@ from seatrial_base.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
 
@@ -143,11 +144,11 @@ class DeployResult:
     serving: str = ""
     report: str = ""
 
-    def line(self, endpoint: str, environment: str) -> str:
-        """Return the one line; `endpoint` is as the user typed it."""
+    def line(self, spec: Path, environment: str) -> str:
+        """Return the one line; its next command has the path of the spec, which every command takes."""
         row = self.kind.value
         report, command = self.report and f"report: {self.report}", row.next and f"next: seatrial {row.next}"
-        following = command and f"{command} {endpoint} -e {environment}"
+        following = command and f"{command} {spec.as_posix()} -e {environment}"
         words = "; ".join(filter(None, (f"{row.head}: {self.because}", self.serving, report, following)))
         return " ".join(printable(redacted(words)).split())
 

@@ -425,8 +425,6 @@ def check_environment(
         BenchError: As `aws_failures`, when AWS does not even return the caller's identity.
         SpecError: SEA455 when the credentials belong to another account.
     """
-    with aws_failures(environment.name):
-        clients.identity.get_caller_identity()
     check_account(environment, clients.identity)
     return (
         *instance_checks(needs_of(deployments), environment, clients),

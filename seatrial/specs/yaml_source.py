@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import yaml
@@ -19,7 +20,6 @@ from seatrial_lint.text_nodes import yaml_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
@@ -94,10 +94,17 @@ def read_source(path: Path) -> YamlSource:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        return _broken(name, "SEA101", "the file does not exist", "check the path")
+        return _broken(name, "SEA101", "the file does not exist", _hint(path))
     except (OSError, UnicodeDecodeError) as error:
         return _broken(name, "SEA101", f"the file can't be read: {error}", "use UTF-8")
     return parse_source(text, name)
+
+
+def _hint(path: Path) -> str:
+    # Some commands take an endpoint's name; the others take its file.
+    file = path.with_name(f"{path.name}.yaml") if path.name else path
+    meant = next((each for each in (file, Path("endpoints") / file.name) if each.is_file()), None)
+    return "check the path" if meant is None else f"did you mean {meant.as_posix()}?"
 
 
 def parse_source(text: str, name: str) -> YamlSource:

@@ -15,6 +15,7 @@ from tests.cli.test_images import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.cli.conftest import Seatrial
 
@@ -88,9 +89,11 @@ def test_a_problem_fails_and_is_told_with_its_rule(seatrial: Seatrial) -> None:
     assert [one["status"] for one in document["checks"]].count("ok") == 2
 
 
-def test_no_credentials(seatrial: Seatrial) -> None:
+@pytest.mark.parametrize("words", [("preflight", SPEC), ("deploy", SPEC), ("deploy", SPEC, "--yes")])
+def test_no_credentials(seatrial: Seatrial, project: Path, words: tuple[str, ...]) -> None:
     nothing = NOBODY | {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": "/nonexistent"}
-    done = seatrial("preflight", SPEC, "-e", "dev", env=nothing)
+    (project / "cdk.json").write_text('{"app": "false"}')
+    done = seatrial(*words, "-e", "dev", env=nothing)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("dev: SEA503: there are no AWS credentials: ")
 

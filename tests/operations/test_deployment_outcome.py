@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import typer
 
+from seatrial.cli.deploy import deploy_command
 from seatrial.documents.live import LiveComponent, LiveEndpoint
-from seatrial.operations.deployment_outcome import OutcomeKind, Snapshot, outcome_before, outcomes_of
+from seatrial.operations.deployment_outcome import DeployResult, OutcomeKind, Snapshot, outcome_before, outcomes_of
 from seatrial.operations.doctor.facts import ResourceState, StackFacts
 from seatrial.operations.drift.trials import LastTrial
+from seatrial_base.errors import SpecError
 from tests.constructs.conftest import passing_result
+from tests.docs.command_of import command_of
+from tests.docs.test_commands import ROOT, mistakes
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 PASS = passing_result()
 OUTPUTS = {"PlanDigest": "b", "EndpointConfigName": "config-2", "ModelName": "model-2", "Verdict": "pass"}
 DEPLOYMENT = cast("Deployment", SimpleNamespace(plan=SimpleNamespace(digest="b")))
+SPEC = "endpoints/llama-2-7b-chat.yaml"
 BACK, SERVES = "UPDATE_ROLLBACK_COMPLETE", "chat serves plan b (x)"
 SLOW = f"slow; rolled back; {SERVES}"
 REASON = "The sea trial of chat {}: slow; what serves was not changed (result: s3://b/r.json)"
@@ -67,13 +75,33 @@ STATES = {
 def test_each_state_has_its_line(kind: OutcomeKind) -> None:
     after, words = STATES[kind]
     outcome = next(outcomes_of(snapshot(event="1"), after, DEPLOYMENT))
-    assert outcome.line("chat", "dev").startswith(f"{kind.value.head}: {words}")
+    assert outcome.line(Path(SPEC), "dev").startswith(f"{kind.value.head}: {words}")
     assert outcome.kind is kind
 
 
 def test_what_never_began_is_not_deployed_and_what_is_busy_never_begins() -> None:
     error = next(outcomes_of(snapshot(), snapshot(), DEPLOYMENT, "SEA402: stale"))
     assert next(outcomes_of(snapshot(denied=("x",)), snapshot(), DEPLOYMENT)).kind is OutcomeKind.UNKNOWN
-    assert error.line("chat", "dev") == f"NOT DEPLOYED: SEA402: stale; {SERVES}; next: seatrial diff chat -e dev"
+    line = f"NOT DEPLOYED: SEA402: stale; {SERVES}; next: seatrial diff {SPEC} -e dev"
+    assert error.line(Path(SPEC), "dev") == line
     refused = [outcome_before(snapshot(status)) for status in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS")]
     assert [each and each.kind for each in refused] == [OutcomeKind.BUSY, None]
+
+
+@pytest.mark.parametrize("kind", [None, *(kind for kind in OutcomeKind if kind.value.next)])
+def test_each_next_command_is_one_of_the_cli_and_opens_the_spec(
+    kind: OutcomeKind | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("seatrial.cli.deploy._account", lambda _: (None, snapshot))
+    outcome = kind and DeployResult(kind, "why")
+    monkeypatch.setattr("seatrial.operations.deployment_outcome.outcome_before", lambda _: outcome)
+    with pytest.raises((typer.Exit, SpecError)):
+        deploy_command(Path(SPEC).stem, "dev")
+    shown = capsys.readouterr().out
+    words = shlex.split(shown.partition("next: ")[2] if kind else shown.partition("`")[2].partition("`")[0])
+    assert list(mistakes(words)) == []
+    command, arguments = command_of(words[1:])
+    assert command is not None
+    given = command.make_context("seatrial", arguments).params
+    assert Path(given["specs"][0] if "specs" in given else given["endpoint"]).is_file()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -8,10 +9,6 @@ from seatrial.specs import shapes
 from seatrial.specs.load import environment_names, load_environment, load_spec
 from seatrial.specs.yaml_source import read_source, yaml_text
 from seatrial_base.errors import SpecError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TOO_LARGE = (
     "endpoints/chat.yaml: SEA102: the text is nested too deeply, or its aliases expand to too much text\n"
@@ -330,6 +327,16 @@ class TestUnreadableFiles:
     def test_a_missing_file(self, environments: Path, tmp_path: Path) -> None:
         with pytest.raises(SpecError, match=r"none\.yaml: SEA101: the file does not exist\n  hint: check the path"):
             load_spec(tmp_path / "none.yaml", "dev", environments=environments)
+
+    def test_the_name_of_a_spec_is_answered_with_its_file(
+        self, environments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "endpoints").mkdir(exist_ok=True)
+        for file, hint in (("endpoints/chat.yaml", "endpoints/chat.yaml"), ("chat.yaml", "chat.yaml")):
+            Path(file).touch()
+            with pytest.raises(SpecError, match=rf"SEA101: .*\n  hint: did you mean {hint}\?"):
+                load_spec(Path("chat"), "dev", environments=environments)
 
     @pytest.mark.parametrize("text", ["", "- a\n", "just text\n", "{", "a: [", "\t: x", "&a [*a]", "? {a: b}\n: c\n"])
     def test_text_that_is_no_mapping(self, text: str, write: Write, environments: Path) -> None:

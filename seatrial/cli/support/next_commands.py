@@ -115,14 +115,16 @@ def next_commands(seen: Situation) -> tuple[NextCommand, ...]:
             NextCommand(lock, does),
         )
     unlocked = [spec for spec in seen.specs if spec not in seen.locked]
-    locked = seen.locked[0]
-    plan = f"seatrial plan {unlocked[0].as_posix()}{option} --write" if unlocked else "seatrial plan endpoints --check"
+    locked, live = seen.locked[0], f"{seen.locked[0].as_posix()} -e {seen.environments[0]}"
+    # A folder of specs alone: that of the repository may hold other YAML.
+    every = locked.parent.as_posix() if locked.parent.name else locked.as_posix()
+    plan = f"seatrial plan {unlocked[0].as_posix()}{option} --write" if unlocked else f"seatrial plan {every} --check"
     return (
         NextCommand(plan if unlocked else f"{plan}{option}", "lock a plan" if unlocked else "locks that are stale"),
         NextCommand(f"seatrial preflight {locked.as_posix()}{option}", "what the account lacks: quotas, secrets, keys"),
         NextCommand(f"seatrial diff {locked.as_posix()}{option}", "what an update does, and what users notice"),
-        NextCommand(f"seatrial deploy {locked.stem} -e {seen.environments[0]}", "deploy it, and follow its trial"),
-        NextCommand(f"seatrial doctor {locked.stem} -e {seen.environments[0]}", "why an endpoint is stuck or failed"),
+        NextCommand(f"seatrial deploy {live}", "deploy it, and follow its trial"),
+        NextCommand(f"seatrial doctor {live}", "why an endpoint is stuck or failed"),
     )
 
 

@@ -453,5 +453,8 @@ def _next(loaded: LoadedSpec) -> str:
         return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
-    deploy = f"seatrial deploy {loaded.path.stem} -e {loaded.environment.name}"
+    # By its name where that is enough: the name of a file elsewhere is none that `deploy` takes.
+    file = loaded.path
+    endpoint = file.stem if file.parent.as_posix() == "endpoints" else file.as_posix()
+    deploy = f"seatrial deploy {endpoint} -e {loaded.environment.name}"
     return f"--write locks this plan, --explain shows every section\n{deploy}"

@@ -235,7 +235,8 @@ def with_model(request: TrialRequest, tools: Tools) -> TrialRequest:
     """Return the trial of a server with the model that it lists, where the request names none; as it is elsewhere.
 
     Raises:
-        BenchError: SEA536 the server has several models, SEA537 it lists none; SEA503 or SEA504, as for its requests.
+        BenchError: SEA536 the server has several models, SEA537 it lists none, SEA504 it can't be reached; SEA503 or
+            SEA504, as for its requests.
     """
     if request.target.kind != "openai" or request.target.model is not None:
         return request
@@ -259,6 +260,10 @@ def with_model(request: TrialRequest, tools: Tools) -> TrialRequest:
         raise BenchError([Finding("SEA536", place, message, hint)])
     failure = exchange_failure(exchange)
     why = "" if failure is None else f": {masked(failure.detail, writer.secret)}"
+    if exchange.inbox.head is None:
+        message = f"the server can't be reached at {request.target.endpoint_url}{why}"
+        hint = "check the URL, and that the server runs"
+        raise BenchError.of("SEA504", message, hint=hint, where="trial request", field="target.endpoint_url")
     raise BenchError([Finding("SEA537", place, f"the server lists no model at {path}/models{why}", hint)])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_load.cli.load_command import run_load_command
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.event_loop import Wave, run_wave
@@ -269,6 +270,17 @@ def test_without_a_model_a_server_is_asked(server: Server, models: object, rule:
     assert (problem.rule, problem.field, problem.hint) == (rule, "--model", "name the model: --model NAME")
     assert problem.message.startswith(words)
     assert server.asked == []
+
+
+def test_a_server_that_does_not_respond_is_not_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+    with pytest.raises(SeatrialError) as refused:
+        run_load_command(["--url", url])
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field) == ("SEA504", "--url")
+    assert problem.message == f"the server can't be reached at {url}: Connection refused"
+    assert problem.hint == "check the URL, and that the server runs"
 
 
 def test_mistakes_of_the_command_line_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
