@@ -188,7 +188,7 @@ def _tagged(environment: str, tagged: ResourceGroupsTaggingAPIClient) -> Iterato
 def _compared(endpoint: TeamEndpoint, drift: EndpointDrift | None) -> TeamEndpoint:
     if drift is None:
         return endpoint
-    drifted = any(finding.rule in _DRIFT for finding in drift.findings)
+    drifted = any(finding.rule in _DRIFT and finding.severity != "note" for finding in drift.findings)
     return replace(
         endpoint,
         plan_digest=drift.deployed_digest or endpoint.plan_digest,

@@ -561,6 +561,8 @@ def stack_diagnoses(examination: Examination) -> Iterator[Finding]:
 def _mend(examination: Examination) -> str | None:
     """Return what to do about a stack; a rollback that failed continues without what could not be set back."""
     stack = examination.stack
+    if examination.has_locked_plan:
+        return None
     if stack.status == "UPDATE_ROLLBACK_FAILED":
         skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
         command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"

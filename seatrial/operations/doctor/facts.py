@@ -162,6 +162,7 @@ class Examination:
         missing: The resources of its stack that do not exist.
         absent: Its configuration and models that do not exist, as findings name them.
         unreadable: What could not be read.
+        planned: Digest of the plan that is locked; empty where it is not known.
     """
 
     name: str
@@ -179,6 +180,13 @@ class Examination:
     missing: tuple[ResourceState, ...] = ()
     absent: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    planned: str = ""
+
+    @property
+    def has_locked_plan(self) -> bool:
+        """Whether its stack went back and has the locked plan: CloudFormation keeps the status without changes."""
+        is_planned = bool(self.planned) and self.stack.outputs.get("PlanDigest") == self.planned
+        return is_planned and self.stack.status == "UPDATE_ROLLBACK_COMPLETE"
 
     @property
     def serves(self) -> bool:

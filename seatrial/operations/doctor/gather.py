@@ -148,6 +148,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
             *(f"model {model.name}" for model in named if not model.is_there),
         ),
         unreadable=tuple(reader.unreadable),
+        planned="" if query.deployment is None else query.deployment.plan.digest,
     )
 
 

@@ -77,7 +77,11 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
     for alarm in examination.alarms:
         yield f"alarm {alarm.name}", "ALARM"
-    yield f"stack {examination.stack.name}", status_words(examination.stack.existence, examination.stack.status)
+    stack, note = examination.stack, ""
+    if examination.has_locked_plan:
+        why = next((f": {each.reason}" for each in stack.failures if each.reason), "")
+        note = f", with the locked plan; an earlier update went back{why}"
+    yield f"stack {stack.name}", f"{status_words(stack.existence, stack.status)}{note}"
     for log in examination.logs:
         yield f"log group {log.group}", status_words(log.existence, f"{counted(len(log.lines), 'line')} read")
     for container in examination.containers:

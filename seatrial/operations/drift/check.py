@@ -372,18 +372,22 @@ def _in_progress(stack: LiveStack) -> bool:
 
 
 def _stack_findings(stack: LiveStack, deployment: Deployment) -> Iterator[Finding]:
+    deployed = stack.outputs.get("PlanDigest", "")
     if stack.status not in _IN_ORDER and not _in_progress(stack):
-        rolled_back = stack.status == "UPDATE_ROLLBACK_COMPLETE"
+        severity: Severity = "error"
         hint = "read the stack's events; fix the cause and deploy again"
+        if stack.status == "UPDATE_ROLLBACK_COMPLETE":
+            severity = "warning"
+            if deployed == deployment.plan.digest:
+                severity, hint = "note", "it has the locked plan; the status stays until an update changes the stack"
         yield drift_finding(
             rule="SEA430",
-            severity="warning" if rolled_back else "error",
+            severity=severity,
             what="stack status",
             expected="CREATE_COMPLETE or UPDATE_COMPLETE",
             live=stack.status,
             hint=hint,
         )
-    deployed = stack.outputs.get("PlanDigest", "")
     if deployed != deployment.plan.digest and not _in_progress(stack):
         yield drift_finding(
             rule="SEA431",

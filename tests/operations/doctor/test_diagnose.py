@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.operations.doctor.diagnose import diagnose
 from seatrial.operations.doctor.steps import fix_steps
-from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy
+from seatrial.operations.doctor.view import answer_line, doctor_judgement, doctor_lines, is_healthy, part_rows
 from seatrial_base.catalog.symptoms import SYMPTOMS, find_symptom
 from seatrial_base.findings import RULES
 from seatrial_base.printer import formatted
@@ -146,6 +148,10 @@ def test_a_stack_tells_the_cause_of_its_rollback() -> None:
     assert (cause.rule, cause.place.resource) == ("SEA755", "stack seatrial-dev-chat, Component")
     assert (status.rule, status.evidence) == ("SEA762", "UPDATE_ROLLBACK_COMPLETE")
     assert "Component" in status.message
+    settled = replace(aws.examined(), planned="b", stack=replace(aws.examined().stack, outputs={"PlanDigest": "b"}))
+    assert diagnose(settled) == ()
+    stack = next(row for row in part_rows(settled, ()) if row.part.startswith("stack "))
+    assert (stack.health, "an earlier update went back: CUDA out of memory" in stack.status) == ("ok", True)
 
 
 def in_progress(name: str, resource_type: str, minutes: float) -> dict[str, object]:

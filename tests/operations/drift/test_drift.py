@@ -279,10 +279,18 @@ def test_a_missing_stack_is_a_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "severity"), [("UPDATE_ROLLBACK_COMPLETE", "warning"), ("UPDATE_ROLLBACK_FAILED", "error")]
+    ("status", "plan", "severity"),
+    [
+        ("UPDATE_ROLLBACK_COMPLETE", "other", "warning"),
+        ("UPDATE_ROLLBACK_COMPLETE", DEPLOYMENT.plan.digest, "note"),  # a deployment without changes leaves it so
+        ("UPDATE_ROLLBACK_FAILED", DEPLOYMENT.plan.digest, "error"),
+    ],
 )
-def test_a_stack_that_went_back_is_a_finding(status: str, severity: str) -> None:
-    (found,) = checked(Live(status=status)).endpoints[0].findings
+def test_a_stack_that_went_back_is_a_finding_until_it_has_the_locked_plan(
+    status: str, plan: str, severity: str
+) -> None:
+    live = Live(status=status, outputs={**OUTPUTS, "PlanDigest": plan})
+    (found, *_) = checked(live).endpoints[0].findings
     assert (found.rule, found.severity, found.message) == (
         "SEA430",
         severity,
