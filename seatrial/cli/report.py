@@ -10,6 +10,7 @@ import typer
 
 from seatrial.cli.support.files import check_outputs, local_file, read_result, report_outputs, spec_inputs
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
+from seatrial_base.errors import SpecError
 
 
 def report_command(
@@ -49,6 +50,9 @@ def report_command(
         from seatrial.report.planned import is_comparable, plan_of_trial
         from seatrial.specs.load import load_spec
 
+        if environment is None and measured.request.environment == "none":
+            message = "the result of a server names no environment of the spec"
+            raise SpecError.of("SEA106", message, where="command line", field="--environment", hint="name it: -e ENV")
         folder = environments_folder(environments, spec)
         loaded = load_spec(spec, environment or measured.request.environment, environments=folder)
         plan = read_locked_plan(loaded)

@@ -61,10 +61,13 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     if plan is None and result.request.target.kind == "sagemaker":
         yield "No plan was given: planned cost is missing, predictions are from the trial request."
     elif plan is not None and own is None:
-        yield (
-            f"The given plan ({plan.digest}) is not the plan of this trial ({result.request.plan_digest}) and is "
-            f"ignored."
+        digest = result.request.plan_digest
+        why = (
+            f"is not the plan of this trial ({digest}) and"
+            if digest
+            else "is not of this trial, which was made without a plan, and"
         )
+        yield f"The given plan ({plan.digest}) {why} is ignored."
 
 
 def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
