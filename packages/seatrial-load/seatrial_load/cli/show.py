@@ -10,6 +10,7 @@ from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
+from seatrial_load.knee import ONE_RATE, is_one_rate
 from seatrial_load.metrics.counts import unmeasured_lines
 from seatrial_load.metrics.sent import (
     cache_lines,
@@ -36,6 +37,8 @@ def knee_line(result: TrialResult) -> str:
     """Return the knee that sets the scaling target with its detector, else the first one."""
     if result.request.manner != "load":
         return "knee: none was sought"
+    if is_one_rate(result.levels):
+        return f"knee: none: {ONE_RATE}"
     knee = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
     if knee is None or knee.concurrency is None:
         return "knee: none found"

@@ -9,7 +9,7 @@ from seatrial_base.units import MS_PER_S, short, whole_or_tenths
 from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.documents.request import replays_sessions
 from seatrial_load.measure.lengths import conversations_of, lengths_of, planned_cached_share, shared_share
-from seatrial_load.slo.verdict import gate_rate_per_s
+from seatrial_load.slo.verdict import gate_level, gate_rate_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 CONVOY = 0.25  # of a level's requests: fewer meet by chance, and part again
+SETTLES = 0.8  # of the largest throughput: at random arrivals the wait grows with 1 / (1 - share), of all in service
 QUEUEING = "latencies count from when a request was due: they hold the queue"
 
 
@@ -70,17 +71,29 @@ def start_words(level: LevelResult, load: Load) -> str:
 
 def random_arrivals_lines(result: TrialResult) -> Iterator[str]:
     """Yield TTFT at random arrivals of the gate's throughput, or how to measure it; nothing without a bound on TTFT."""
-    rate = gate_rate_per_s(result.request, result.levels)
-    seen = result.random_arrivals
-    if rate is None:
+    request, seen = result.request, result.random_arrivals
+    rate, gate = gate_rate_per_s(request, result.levels), gate_level(request, result.levels)
+    if rate is None or gate is None:
         return
+    # A server's run has none where nobody gave one: its lowest level, or its highest rate, takes the place.
+    has_gate = (request.plan_digest, request.load.gate_rate_per_s, request.gate.max_error_rate_up_to) != (
+        "",
+        None,
+        None,
+    )
+    whose = "the gate's throughput" if has_gate else f"the throughput at {gate.place}"
+    what = f"TTFT at random arrivals of {whose}"
     if seen is None:
-        measures = f"`--rate {short(rate)}`, or `trial.rates` of a spec, measures it"
-        yield f"TTFT at random arrivals of the gate's throughput was not measured: {measures}"
+        most = SETTLES * max(level.requests_per_s for level in result.levels if level.valid)
+        change = "and `--arrival poisson`" if gate.is_open else "in place of `--levels` and `--gate`"
+        share = f" at {SETTLES * 100:.0f} % of the largest throughput: nearer to that the queue never settles"
+        measures = f"`--rate {short(min(rate, most))}` {change}, or `trial.rates` of a spec, measures it"
+        yield f"{what} was not measured: {measures}{share if rate > most else ''}"
         return
-    off = f", {seen.apart * 100:.0f} % from what the gate answered" if seen.source == "measured" else ""
+    answered = "the gate answered" if has_gate else "was answered"
+    off = f", {seen.apart * 100:.0f} % from what {answered}" if seen.source == "measured" else ""
     yield (
-        f"TTFT at random arrivals of the gate's throughput, {seen.source}: mean {short(seen.ttft_ms.mean)} ms, p95 "
+        f"{what}, {seen.source}: mean {short(seen.ttft_ms.mean)} ms, p95 "
         f"{short(seen.ttft_ms.p95)} ms at {short(seen.rate_per_s)} requests/s{off}"
     )
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_base.units import short
 from seatrial_load.aws.deployment_check import not_proven
+from seatrial_load.cli.show import knee_line
 from seatrial_load.documents.progress import NextLevel, TrialProgress
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import Unmeasured
@@ -131,8 +133,37 @@ def test_first_tokens_at_random_arrivals_are_those_of_the_nearest_rate(
         assert lines == [f"TTFT at random arrivals of the gate's throughput, measured: {numbers}"]
     else:
         assert result.random_arrivals is None
-        assert ["was not measured: `--rate " in line for line in lines] == [True] * levels[2].valid
+        least = f"`--rate {short(0.8 * max(each.requests_per_s for each in levels))}`"
+        assert [f"was not measured: {least}" in line for line in lines] == [True] * levels[2].valid
     assert list(random_arrivals_lines(replace(result, request=replace(asked, objectives=())))) == []
+
+
+def test_without_a_gate_none_is_named_and_levels_give_way_to_the_rate(asked: TrialRequest, level: MakeLevel) -> None:
+    alone = replace(asked, plan_digest="", gate=replace(asked.gate, max_error_rate_up_to=None))
+    ungated = replace(alone, load=replace(alone.load, gate_rate_per_s=None))
+    levels = [replace(offered(level, each), requests_per_s=each) for each in RATES[:3]]
+    (line,) = random_arrivals_lines(concluded(ungated, *levels, stopped=ALL_MEASURED))
+    assert line.startswith(
+        "TTFT at random arrivals of the throughput at 4 requests/s, measured: mean 100 ms, p95 100 ms"
+    )
+    assert line.endswith("0 % from what was answered")
+    closed = replace(alone, load=replace(alone.load, arrival="closed", rates_per_s=(), gate_rate_per_s=None))
+    (line,) = random_arrivals_lines(concluded(closed, level(1, ttft_ms=100.0), stopped=ALL_MEASURED))
+    most = level(1).requests_per_s
+    assert line == (
+        "TTFT at random arrivals of the throughput at concurrency 1 per copy was not measured: "
+        f"`--rate {short(0.8 * most)}` in place of `--levels` and `--gate`, or `trial.rates` of a spec, measures it at "
+        "80 % of the largest throughput: nearer to that the queue never settles"
+    )
+
+
+@pytest.mark.parametrize("objectives", [(TTFT,), ()])
+def test_one_rate_shows_no_knee(asked: TrialRequest, level: MakeLevel, objectives: tuple[Objective, ...]) -> None:
+    overloaded = replace(offered(level, 8.0), in_flight_per_copy=138.5)
+    result = concluded(replace(asked, objectives=objectives), overloaded, stopped=ALL_MEASURED)
+    assert knee_line(result) == "knee: none: one rate shows none"
+    assert result.target_detector != "saturation"
+    assert next(knee.concurrency for knee in result.knees if knee.detector == "saturation") is None
 
 
 def test_a_gate_that_misses_fails_though_a_higher_rate_was_not_tried(asked: TrialRequest, level: MakeLevel) -> None:
