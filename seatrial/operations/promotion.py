@@ -122,7 +122,7 @@ def evidence_problems(
     most = promotion.target.environment.promotion.max_age_days
     if age_days > most:
         message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
-        again = f"seatrial trial start {promotion.source.endpoint.name} -e {where}"
+        again = f"seatrial trial start {promotion.source.path.as_posix()} -e {where}"
         yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
     # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS it must
     # be accepted by name.

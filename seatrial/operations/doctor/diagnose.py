@@ -566,7 +566,7 @@ def _mend(examination: Examination) -> str | None:
     if stack.status == "UPDATE_ROLLBACK_FAILED":
         skipped = f" --resources-to-skip {' '.join(stack.left_behind)}" if stack.left_behind else ""
         command = f"aws cloudformation continue-update-rollback --stack-name {stack.name}{skipped}"
-        by_fix = " with `seatrial doctor --fix`" if stack.is_ours else ""
+        by_fix = ", as this command with `--fix` does" if stack.is_ours else ""
         return f"Fix the cause, then continue the rollback{by_fix}: {command}."
     mend = _MEND.get(stack.status)
     return mend if mend is None or mend.endswith(".") else mend_by_fix(mend, examination)

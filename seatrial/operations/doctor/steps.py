@@ -107,7 +107,7 @@ def mend_by_fix(done: str, examination: Examination, *keys: str) -> str:
         keys: Of the steps, any of which is enough; any step without.
     """
     if any(step.key in keys or not keys for step in fix_steps(examination)):
-        return f"{done}: seatrial doctor --fix."
+        return f"{done}: this command with `--fix` does it."
     why = _obstacle(examination) or f"it leaves what serves, and what does not carry the tag {ENVIRONMENT_TAG}"
     return f"{done} with the AWS CLI; `--fix` does not: {why}."
 

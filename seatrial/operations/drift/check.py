@@ -58,7 +58,7 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
     """
     endpoint = read_endpoint(deployment.endpoint_name, reader, with_tags=False)
     if endpoint.existence == "absent":
-        yield _absent("endpoint", deployment.endpoint_name)
+        yield _absent("endpoint", deployment.endpoint_name, deployment.environment.region)
     elif deployment.endpoint.hosting.kind == "single_model":
         # What differs where the model is in a production variant: that of the endpoint's own plan.
         name = own_variant(deployment)
@@ -84,8 +84,8 @@ def live_findings(deployment: Deployment, stack: LiveStack, reader: AwsReader) -
         yield from _copies(deployment, "copies", component.copies)
 
 
-def _absent(what: str, name: str) -> Finding:
-    hint = f"`seatrial doctor {name}` shows the state of its stack" if what == "endpoint" else HINT
+def _absent(what: str, name: str, region: str = "") -> Finding:
+    hint = f"`seatrial doctor {name} --region {region}` shows the state of its stack" if region else HINT
     return drift_finding(rule="SEA432", severity="error", what=what, expected=name, live="absent", hint=hint)
 
 

@@ -286,7 +286,7 @@ def test_a_rollback_that_failed_names_the_command_and_what_it_skips() -> None:
     (told,) = Aws(stack="UPDATE_ROLLBACK_FAILED", resources=rows).diagnosed()
     assert told.rule == "SEA762"
     command = "aws cloudformation continue-update-rollback --stack-name seatrial-dev-chat --resources-to-skip Component"
-    assert told.hint == f"Fix the cause, then continue the rollback with `seatrial doctor --fix`: {command}."
+    assert told.hint == f"Fix the cause, then continue the rollback, as this command with `--fix` does: {command}."
 
 
 def test_an_account_without_role_weights_or_quota_is_told() -> None:
@@ -466,7 +466,7 @@ def test_no_answer_sends_to_a_log_that_is_not_there(reason: str, log: list[str] 
 
 
 def fix_is_named(findings: tuple[Finding, ...]) -> bool:
-    return any("seatrial doctor --fix" in each.hint for each in findings)
+    return any("this command with `--fix` does it" in each.hint for each in findings)
 
 
 @pytest.mark.parametrize("tags", [{"seatrial:environment": "dev"}, {}])

@@ -84,7 +84,7 @@ def random_arrivals_lines(result: TrialResult) -> Iterator[str]:
     whose = "the gate's throughput" if has_gate else f"the throughput at {gate.place}"
     what = f"TTFT at random arrivals of {whose}"
     if seen is None:
-        most = SETTLES * max(level.requests_per_s for level in result.levels if level.valid)
+        most = SETTLES * max(level.requests_per_s or 0.0 for level in result.levels if level.valid)
         change = "and `--arrival poisson`" if gate.is_open else "in place of `--levels` and `--gate`"
         share = f" at {SETTLES * 100:.0f} % of the largest throughput: nearer to that the queue never settles"
         measures = f"`--rate {short(min(rate, most))}` {change}, or `trial.rates` of a spec, measures it"

@@ -133,7 +133,7 @@ def test_first_tokens_at_random_arrivals_are_those_of_the_nearest_rate(
         assert lines == [f"TTFT at random arrivals of the gate's throughput, measured: {numbers}"]
     else:
         assert result.random_arrivals is None
-        least = f"`--rate {short(0.8 * max(each.requests_per_s for each in levels))}`"
+        least = f"`--rate {short(0.8 * max(each.requests_per_s or 0.0 for each in levels))}`"
         assert [f"was not measured: {least}" in line for line in lines] == [True] * levels[2].valid
     assert list(random_arrivals_lines(replace(result, request=replace(asked, objectives=())))) == []
 
@@ -152,8 +152,8 @@ def test_without_a_gate_none_is_named_and_levels_give_way_to_the_rate(asked: Tri
     most = level(1).requests_per_s
     assert line == (
         "TTFT at random arrivals of the throughput at concurrency 1 per copy was not measured: "
-        f"`--rate {short(0.8 * most)}` in place of `--levels` and `--gate`, or `trial.rates` of a spec, measures it at "
-        "80 % of the largest throughput: nearer to that the queue never settles"
+        f"`--rate {short(0.8 * (most or 0.0))}` in place of `--levels` and `--gate`, or `trial.rates` of a spec, "
+        "measures it at 80 % of the largest throughput: nearer to that the queue never settles"
     )
 
 
