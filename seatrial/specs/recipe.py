@@ -33,8 +33,8 @@ from seatrial.specs.optimization import (
 )
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog import optimizations, speculation
+from seatrial_base.catalog import precision as precisions
 from seatrial_base.catalog.models import licence_of, resolve_model, split_precision, unsupported_format
-from seatrial_base.catalog.precision import NAMES
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -346,7 +346,7 @@ def _overridden_weights(document: Document) -> Iterator[Finding]:
     known = (
         resolve_model(hub_id) if isinstance(hub_id, str) and document.value("model", "config_file") is None else None
     )
-    if known is None or precision not in NAMES or precision == known[1] or is_trtllm:
+    if known is None or precision not in precisions.NAMES or precision == known[1] or is_trtllm:
         return
     if known[1] is None and precision != "fp8":
         message = f"{precision} needs weights that are quantized so; those of {hub_id} have 16 bits"
