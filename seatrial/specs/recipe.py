@@ -64,6 +64,7 @@ _ENTRY: TypeAdapter[OptimizationSpec] = TypeAdapter(Optimization)
 # How the planner names the precision of weights that an optimization makes (`catalog.precision`).
 PRECISIONS = {"awq": "awq", "fp8": "fp8", "mxfp4": "mxfp4", "smoothquant": "int8"}
 _OVERRIDES = ("serving", "overrides")
+_OF_CHECKPOINTS = ("int8", "awq", "gptq", "int4", "mxfp4", "nvfp4")  # another value is no precision (SEA107)
 _SAGEMAKER = "sagemaker"  # what SageMaker's SDK calls the provider of its own draft models
 _KINDS = (("quantizations", WEIGHTS), ("ways of speculative decoding", SPECULATIONS))
 DRAFT_METHODS: dict[str, Method] = {"speculative": "draft_model", "eagle3": "eagle3", "ngram": "ngram"}
@@ -345,7 +346,7 @@ def _overridden_weights(document: Document) -> Iterator[Finding]:
     known = (
         resolve_model(hub_id) if isinstance(hub_id, str) and document.value("model", "config_file") is None else None
     )
-    if known is not None and known[1] is None and precision not in (None, "fp8") and not is_trtllm:
+    if known is not None and known[1] is None and precision in _OF_CHECKPOINTS and not is_trtllm:
         message = f"{precision} needs weights that are quantized so; those of {hub_id} have 16 bits"
         hint = "name the repository of the quantized weights in model.hub_id, or take fp8, which needs none"
         yield document.problem(path, "SEA152", message, hint)
