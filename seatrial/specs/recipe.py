@@ -339,14 +339,21 @@ def recipe_problems(document: Document) -> Iterator[Finding]:
         yield from _overridden_weights(document)
 
 
+_QUANTIZING = (
+    "trtllm",
+    "neuronx",
+    "deepspeed",
+)  # they make fewer bits of 16-bit weights when they compile or load them
+
+
 def _overridden_weights(document: Document) -> Iterator[Finding]:
     """Yield a precision that the plan would count and the weights, by the catalog, don't have."""
     path, hub_id = (*_OVERRIDES, "quantization"), document.value("model", "hub_id")
-    precision, is_trtllm = document.value(*path), document.value("serving", "backend") == "trtllm"
+    precision, backend = document.value(*path), document.value("serving", "backend")
     known = (
         resolve_model(hub_id) if isinstance(hub_id, str) and document.value("model", "config_file") is None else None
     )
-    if known is None or precision not in precisions.NAMES or precision == known[1] or is_trtllm:
+    if known is None or precision not in precisions.NAMES or precision == known[1] or backend in _QUANTIZING:
         return
     if known[1] is None and precision != "fp8":
         message = f"{precision} needs weights that are quantized so; those of {hub_id} have 16 bits"
