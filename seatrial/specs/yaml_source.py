@@ -94,17 +94,13 @@ def read_source(path: Path) -> YamlSource:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        return _broken(name, "SEA101", "the file does not exist", _hint(path))
+        file = path.with_name(f"{path.name}.yaml")  # some commands take an endpoint's name, the others its file
+        meant = [each.as_posix() for each in (file, Path("endpoints") / file.name) if each.is_file()]
+        hint = f"did you mean {meant[0]}?" if meant else "check the path"
+        return _broken(name, "SEA101", "the file does not exist", hint)
     except (OSError, UnicodeDecodeError) as error:
         return _broken(name, "SEA101", f"the file can't be read: {error}", "use UTF-8")
     return parse_source(text, name)
-
-
-def _hint(path: Path) -> str:
-    # Some commands take an endpoint's name; the others take its file.
-    file = path.with_name(f"{path.name}.yaml") if path.name else path
-    meant = next((each for each in (file, Path("endpoints") / file.name) if each.is_file()), None)
-    return "check the path" if meant is None else f"did you mean {meant.as_posix()}?"
 
 
 def parse_source(text: str, name: str) -> YamlSource:

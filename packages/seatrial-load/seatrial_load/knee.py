@@ -193,18 +193,13 @@ def _begins_to_queue(below: _Served, above: _Served) -> bool:
     return keeps and (jumps or above.mostly_waits)
 
 
-def is_one_rate(levels: Sequence[LevelResult]) -> bool:
-    """Return whether only one level of an open loop is valid: its queue may grow for as long as it lasts."""
-    return [level.is_open for level in levels if level.valid] == [True]
-
-
 def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = None) -> Knee:
     """Find the load from which more load buys little throughput, at most what is in service at once: more only queues.
 
     Args:
         batch_limit: Sequences that one copy batches at once, by the plan; None is unknown.
     """
-    if is_one_rate(levels):
+    if [level.is_open for level in ascending(levels)] == [True]:  # its queue may grow for as long as it lasts
         return Knee(detector="saturation", concurrency=None, because=ONE_RATE)
     full = saturation_of(levels)
     if full is None:

@@ -185,8 +185,8 @@ class Examination:
     @property
     def has_locked_plan(self) -> bool:
         """Whether its stack went back and has the locked plan: CloudFormation keeps the status without changes."""
-        is_planned = bool(self.planned) and self.stack.outputs.get("PlanDigest") == self.planned
-        return is_planned and self.stack.status == "UPDATE_ROLLBACK_COMPLETE"
+        locked = ("UPDATE_ROLLBACK_COMPLETE", self.planned or None)
+        return (self.stack.status, self.stack.outputs.get("PlanDigest", "")) == locked
 
     @property
     def serves(self) -> bool:

@@ -62,12 +62,8 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
         yield "No plan was given: planned cost is missing, predictions are from the trial request."
     elif plan is not None and own is None:
         digest = result.request.plan_digest
-        why = (
-            f"is not the plan of this trial ({digest}) and"
-            if digest
-            else "is not of this trial, which was made without a plan, and"
-        )
-        yield f"The given plan ({plan.digest}) {why} is ignored."
+        other = f"the plan of this trial ({digest})" if digest else "of this trial, which was made without a plan,"
+        yield f"The given plan ({plan.digest}) is not {other} and is ignored."
 
 
 def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:

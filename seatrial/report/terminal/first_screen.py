@@ -454,7 +454,6 @@ def _next(loaded: LoadedSpec) -> str:
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
     # By its name where that is enough: the name of a file elsewhere is none that `deploy` takes.
-    file = loaded.path
-    endpoint = file.stem if file.parent.as_posix() == "endpoints" else file.as_posix()
+    endpoint = loaded.path.stem if loaded.path.parent.as_posix() == "endpoints" else loaded.path.as_posix()
     deploy = f"seatrial deploy {endpoint} -e {loaded.environment.name}"
     return f"--write locks this plan, --explain shows every section\n{deploy}"

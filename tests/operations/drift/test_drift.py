@@ -286,11 +286,8 @@ def test_a_missing_stack_is_a_finding() -> None:
         ("UPDATE_ROLLBACK_FAILED", DEPLOYMENT.plan.digest, "error"),
     ],
 )
-def test_a_stack_that_went_back_is_a_finding_until_it_has_the_locked_plan(
-    status: str, plan: str, severity: str
-) -> None:
-    live = Live(status=status, outputs={**OUTPUTS, "PlanDigest": plan})
-    (found, *_) = checked(live).endpoints[0].findings
+def test_a_stack_that_went_back_is_a_finding(status: str, plan: str, severity: str) -> None:
+    (found, *_) = checked(Live(status=status, outputs={**OUTPUTS, "PlanDigest": plan})).endpoints[0].findings
     assert (found.rule, found.severity, found.message) == (
         "SEA430",
         severity,

@@ -10,7 +10,7 @@ from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
-from seatrial_load.knee import ONE_RATE, is_one_rate
+from seatrial_load.knee import ONE_RATE
 from seatrial_load.metrics.counts import unmeasured_lines
 from seatrial_load.metrics.sent import (
     cache_lines,
@@ -37,7 +37,7 @@ def knee_line(result: TrialResult) -> str:
     """Return the knee that sets the scaling target with its detector, else the first one."""
     if result.request.manner != "load":
         return "knee: none was sought"
-    if is_one_rate(result.levels):
+    if any(knee.because == ONE_RATE for knee in result.knees):
         return f"knee: none: {ONE_RATE}"
     named = (each for each in result.knees if each.detector != "slo" or result.request.objectives)
     knee = result.knee or next((each for each in named if each.concurrency is not None), None)

@@ -76,11 +76,7 @@ def random_arrivals_lines(result: TrialResult) -> Iterator[str]:
     if rate is None or gate is None:
         return
     # A server's run has none where nobody gave one: its lowest level, or its highest rate, takes the place.
-    has_gate = (request.plan_digest, request.load.gate_rate_per_s, request.gate.max_error_rate_up_to) != (
-        "",
-        None,
-        None,
-    )
+    has_gate = request.plan_digest or request.load.gate_rate_per_s or request.gate.max_error_rate_up_to
     whose = "the gate's throughput" if has_gate else f"the throughput at {gate.place}"
     what = f"TTFT at random arrivals of {whose}"
     if seen is None:
@@ -90,8 +86,11 @@ def random_arrivals_lines(result: TrialResult) -> Iterator[str]:
         measures = f"`--rate {short(min(rate, most))}` {change}, or `trial.rates` of a spec, measures it"
         yield f"{what} was not measured: {measures}{share if rate > most else ''}"
         return
-    answered = "the gate answered" if has_gate else "was answered"
-    off = f", {seen.apart * 100:.0f} % from what {answered}" if seen.source == "measured" else ""
+    off = (
+        f", {seen.apart * 100:.0f} % from what {'the gate' if has_gate else 'was'} answered"
+        if seen.source == "measured"
+        else ""
+    )
     yield (
         f"{what}, {seen.source}: mean {short(seen.ttft_ms.mean)} ms, p95 "
         f"{short(seen.ttft_ms.p95)} ms at {short(seen.rate_per_s)} requests/s{off}"

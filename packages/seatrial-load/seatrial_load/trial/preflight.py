@@ -262,8 +262,8 @@ def with_model(request: TrialRequest, tools: Tools) -> TrialRequest:
     why = "" if failure is None else f": {masked(failure.detail, writer.secret)}"
     if exchange.inbox.head is None:
         message = f"the server can't be reached at {request.target.endpoint_url}{why}"
-        hint = "check the URL, and that the server runs"
-        raise BenchError.of("SEA504", message, hint=hint, where="trial request", field="target.endpoint_url")
+        place = Place.at("trial request", "target.endpoint_url")
+        raise BenchError([Finding("SEA504", place, message, "check the URL, and that the server runs")])
     raise BenchError([Finding("SEA537", place, f"the server lists no model at {path}/models{why}", hint)])
 
 

