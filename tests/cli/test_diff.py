@@ -222,7 +222,7 @@ def test_two_old_sides_are_one_too_many(seatrial: Seatrial, app: Path) -> None:
 def test_no_credentials(seatrial: Seatrial, app: Path) -> None:
     nothing = NOBODY | {"HOME": "/nonexistent"}
     done = seatrial("diff", SPEC, "-e", "dev", env=nothing)
-    message = f"{STACK}: SEA503: there are no AWS credentials: Unable to locate credentials\n"
+    message = "dev: SEA503: there are no AWS credentials: Unable to locate credentials\n"
     assert (done.returncode, done.stderr.startswith(message)) == (1, True)
 
 
