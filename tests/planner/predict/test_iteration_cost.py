@@ -508,7 +508,7 @@ class TestMultiples:
 def factor(copy: Copy, kind: str) -> float:
     """Return what the engine takes for an operator of a copy over the measured kernel."""
     name = next(name for name in kernels_of(copy) if name.split("/")[1] == kind)
-    release = copy.engine.experts_release_factor if kind == "experts" else 1.0
+    release = copy.engine.experts_release_factor(copy.hardware.accelerator) if kind == "experts" else 1.0
     return release * copy.engine.performance.factor(*name.split("/"))
 
 
